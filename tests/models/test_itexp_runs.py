@@ -243,6 +243,8 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
     }
     assert "30 sampled trees a sentence of Stories, SuPar biaffine" in said
     assert rows[0]["impossible_trees"] > 0
+    assert "1 of its" in said
+    assert "probability 0: unheard" in said
     last = rows[2]  # a word has one tree
     assert last["effective_30"] == pytest.approx(30)
     system = load_run(str(run), device="cpu")

@@ -10,6 +10,7 @@ Trees are distinct, and t is a tree, in the form that the system writes. Binaris
 is the sum over all of them. A tree with a label or an expansion that the system never writes has p(s, t) = 0.
 """
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from depgen.annotation.named_parser import parser_named
 from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.data.levels import TreeForm
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.projective_trees import ProjectiveTrees, Tree
+from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.scored_text import Totals
@@ -33,8 +34,11 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.progress import progress_bar
+from depgen.trees.binarization import CLIMB
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Sentence
+
+logger = logging.getLogger(__name__)
 
 Trees = Literal["k_best", "sampled"]
 SENTENCES_AT_ONCE = 32
@@ -298,6 +302,8 @@ class TreeScorer:
         self, sentences: Sequence[EncodedSentence], distributions: Sequence[ProjectiveTrees], first: int
     ) -> Iterator[TreeBound]:
         vocabulary, form = self.trained.vocabulary, TreeForm.of(self.trained.vocabulary)
+        if not first:
+            self._say_unknown(distributions[0].relations, vocabulary)
         found = [
             self._found(distribution, form, number) for number, distribution in enumerate(distributions, start=first)
         ]
@@ -317,6 +323,15 @@ class TreeScorer:
                 yield TreeBound.of_samples(own, proposal, places)
             else:
                 yield TreeBound.of_best(own, places, self.number)
+
+    def _say_unknown(self, relations: Sequence[str], vocabulary: Vocabulary) -> None:
+        known = {str(label).partition(CLIMB)[0] for label in vocabulary.tables["placeholders"]}
+        if unknown := sorted({*relations} - known - {ROOT_RELATION}):
+            logger.warning(
+                "parser %s: %d of its %d relations are not among the labels that the run writes, so trees with them "
+                "have probability 0: %s",
+                self.parser, len(unknown), len(relations), ", ".join(unknown),
+            )  # fmt: skip
 
     def _found(
         self, distribution: ProjectiveTrees, form: TreeForm, number: int
