@@ -163,14 +163,14 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     )
 
 
-def is_written(item: LevelItem, vocabulary: Vocabulary) -> bool:
-    """Whether the vocabulary has the expansions of all words of a sentence's tree, and so their labels.
+def are_written(items: Sequence[LevelItem], vocabulary: Vocabulary) -> list[bool]:
+    """Whether the vocabulary has the expansions of all words of each sentence's tree, and so their labels.
 
     Raises:
         UserError: see `collate_levels`.
     """
-    *_, patterns = _remembered(item, _Tables.of(vocabulary))
-    return bool((patterns != UNKNOWN_EXPANSION).all())
+    tables = _Tables.of(vocabulary)
+    return [bool((_remembered(item, tables)[-1] != UNKNOWN_EXPANSION).all()) for item in items]
 
 
 def _remembered(item: LevelItem, tables: _Tables) -> tuple[np.ndarray, ...]:

@@ -128,7 +128,7 @@ class System:
         by: By = "sentence",
         unit: Unit = "nats",
         tokens: Tokens = "whitespace",
-        tokens_per_batch: int = 8192,
+        tokens_per_batch: int | None = None,
         progress: bool = False,
     ) -> TreeScores:
         """A lower bound of each sentence's log-probability, by a system that scores a text with its tree (ITEXP).
@@ -144,8 +144,8 @@ class System:
             by: what a row of the table is: a `sentence`, `document` (a string), or `all`.
             unit: of the table; attributes are in nats.
             tokens: words are separated by white space, or by `rules` for English.
-            tokens_per_batch: tokens of the levels of trees that are read at once, padding included; no score depends on
-                it.
+            tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as
+                are fast on the device. No score depends on it.
             progress: show a progress bar.
 
         Raises:

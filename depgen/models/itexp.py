@@ -31,7 +31,7 @@ Deviations, numbered
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import compress, pairwise
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -44,7 +44,7 @@ from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch, Memo
-from depgen.data.level_batch import LevelBatch, collate_levels, is_written
+from depgen.data.level_batch import LevelBatch, are_written, collate_levels
 from depgen.data.levels import PAD_EXPANSION, ROOT, TreeForm, sentence_item
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
@@ -71,8 +71,8 @@ from depgen.training.hyper_parameters import factory
 
 log = logging.getLogger(__name__)
 
-TOKENS_AT_ONCE, LEVELS_AT_ONCE = 8192, 2**18
-"""Tokens of levels that are read at once, and of those that are looked through for levels in common."""
+LEVELS_AT_ONCE = 2**18
+"""Tokens of levels that are looked through for levels in common."""
 
 
 class ITEXP(LanguageModel):
@@ -291,7 +291,7 @@ class ITEXP(LanguageModel):
         trees: Sequence[Any],
         *,
         vocabulary: Vocabulary,
-        tokens_per_batch: int = TOKENS_AT_ONCE,
+        tokens_per_batch: int,
     ) -> Float64[np.ndarray, " texts"]:
         """Log p of each text together with its tree, in nats; -inf of a tree with an expansion that is never written.
 
@@ -309,7 +309,7 @@ class ITEXP(LanguageModel):
         found, memo = np.full(len(texts), -np.inf), Memo()
         items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
         items = [replace(each, sentence=replace(each.sentence, index=k, memo=memo)) for k, each in enumerate(items)]
-        written = [item for item in items if is_written(item, vocabulary)]
+        written = [*compress(items, are_written(items, vocabulary))]
         sizes = [len(item.sentence.ids) ** 2 for item in written]  # at most, of all levels
         for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(written)]):
             self._refuse_longer(max(len(item.sentence.ids) for item in written[begin:end]))

@@ -26,6 +26,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
+from depgen.evaluation.likelihood.documents import tokens_at_once
 from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.likelihood.scores import By, Unit
 from depgen.evaluation.reading import Reading
@@ -239,7 +240,8 @@ class TreeScorer:
         number: of them.
         parser: the name of the parser, see `depgen.annotation.named_parser`.
         seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
-        tokens_per_batch: tokens of the levels of trees that are read at once; no score depends on it.
+        tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
+            depends on it.
         progress: show a progress bar.
     """
 
@@ -249,7 +251,7 @@ class TreeScorer:
     number: int
     parser: str
     seed: int = 0
-    tokens_per_batch: int = 8192
+    tokens_per_batch: int | None = None
     progress: bool = False
 
     def score(self, documents: Sequence[TextDocument], *, by: By, unit: Unit) -> TreeScores:
@@ -315,7 +317,7 @@ class TreeScorer:
         assert isinstance(self.trained.model, ScoresTrees)
         joint = self.trained.model.tree_log_probs(
             [ids for ids, _ in pairs], [tree for _, tree in pairs], vocabulary=vocabulary,
-            tokens_per_batch=self.tokens_per_batch,
+            tokens_per_batch=self.tokens_per_batch or tokens_at_once(self.trained.model),
         )  # fmt: skip
         ends = np.cumsum([len(trees) for trees, *_ in found])
         for (_, proposal, places), own in zip(found, np.split(joint, ends[:-1]), strict=True):

@@ -115,11 +115,10 @@ def score(
         system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
     if trees is not None:
         chosen: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
-        if tokens_per_batch is not None:
-            chosen["tokens_per_batch"] = tokens_per_batch
         bounds = system.score_over_trees(
-            documents, trees=trees, by=by or "sentence", unit=unit, progress=sys.stderr.isatty(), **chosen
-        )
+            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
+            progress=sys.stderr.isatty(), **chosen,
+        )  # fmt: skip
         _check_read(sum(each.counts.words for each in bounds.sentences), file, system)
         _report_bounds(bounds, system)
         return _written(bounds.rows(), unit, json=json, output=output)
