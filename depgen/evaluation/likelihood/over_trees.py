@@ -42,6 +42,7 @@ from depgen.trees.sentence import Sentence
 logger = logging.getLogger(__name__)
 
 Trees = Literal["k_best", "sampled"]
+TREE_COUNTS = ("distinct_trees", "impossible_trees")
 SENTENCES_AT_ONCE = 32
 """Sentences whose distributions over trees are held at once."""
 
@@ -194,7 +195,9 @@ class TreeScores(Results[BoundedText]):
         without = sum(each.bound is not None and each.bound.log_prob == -math.inf for each in sentences)
         bounded = [each for each in sentences if each.bound is not None and each.bound.log_prob > -math.inf]
         counts = {"sentences": len(sentences), "sentences_without_trees": without}
-        return counts | self._row(_sums(sentences), bounded)
+        found = [each.bound for each in sentences if each.bound is not None]
+        trees = {name: sum(getattr(each, name.partition("_")[0]) for each in found) for name in TREE_COUNTS}
+        return counts | self._row(_sums(sentences), bounded) | trees  # trees of all sentences
 
     def _row(self, totals: Totals, sentences: Sequence[BoundedSentence]) -> Row:
         bounds = [each.bound for each in sentences if each.bound is not None]
@@ -207,8 +210,7 @@ class TreeScores(Results[BoundedText]):
             **{name: each for name, each in totals.perplexities(self.likelihood).items() if "known" not in name},
             "likelihood": self.likelihood, "trees": self.trees, "number_of_trees": self.number_of_trees,
             "parser": self.parser,
-            "distinct_trees": sum(each.distinct for each in bounds),
-            "impossible_trees": sum(each.impossible for each in bounds),
+            **{name: sum(getattr(each, name.partition("_")[0]) for each in bounds) for name in TREE_COUNTS},
         }  # fmt: skip
         for place, number in enumerate(numbers):
             row[f"log_prob_{number}"] = sum(each.log_probs[place] for each in bounds) / scale if bounds else None

@@ -170,6 +170,7 @@ def test_trees_that_are_never_written_have_no_probability_and_are_counted(scored
         (row,) = found.rows()
         assert (row["sentences"], row["sentences_without_trees"]) == (2, 1)
         assert row["words"] == 3
+        assert row["impossible_trees"] == sum(each.bound.impossible for each in found.sentences)
         assert row["log_prob"] == found.sentences[0].bound.log_prob
         assert found.rows()[0]["likelihood"] == "bound"
 
