@@ -153,7 +153,7 @@ def shorten(experiments: Path) -> None:
         text = re.sub(
             r"^( +)steps: 3000$", r"\1steps: 4\n\1width: 32\n\1depth: 1\n\1min_action_freq: 1", text, flags=re.M
         )
-        text = re.sub(r"^( +)(steps|evaluate_every): [0-9]+00$", r"\1\2: 4", text, flags=re.MULTILINE)
+        text = re.sub(r"^( +)(steps|evaluate_every): [0-9]+0$", r"\1\2: 4", text, flags=re.MULTILINE)
         text = re.sub(r"^( +)(train|valid|test): 2000?$", r"\1\2: 8", text, flags=re.MULTILINE)
         path.write_text(re.sub(r"^( +max_epochs): \d+", r"\1: 2", text, flags=re.MULTILINE))
 

@@ -6,7 +6,7 @@ import random
 import time
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 from pathlib import Path
@@ -83,6 +83,7 @@ def _numbered(items: Iterable[str]) -> dict[str, int]:
 
 _Batch = TypeVar("_Batch", bound="ParserBatch")
 _Network = TypeVar("_Network", bound="SuparNetwork[Any]")
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -198,16 +199,26 @@ class SuparNetwork(L.LightningModule, Generic[_Batch]):
         schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.75 ** (1 / 5000))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    @torch.no_grad()
     def parse(self, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Sentence]:
-        """The sentences as parsed, in the order given; parsed by length, so that little is padding."""
+        """The sentences as parsed, in the order given."""
+        return self.by_length(self.parsed, sentences, batch_size=batch_size)
+
+    @torch.no_grad()
+    def by_length(
+        self,
+        function: Callable[[list[Sentence], _Batch], list[_Found]],
+        sentences: Sequence[Sentence],
+        *,
+        batch_size: int,
+    ) -> list[_Found]:
+        """What a function finds in sentences, in the order given; batches are of like length, with little padding."""
         self.eval()
-        found: dict[int, Sentence] = {}
+        found: dict[int, _Found] = {}
         order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
         pairs = [len(sentences[index]) ** 2 for index in order]
         for begin, end in pairwise([*budget_starts(pairs, self.word_pairs, most=batch_size), len(order)]):
             chosen = [sentences[index] for index in order[begin:end]]
-            found.update(zip(order[begin:end], self.parsed(chosen, self.collate(chosen).to(self.device)), strict=True))
+            found.update(zip(order[begin:end], function(chosen, self.collate(chosen).to(self.device)), strict=True))
         return [found[index] for index in range(len(sentences))]
 
     def timed(self, gold: Sequence[Sentence]) -> tuple[list[Sentence], float]:

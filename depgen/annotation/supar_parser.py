@@ -5,15 +5,19 @@ from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
 from depgen.annotation.treebank import lowercase
+from depgen.decoding.projective_trees import ProjectiveTrees
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.training.trust import OPTION, pickles_refused_for
 from depgen.trees.annotator import SentenceError, check_words
 from depgen.trees.sentence import Sentence
+
+if TYPE_CHECKING:
+    from depgen.annotation.supar_training import BiaffineParser
 
 MAX_WORDS = 900
 """SuPar itself looks for cycles by recursion, one level a word; Python allows about a thousand."""
@@ -43,11 +47,12 @@ class SuparAnnotator:
         self.trust_checkpoint = trust_checkpoint and self._refused_for is None
         self.scheme = scheme or self._scheme()
         self._parse: Callable[[list[Sentence]], list[Sentence]] | None = None
+        self._parser: BiaffineParser | None = None
         self._lowercase = False
         self._digest: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_parse": None}
+        return {**self.__dict__, "_parse": None, "_parser": None}
 
     def fingerprint(self) -> str:
         """Of the parser's files and of the versions of SuPar and torch.
@@ -72,11 +77,39 @@ class SuparAnnotator:
         check_words(sentences)
         if self._parse is None:
             self._parse = self._load()
-        seen = [lowercase(sentence) for sentence in sentences] if self._lowercase else list(sentences)
         return [
             replace(sentence, heads=tree.heads, relations=tree.relations)
-            for sentence, tree in zip(sentences, self._parse(seen), strict=True)
+            for sentence, tree in zip(sentences, self._parse(self._as_trained(sentences)), strict=True)
         ]
+
+    def distributions(self, sentences: Sequence[Sentence]) -> list[ProjectiveTrees]:
+        """Random fields over the projective trees of sentences with one root, whose potentials are the arcs' scores.
+
+        Raises:
+            UserError: no such parser, SuPar's own file, or a sentence that is empty.
+        """
+        check_words(sentences)
+        if self._parser is None:
+            place = self._place()
+            if place is None or not place.is_dir():
+                raise UserError(
+                    f"{self.path}: expected a parser that was trained here, whose scores of arcs are at hand, found "
+                    "SuPar's own file: train one by depgen train-parser."
+                )
+            self._parser = self._trained(place)
+        return self._parser.by_length(
+            self._parser.distributions, self._as_trained(sentences), batch_size=self.batch_size
+        )
+
+    def _as_trained(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        return [lowercase(sentence) for sentence in sentences] if self._lowercase else list(sentences)
+
+    def _trained(self, place: Path) -> "BiaffineParser":
+        from depgen.annotation.supar_training import BiaffineParser, SuparTraining
+
+        check_kind(place, SuparTraining.kind)
+        self._lowercase = bool(read_description(place).get("lowercase", False))
+        return BiaffineParser.load(place)
 
     def _scheme(self) -> str:
         try:
@@ -110,11 +143,7 @@ class SuparAnnotator:
     def _load(self) -> Callable[[list[Sentence]], list[Sentence]]:
         place = self._place()
         if place is not None and place.is_dir():
-            from depgen.annotation.supar_training import BiaffineParser, SuparTraining
-
-            check_kind(place, SuparTraining.kind)
-            self._lowercase = bool(read_description(place).get("lowercase", False))
-            return partial(BiaffineParser.load(place).parse, batch_size=self.batch_size)
+            return partial(self._trained(place).parse, batch_size=self.batch_size)
         from depgen.annotation.supar_compatibility import load_supar_file
 
         return partial(_parse_by_supar, load_supar_file(place or self.path))

@@ -18,6 +18,7 @@ from depgen.annotation.supar_network import (
     SuparNetworkTraining,
     word_batch,
 )
+from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.trees.sentence import Sentence
 
@@ -93,6 +94,25 @@ class BiaffineParser(SuparNetwork[ParserTreeBatch]):
             _with_tree(sentence, heads[1:], [self.vocabulary.relations[number] for number in labels[1:]])
             for sentence, heads, labels in trees
         ]
+
+    def distributions(self, sentences: Sequence[Sentence], batch: ParserTreeBatch) -> list[ProjectiveTrees]:
+        """The random fields over the projective trees of a batch's sentences whose potentials are the arcs' scores.
+
+        Relations are distributed by the softmax of their scores; `root` is that of roots alone.
+        """
+        arcs, relations = (each.double().cpu() for each in self(batch))
+        names = self.vocabulary.relations
+        if len(names) > 1 and ROOT_RELATION in names:
+            relations[..., names.index(ROOT_RELATION)] = -torch.inf
+        labels = relations.log_softmax(-1).numpy()
+        found = []
+        for row, sentence in enumerate(sentences):
+            words = slice(1, len(sentence) + 1)
+            own = arcs[row].numpy()
+            found.append(
+                ProjectiveTrees(own[words, words].copy(), own[words, 0], labels[row, words, words].copy(), tuple(names))
+            )
+        return found
 
     def evaluate(self, gold: list[Sentence]) -> ParserScores:
         """Attachment scores on sentences with gold words, and the speed in words per second."""

@@ -87,6 +87,15 @@ class LevelBatch(Batch):
         for start, end in pairwise([*starts, len(order)]):
             yield order[start:end], self.select(order[start:end])
 
+    def distinct(self) -> tuple[Int[Tensor, " distinct"], Int[Tensor, " rows"]]:
+        """Rows that are all different, the shortest first; and of each row the one among them that it equals.
+
+        Rows are equal where a system reads and predicts the same.
+        """
+        columns = torch.cat((self.lengths[:, None], self.inputs, self.targets, self.heads, self.expansions), 1)
+        _, first, found = np.unique(columns.numpy(), axis=0, return_index=True, return_inverse=True)
+        return torch.from_numpy(first), torch.from_numpy(found.reshape(-1))
+
 
 _BY_TOKEN = ("inputs", "targets", "heads", "expansions", "is_open")
 
@@ -172,6 +181,16 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
         unk=batch.vocabulary.unk,
         eos=batch.vocabulary.eos,
     )
+
+
+def are_written(items: Sequence[LevelItem], vocabulary: Vocabulary) -> list[bool]:
+    """Whether the vocabulary has the expansions of all words of each sentence's tree, and so their labels.
+
+    Raises:
+        UserError: see `collate_levels`.
+    """
+    tables = _Tables.of(vocabulary)
+    return [bool((_remembered(item, tables)[-1] != UNKNOWN_EXPANSION).all()) for item in items]
 
 
 def _remembered(item: LevelItem, tables: _Tables) -> tuple[np.ndarray, ...]:

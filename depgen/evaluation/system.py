@@ -9,6 +9,7 @@ from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
 from depgen.evaluation.likelihood.bounds import beam_of
+from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
 from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.reading import Reading
@@ -115,6 +116,47 @@ class System:
             scored = scorer.score(documents) if documents else []
         found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
         return Scores(found, self.model.likelihood, by, unit, next_words, size)
+
+    def score_over_trees(
+        self,
+        texts: Iterable[Text],
+        *,
+        trees: Trees = "sampled",
+        number_of_trees: int = 100,
+        parser: str = "ewt_supar",
+        seed: int = 0,
+        by: By = "sentence",
+        unit: Unit = "nats",
+        tokens: Tokens = "whitespace",
+        tokens_per_batch: int | None = None,
+        progress: bool = False,
+    ) -> TreeScores:
+        """A lower bound of each sentence's log-probability, by a system that scores a text with its tree (ITEXP).
+
+        Args:
+            texts: strings.
+            trees: `k_best`: the log-sum over the best trees, a certain bound; `sampled`: importance sampling, a bound
+                in expectation, with effective sample sizes.
+            number_of_trees: of each sentence; bounds by the first 1, 10, 100, … are given too.
+            parser: the name or folder of a SuPar dependency parser. Its scores of arcs make a distribution over
+                projective trees with one root.
+            seed: of the samples.
+            by: what a row of the table is: a `sentence`, `document` (a string), or `all`.
+            unit: of the table; attributes are in nats.
+            tokens: words are separated by white space, or by `rules` for English.
+            tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as
+                are fast on the device. No score depends on it.
+            progress: show a progress bar.
+
+        Raises:
+            UserError: the system gives trees no probability, there is no such parser, or a sentence is too long.
+        """
+        check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
+        check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
+        scorer = TreeScorer(
+            self.trained, self.reading, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress
+        )
+        return scorer.score(_documents(texts, tokens), by=by, unit=unit)
 
     def generate(
         self,

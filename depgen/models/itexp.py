@@ -33,20 +33,22 @@ Deviations, numbered
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress, pairwise
 from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
-from depgen.data.batch import ItemBatch
-from depgen.data.level_batch import LevelBatch, collate_levels
+from depgen.data.batch import ItemBatch, Memo
+from depgen.data.level_batch import LevelBatch, are_written, collate_levels
 from depgen.data.levels import PAD_EXPANSION, TreeForm, sentence_item
+from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.level_search import searched_texts
@@ -65,6 +67,8 @@ log = logging.getLogger(__name__)
 
 TOKENS_AT_ONCE = 4096
 """Tokens that are encoded together when texts are scored, padding included."""
+LEVELS_AT_ONCE = 2**18
+"""Tokens of levels that are looked through for levels in common."""
 
 
 class ITEXP(LanguageModel):
@@ -269,7 +273,8 @@ class ITEXP(LanguageModel):
         """
         if structure is None:
             raise UserError(
-                "ITEXP scores texts with their trees: give structure, the heads and relations of each text."
+                "ITEXP scores texts with their trees: give structure, the heads and relations of each text; or, for a "
+                "bound of the probability of the words, trees (k_best or sampled)."
             )
         found: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):
@@ -285,6 +290,44 @@ class ITEXP(LanguageModel):
             for row, sentence in enumerate(batch.sentences.tolist()):
                 of_sentences[sentence][batch.places[row].numpy()[opened[row]]] = scores[row, opened[row]]
             found.append(of_sentences)
+        return found
+
+    @torch.inference_mode()
+    def tree_log_probs(
+        self,
+        texts: Sequence[Sequence[int]],
+        trees: Sequence[Any],
+        *,
+        vocabulary: Vocabulary,
+        tokens_per_batch: int,
+    ) -> Float64[np.ndarray, " texts"]:
+        """Log p of each text together with its tree, in nats; -inf of a tree with an expansion that is never written.
+
+        Several texts or trees have levels in common, which are read once.
+
+        Args:
+            texts: token ids.
+            trees: of each text; see `structure` of `sentence_log_probs`.
+            vocabulary: that the system was trained with.
+            tokens_per_batch: tokens of the levels that are read at once, padding included.
+
+        Raises:
+            UserError: a tree is none of its text, or a text is too long.
+        """
+        found, memo = np.full(len(texts), -np.inf), Memo()
+        items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
+        items = [replace(each, sentence=replace(each.sentence, index=k, memo=memo)) for k, each in enumerate(items)]
+        written = [*compress(items, are_written(items, vocabulary))]
+        sizes = [len(item.sentence.ids) ** 2 for item in written]  # at most, of all levels
+        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(written)]):
+            self._refuse_longer(max(len(item.sentence.ids) for item in written[begin:end]))
+            batch = self.collate(ItemBatch(written[begin:end], 1, vocabulary))
+            rows, of_rows = batch.distinct()
+            scores = torch.zeros(len(rows), dtype=torch.float64)
+            for places, part in batch.select(rows).parts(tokens_per_batch):
+                scores[places] = precise(self(part.to(self.device))).sum(1).double().cpu()
+            sums = torch.zeros(end - begin, dtype=torch.float64).index_add_(0, batch.sentences, scores[of_rows])
+            found[batch.items.numpy()] = sums.numpy()
         return found
 
     def _refuse_longer(self, tokens: int) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -48,6 +49,21 @@ def test_every_sentence_gets_a_tree_with_one_root(annotator, words):
 def test_the_trees_do_not_depend_on_the_batch(annotator):
     sentences = [Sentence(sentence.words) for sentence in toy_sentences(12, seed=4)] + [Sentence(("Go",))]
     assert annotator.annotate(sentences) == SuparAnnotator("toy_supar", batch_size=1).annotate(sentences)
+
+
+def test_trees_are_distributed_by_the_scores_of_arcs(annotator):
+    sentences = [Sentence(sentence.words) for sentence in toy_sentences(6, seed=4)] + [Sentence(("Go",))]
+    found = annotator.distributions(sentences)
+    for sentence, trees, parsed in zip(sentences, found, annotator.annotate(sentences), strict=True):
+        assert trees.arcs.shape == (len(sentence), len(sentence))
+        assert np.exp(trees.labels).sum(-1) == pytest.approx(1)
+        ((heads, relations),) = trees.best(1)  # the best trees of all are projective
+        assert (tuple(heads), relations) == (parsed.heads, parsed.relations)
+        for tree in trees.sample(20, np.random.default_rng(0)):
+            check_tree(tree[0].tolist(), "here", single_root=True)
+            assert [relation == "root" for relation in tree[1]] == (tree[0] == 0).tolist()
+    alone = SuparAnnotator("toy_supar", batch_size=1).distributions(sentences[:1])[0]
+    assert alone.arcs == pytest.approx(found[0].arcs, abs=1e-4)
 
 
 def test_a_long_sentence_is_refused_by_name_where_supar_searches(annotator):
@@ -108,6 +124,8 @@ def test_a_trusted_pickle_parses(supar_file):
     assert [sentence.words for sentence in parsed] == [sentence.words for sentence in sentences]
     for sentence in parsed:
         check_tree(sentence.heads, "here", single_root=True)
+    with pytest.raises(UserError, match=r"expected a parser that was trained here, .* SuPar's own file"):
+        annotator.distributions(sentences)
     assert annotator.scheme == "Toy, SuPar"
     assert annotator.fingerprint() == SuparAnnotator(str(supar_file), trust_checkpoint=True).fingerprint()
 

@@ -6,15 +6,19 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
 import yaml
 
+from depgen.annotation.parser_folders import parser_folder
+from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
+from depgen.annotation.supar_training import BiaffineParser, SuparTraining
 from depgen.cli import main
 from depgen.evaluation.loading import load_run
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
 from tests.contract.runs import fit
-from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, experiment, named
+from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, SIZES, experiment, named
 
 HOME = ("data", "cache", "runs")
 SMALL_TEXT = ("generate", "--json", "--device", "cpu")
@@ -191,7 +195,7 @@ def test_plain_scores_are_refused(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("a text\n")
     assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
-    assert "ITEXP" in capsys.readouterr().err
+    assert "trees (k_best or sampled)" in capsys.readouterr().err
 
 
 def test_the_likeliest_texts_are_searched_for(written):
@@ -287,6 +291,105 @@ def test_prompts_that_cannot_be_completed_end_in_one_line(refused, tmp_path, nam
     said = refused("--prompts", str(path), *(str(path) if each == "a.conllu" else each for each in options))
     assert re.search(message, said)
     assert "Traceback" not in said
+
+
+# -- bounds over trees ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def parser(run):
+    """An untrained SuPar parser with the relations of the stories, and one of another kind."""
+    torch.manual_seed(0)
+    labels = [*load_run(str(run), device="cpu").tokenizer.tables["placeholders"][1:], "root", "unheard"]
+    network = BiaffineParser(ParserVocabulary({}, {}, labels, 8), BiaffineSizes(**SIZES))
+    for name, kind in (("stories", SuparTraining.kind), ("other", "spaCy")):
+        folder = parser_folder(name)
+        folder.mkdir(parents=True)
+        network.save(folder, {})
+        (folder / "parser.json").write_text(json.dumps({"kind": kind, "scheme": "Stories, SuPar biaffine"}))
+    return "stories"
+
+
+@pytest.fixture
+def scored(run, parser, tmp_path, capsys):
+    """Rows of a text's bounds, what was said, and the exit code."""
+    text = tmp_path / "text.txt"
+    text.write_text("she was happy\nhe ran .\n\nshe\n")
+
+    def of(*options, parser=parser):
+        code = main(["score", str(text), "--run", str(run), "--device", "cpu", "--json", "--parser", parser, *options])
+        said = capsys.readouterr()
+        return [json.loads(line) for line in said.out.splitlines()], said.err, code
+
+    return of
+
+
+def test_texts_have_bounds_over_trees(run, scored, parser):
+    rows, said, _ = scored("--trees", "sampled", "--number_of_trees", "30")
+    names = ["document", "sentence", "place", "words", "tokens", "unknown", "log_prob", "surprisal", "perplexity_bound",
+             "token_perplexity_bound", "likelihood", "trees", "number_of_trees", "parser", "distinct_trees",
+             "impossible_trees", "log_prob_1", "log_prob_10", "log_prob_30", "effective_1", "effective_10",
+             "effective_30", "text", "unit"]  # fmt: skip
+    assert [list(row) for row in rows] == [names] * 3
+    assert [(row["document"], row["sentence"], row["words"]) for row in rows] == [(1, 1, 3), (1, 2, 3), (2, 1, 1)]
+    assert {(row["likelihood"], row["trees"], row["parser"]) for row in rows} == {
+        ("bound", "sampled", "Stories, SuPar biaffine")
+    }
+    assert "30 sampled trees a sentence of Stories, SuPar biaffine" in said
+    assert rows[0]["impossible_trees"] > 0
+    assert "1 of its" in said
+    assert "probability 0: unheard" in said
+    last = rows[2]  # a word has one tree
+    assert last["effective_30"] == pytest.approx(30)
+    system = load_run(str(run), device="cpu")
+    ids = system.tokenizer.pieces("she")
+    ((single,),) = system.model.sentence_log_probs([[ids]], vocabulary=system.tokenizer, structure=[[([0], ["root"])]])
+    assert last["log_prob"] == last["log_prob_1"] == pytest.approx(single.sum(), abs=1e-5)
+    python = system.score_over_trees(["she was happy\nhe ran .", "she"], number_of_trees=30, parser=parser)
+    assert [row["log_prob"] for row in python.rows()] == pytest.approx(
+        [-math.inf if row["log_prob"] is None else row["log_prob"] for row in rows], abs=1e-6
+    )
+    best, _, _ = scored("--trees", "k_best", "--number_of_trees", "30")
+    assert not [name for name in best[0] if name.startswith("effective")]
+    assert best[2]["distinct_trees"] == 1
+    assert best[2]["log_prob"] == pytest.approx(last["log_prob"], abs=1e-5)
+
+
+def test_bounds_are_summed_over_documents_and_all(scored):
+    sentences, said, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--unit", "bits")
+    (everything,), _, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--by", "all", "--unit", "bits")
+    documents, _, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--by", "document", "--unit", "bits")
+    bounded = [row for row in sentences if row["log_prob"] is not None]
+    assert everything["sentences_without_trees"] == len(sentences) - len(bounded)
+    assert (f"{len(sentences) - len(bounded)} of 3 sentences have no tree" in said) == (len(bounded) < 3)
+    for name in ("words", "tokens", "log_prob"):
+        total = sum(row[name] for row in bounded)
+        assert everything[name] == pytest.approx(total)
+        assert sum(row[name] or 0 for row in documents) == pytest.approx(total)
+    assert everything["perplexity_bound"] == pytest.approx(2 ** -(everything["log_prob"] / everything["words"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--trees", "k_best", "--by", "word"), "of sentences, not of their words"),
+        (("--trees", "k_best", "--beam_size", "3"), "beam_size: expected without trees"),
+        (("--trees", "k_best", "--number_of_trees", "0"), "number_of_trees"),
+        (("--by", "all"), "parser: expected with trees"),
+    ],
+)
+def test_what_has_no_bound_ends_in_one_line(scored, options, message):
+    _, said, code = scored(*options)
+    assert code == 2
+    assert message in said
+    assert "Traceback" not in said
+
+
+def test_parsers_without_scores_of_arcs_are_refused(scored):
+    for name, message in (("other", "expected a dependency parser of SuPar"), ("nowhere", "No parser 'nowhere'")):
+        _, said, code = scored("--trees", "sampled", parser=name)
+        assert code == 2
+        assert message in said
 
 
 # -- skeletons --------------------------------------------------------------------------------------------------------

@@ -2,22 +2,24 @@
 
 What a system gives a word is one of three kinds, which every row names: `exact` log-probabilities by the chain rule;
 `pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or a
-lower `bound` of the exact one, a sum over the structures that a beam of `beam_size` holds. Their perplexities have
-different names, since they do not compare.
+lower `bound` of the exact one, a sum over the structures that a beam of `beam_size` holds, or over `trees` of a parser.
+Their perplexities have different names, since they do not compare.
 """
 
 import logging
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import as_words
+from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import Reads, System
-from depgen.evaluation.tabular import as_columns, as_json_lines
+from depgen.evaluation.tabular import Row, as_columns, as_json_lines
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
 from depgen.locations import check_output, write_atomically
 from depgen.trees.conllu import TagColumn
@@ -31,7 +33,7 @@ def score(
     *,
     run: str | None = None,
     pretrained: str | None = None,
-    by: By = "word",
+    by: By | None = None,
     reads: Reads | None = None,
     unit: Unit = "nats",
     json: bool = False,
@@ -45,6 +47,10 @@ def score(
     beam_size: int | None = None,
     next_words: bool = False,
     first_word_space: bool | None = None,
+    trees: Trees | None = None,
+    number_of_trees: int | None = None,
+    parser: str | None = None,
+    seed: int | None = None,
 ) -> str | None:
     """Log-probability and surprisal of a text's words, sentences or documents under a trained system.
 
@@ -60,7 +66,7 @@ def score(
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library that is scored as it is: a
             folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
-        by: a row a `word`, `sentence` or `document`, or one for `all`.
+        by: a row a `word`, `sentence` or `document`, or one for `all`; by default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).
@@ -83,6 +89,13 @@ def score(
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; `pretrained` models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
+        trees: (systems that score a text with its tree, such as ITEXP) bound the probability of each sentence by trees
+            of a parser: `k_best`, the log-sum over its best trees, a certain lower bound; or `sampled`, importance
+            sampling from its distribution over projective trees, a lower bound in expectation.
+        number_of_trees: (with `trees`) of each sentence, by default 100. The bounds by the first 1, 10, 100, … have
+            columns too, and with `sampled` the effective sample sizes.
+        parser: (with `trees`) a SuPar dependency parser by its name or folder, by default `ewt_supar`.
+        seed: (with `trees`) of the samples, by default 0.
 
     Raises:
         UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
@@ -91,26 +104,73 @@ def score(
     if output is not None:
         check_output(output)
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
+    of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
+    others = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size, "pretrained": pretrained}
+    if misplaced := [name for name, value in (of_trees if trees is None else others).items() if value is not None]:
+        remedy = "add trees" if trees is None else "leave out trees"
+        raise UserError(f"{', '.join(misplaced)}: expected {'with' if trees is None else 'without'} trees: {remedy}.")
     if pretrained is None:
         system = load_run(run, device=device, form=form, first_word_space=first_word_space)
     else:
         system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
+    if trees is not None:
+        chosen: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
+        bounds = system.score_over_trees(
+            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
+            progress=sys.stderr.isatty(), **chosen,
+        )  # fmt: skip
+        _check_read(sum(each.counts.words for each in bounds.sentences), file, system)
+        _report_bounds(bounds, system)
+        return _written(bounds.rows(), unit, json=json, output=output)
     scores = system.score(
-        documents, by=by, unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
+        documents, by=by or "word", unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
         tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
     )  # fmt: skip
-    if not scores.totals.tokens:
+    _check_read(scores.totals.tokens, file, system)
+    _report(scores, system, reads)
+    return _written(scores.rows(), unit, json=json, output=output)
+
+
+def _check_read(units: int, file: Path, system: System) -> None:
+    """Raises UserError if nothing of a file was read."""
+    if not units:
         raise UserError(
             f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
             "another by --form."
         )
-    rows = scores.rows()
+
+
+def _written(rows: list[Row], unit: Unit, *, json: bool, output: Path | None) -> str | None:
+    """The rows, or None once they are in the file."""
     content = as_json_lines({**row, "unit": unit} for row in rows) if json else as_columns(rows)
-    _report(scores, system, reads)
     if output is None:
         return content
     write_atomically(output, content)
     return None
+
+
+def _report_bounds(scores: TreeScores, system: System) -> None:
+    """The totals in the log."""
+    totals, sentences = scores.totals, [each for each in scores.sentences if each.bound is not None]
+    without = sum(each.counts.log_prob == -math.inf for each in sentences)
+    bounds = [each.bound for each in sentences if each.bound is not None]
+    impossible, distinct = (sum(getattr(each, name) for each in bounds) for name in ("impossible", "distinct"))
+    if without:
+        logger.warning(
+            "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of all "
+            "sums. More trees may help.",
+            without, len(sentences),
+        )  # fmt: skip
+    word, token = (totals.perplexities("bound")[name] for name in ("perplexity_bound", "token_perplexity_bound"))
+    logger.info(
+        "%d words, %d of them <unk>, %d tokens: bound log-likelihood by %d %s trees a sentence of %s %.2f %s; "
+        "perplexity-bound per word %s, per token %s. %d of %d different trees have a label or an expansion that the "
+        "run does not write. Read sentence by sentence by %s.",
+        totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees.replace("_", "-"),
+        scores.parser, totals.log_prob / (math.log(2) if scores.unit == "bits" else 1.0), scores.unit,
+        *("-" if each is None else f"{each:.2f}" for each in (word, token)), impossible, distinct,
+        system.trained.checkpoint,
+    )  # fmt: skip
 
 
 def _report(scores: Scores, system: System, reads: Reads | None) -> None:
