@@ -12,6 +12,7 @@ come at both sides of it at the next level, and then a word. All words of a leve
 
 A sentence's probability is that of its words and its tree together: the product over its placeholders of
 p(expansion | level) p(word | level, expansions). It is at most the probability of the words: `likelihood` is `bound`.
+Sums over trees are tighter bounds (`depgen.evaluation.likelihood.over_trees`).
 
 Deviations, numbered
     D1. Written positions get no expansion, in training and in generation. The authors' code draws one there, from an
