@@ -84,6 +84,64 @@ def test_texts_from_nothing_of_another_nucleus(studies):
     assert len(theirs) == 2
 
 
+VARIANTS = """
+study: warm
+caption: By temperature
+source: an invented paper, Table 13
+table: toy
+rows: [Base]
+texts: 2
+seed: 1
+first: true
+"""
+FROM_NOTHING = Generation(seed=10, samples=3)
+TREE = {"heads": [2, 0, 2], "relations": ["nsubj", "root", "obj"]}
+
+
+def of_temperatures(studies, more):
+    (studies / "warm.yaml").write_text(VARIANTS + more)
+    for temperature in (0.5, 1.0, 2.0):
+        texts = [f"b{number} at {temperature}" for number in range(3)]
+        keep(
+            "Base", 1, texts, prompts=[""] * 3, generation=FROM_NOTHING, temperature=temperature, trees=[TREE] * 3,
+        )  # fmt: skip
+    return examples_of(load_study("warm"), load_definition("toy"), size="small")
+
+
+def test_the_first_texts_of_each_variant(studies):
+    found = of_temperatures(studies, "variants: {cold: {temperature: 0.5}, warm: {temperature: 2.0}}\n")
+    (example,) = found.examples
+    human = next(iter(GeneratedStories(train=6, valid=2, test=3).documents("test")))
+    assert example.texts[:2] == (
+        ("Base, cold", ("b0 at 0.5", "b1 at 0.5")),
+        ("Base, warm", ("b0 at 2.0", "b1 at 2.0")),
+    )
+    assert example.texts[2][1][0] == " ".join(human.words())
+    assert "The first texts" in found.notes[0]
+    assert not found.trees
+
+
+def test_texts_are_shown_level_by_level(studies):
+    found = of_temperatures(studies, "trees: levels\n")
+    assert [(each.title, each.context) for each in found.examples] == [
+        ("Base, text 1", "b0 at 1.0"),
+        ("Base, text 2", "b1 at 1.0"),
+    ]
+    (first, root), (second, leaves) = found.examples[0].texts
+    assert (first, second) == ("Iteration 1", "Iteration 2")
+    assert root == ("I_tok: [ROOT]", "O_tok: at", "O_exp: [nsubj-HEAD-obj]")
+    assert leaves == ("I_tok: [nsubj] at [obj]", "O_tok: b0 [pad] 1.0", "O_exp: [HEAD] [pad] [HEAD]")
+
+
+def test_texts_are_drawn_with_their_trees(studies):
+    of_temperatures(studies, "trees: pictures\n")
+    text = case_study("warm", size="small")
+    picture = Path("results/warm/trees-small.svg").read_text()
+    assert text.count("b1 at 1.0") == 1
+    assert picture.count(">nsubj<") == 2
+    assert all(f">{word}<" in picture for word in ("b0", "b1", "Base, text 2"))
+
+
 def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     keep("Base", 2, ["b0 <unk> [MALE]", "b0 <unk> [MALE]", "b0 <unk> [MALE]"])
     text = case_study("stories", size="small")
