@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Items = Float[np.ndarray, " items"]
-BINS = 40
+BINS = 25
 """Of values that are not whole numbers."""
 
 
@@ -60,8 +60,8 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
     edges = edges_of(list(items.values()))
     shares = {name: np.histogram(each, edges)[0] / max(len(each), 1) for name, each in items.items()}
     path = output or results_root() / definition.table / f"histogram-{size}.png"
-    headers = dict.fromkeys(header for _, header in found)
-    save(histogram_figure(shares, edges, axis=", ".join(headers)), path)
+    headers = {header for _, header in found}
+    save(histogram_figure(shares, edges, axis=definition.caption if len(headers) > 1 else headers.pop()), path)
     write_atomically(path.with_suffix(".csv"), as_csv(shares, edges))
     means = "; ".join(f"{name} {each.mean():.3g} over {len(each):,}" for name, each in items.items())
     return f"{path} and {path.with_suffix('.csv').name}. Means: {means}."

@@ -154,7 +154,7 @@ def _sizes(job: Job) -> Result:
             levels = data.split_levels(split)
             metrics[f"{name}_levels"] = float(levels.deepest[levels.kept].sum())
     if isinstance(data, LevelData):
-        expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary)
+        expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
         metrics |= {"expansions": float(len(expansions)), "types": float(types)}
     source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
     return _result(job, Numbers(metrics), source)

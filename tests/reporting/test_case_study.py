@@ -247,9 +247,22 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
 
 def test_the_papers_three_case_studies(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
-    assert study_names() == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    dmlm = [name for name in study_names() if not name.startswith("itexp_")]
+    assert dmlm == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
     systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
     for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
         study = load_study(name)
         assert (study.contexts, study.texts) == shown
         assert list(study.rows) == systems
+
+
+def test_the_case_studies_of_itexp_show_the_first_texts_that_their_tables_make(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    names = [name for name in study_names() if name.startswith("itexp_")]
+    assert {*names} == {f"itexp_{each}" for each in ("table7", "table8", "table13", "table14", "figure7", "figure8")}
+    for study in map(load_study, names):
+        (measure,) = load_definition(study.table).measures
+        assert study.first
+        made = {"temperature": getattr(measure, "temperatures", [1.0]), "options": [{"boost": {"amod": 10.0}}]}
+        assert all(value in made[name] for how in study.variants.values() for name, value in how.items())
+        assert study.variants or 1.0 in made["temperature"]
