@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
+from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
@@ -20,7 +21,8 @@ from depgen.reporting.store import read_ours
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Items = Float[np.ndarray, " items"]
+Items = NDArray[np.float64]
+"""Numbers of items; each array has its own length."""
 BINS = 25
 """Of values that are not whole numbers."""
 

@@ -188,7 +188,8 @@ def texts_of(result: Result, top_p: float | None = None, **how: Any) -> KeptText
     """
     if result.generation is None or result.run is None or result.weights_sha256 is None:
         return None
-    generation = dataclasses.replace(result.generation, **how, **({} if top_p is None else {"top_p": top_p}))
+    changes: dict[str, Any] = {**how, **({} if top_p is None else {"top_p": top_p})}
+    generation = dataclasses.replace(result.generation, **changes)
     name = generation.file_of(training_seed=result.seed, weights=result.weights_sha256)
     file = runs_root() / result.run / FOLDER / name
     if not file.is_file():

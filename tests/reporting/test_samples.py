@@ -20,6 +20,7 @@ from depgen.reporting.measures import BoostedRelation, GeneratedTrees, JudgedSam
 from depgen.reporting.needs import parsers_in
 from depgen.reporting.numbers import Generation, TrainedRow
 from depgen.reporting.samples import CHOSEN, TREES, at_diversity, nearest
+from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths
 from depgen.trees.punctuation import is_punctuation
 
@@ -169,15 +170,14 @@ def of_floor(row, depgen):
     return found
 
 
-def test_a_judge_reads_each_sentence_with_its_end(of_floor):
+def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
     judges = {"judge": "Plain"}
     options = {**HOW, "samples": 100, "temperatures": [1.0], "per_sample": 2}
     measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, **options)
     found = of_floor(measure, "Test sentences")
     definition = load_definition("levels")
-    own = Job(definition, definition.row("Plain"), "paper", 1).training.finished()
-    with np.load(own / "test_items.npz") as items:  # the run's own test, of the same sentences
-        expected = np.exp(items["nll"].sum() / items["tokens"].sum())
+    plain = Job(definition, definition.row("Plain"), "paper", 1).training
+    expected = measure_test(plain, plain.finished(), depgen).metrics["perplexity"]  # of the same sentences
     assert found.metrics["judge"] == pytest.approx(expected, rel=1e-5)
     assert found.metrics["judge_unk_rate"] >= 0
     assert "2 texts, 2 references" in found.settings["mauve"]
