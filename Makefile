@@ -41,7 +41,7 @@ options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEED
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
 .PHONY: help setup demo test test-matrix FORCE lint guard bench parser union scoreboard tables dclm-grid report record docs clean
-.PHONY: reproduce-dmlm-figure3 reproduce-udgn-figure5
+.PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
@@ -153,6 +153,8 @@ reproduce-figure3: reproduce-dmlm-figure3
 
 reproduce-dmlm-figure3: row/dmlm_table4/DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
 	$(depgen) attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
+
+reproduce-itexp-figure3: reproduce-itexp-table1 ## ITEXP: quality against diversity, the picture of its Table 1
 
 reproduce-udgn-figure5: row/udgn_table3/UDGN ## UDGN: heads and relations as a picture
 	$(depgen) heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \

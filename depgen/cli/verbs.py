@@ -159,6 +159,16 @@ VERBS = {
         "depgen.reporting.series:draw_series",
         positionals=("table",),
     ),
+    "tradeoff": Verb(
+        "draw quality against diversity of a table's texts by temperature",
+        "depgen.reporting.tradeoff:draw_tradeoff",
+        positionals=("table",),
+    ),
+    "histogram": Verb(
+        "draw how a table's measures are distributed over texts, such as their lengths",
+        "depgen.reporting.histogram:draw_histogram",
+        positionals=("table",),
+    ),
     "dependent-loss": Verb(
         "split a run's loss: future dependents of earlier words, and other words",
         "depgen.evaluation.likelihood.dependents:dependent_loss",
@@ -185,7 +195,7 @@ VERBS = {
     "human-eval export": Verb(
         "write blinded questionnaires for raters",
         "depgen.reporting.human_export:export",
-        counts=("number", "raters"),
+        counts=("number", "raters", "per_sentence"),
         also={"number": "n"},
     ),
     "human-eval score": Verb(
@@ -243,6 +253,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "report",
             "curves",
             "series",
+            "tradeoff",
+            "histogram",
             "case-study",
             "record",
             "grid",

@@ -1,6 +1,7 @@
-"""Case studies (Tables 8, 9 and 16 of Yang & Wan, 2022): what the systems wrote, side by side, the human text last.
+"""Case studies (such as Tables 8, 9 and 16 of Yang & Wan, 2022): what systems wrote, side by side, the human text last.
 
-What is shown is drawn by a seed among what `depgen reproduce` kept, the same places of the files for all systems.
+What is shown is drawn by a seed among what `depgen reproduce` kept, the same places of the files for all systems; or it
+is the first of it. Texts with trees may be shown level by level, as they were written, and drawn with their trees.
 Contexts of a study itself (`invented`) are continued by the trained systems when it is shown.
 
 Deviations:
@@ -8,11 +9,10 @@ Deviations:
     D2. The paper puts the human text first, where one reads all others against it.
 """
 
-import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,22 +20,23 @@ from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.loading import load_run
+from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
+from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
 from depgen.reporting.texts import prompts_of, texts_of
+from depgen.reporting.trees import Trees, trees_svg
 from depgen.training.runs import read_record
+from depgen.trees.binarization import Level, levels_of
+from depgen.trees.sentence import Sentence
 from depgen.yaml_files import read_settings
 
 HUMAN, EMPTY = "human", "(empty)"
-Format = Literal["text", "markdown", "html"]
-_ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
-_WIDTH = 120
-"""Letters in a line of plain text."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class CaseStudy:
         texts: how many texts of each system, where they are written from nothing.
         top_p: the nucleus of the texts; None takes the table's own.
         invented: contexts, tokens with spaces between, that the systems continue in place of those of a corpus.
+        first: show the first texts written from nothing, and the first human ones, in place of drawn ones.
+        variants: texts of other settings of generation than the table's, each by its name.
+        trees: `levels` shows each text written from nothing level by level, `pictures` also draws the trees.
     """
 
     study: str
@@ -65,65 +69,9 @@ class CaseStudy:
     texts: int = 1
     top_p: float | None = None
     invented: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
-class Example:
-    """What each system wrote.
-
-    Attributes:
-        title: over it; None for nothing.
-        context: what the texts continue; None for texts without a prompt.
-        texts: by system, in order.
-    """
-
-    title: str | None
-    context: str | None
-    texts: tuple[tuple[str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True)
-class Examples:
-    """All examples under their caption, and the notes below them."""
-
-    caption: str
-    examples: tuple[Example, ...]
-    notes: tuple[str, ...]
-
-
-def render(examples: Examples, *, format: Format) -> str:
-    """The examples as text that ends in a line break."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    templates = Environment(
-        loader=PackageLoader("depgen.reporting"),
-        undefined=StrictUndefined,
-        autoescape=format == "html",
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters.update(wrapped=_wrapped, literal=_literal)
-    return templates.get_template(f"case_study.{_ENDINGS[format]}").render(vars(examples))
-
-
-def _wrapped(texts: Sequence[str], lead: str, *, indent: int | None = None) -> str:
-    """Lines of texts after a lead, each text on a new line; `indent` of further lines: by default as the first text."""
-    space = " " * (len(lead) if indent is None else indent)
-    lines = [
-        textwrap.fill(
-            text, _WIDTH, initial_indent=space if number else lead, subsequent_indent=space, break_on_hyphens=False
-        )
-        for number, text in enumerate(texts)
-    ]
-    return "\n".join(line for line in lines if line)
-
-
-def _literal(text: str) -> str:
-    """Text in which nothing is Markdown: words such as `<unk>`, `[MALE]` and `*` are data."""
-    for character in "\\`*_[]|#":
-        text = text.replace(character, f"\\{character}")
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    first: bool = False
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    trees: Literal["levels", "pictures"] | None = None
 
 
 def case_study(
@@ -191,21 +139,36 @@ def load_study(name: str) -> CaseStudy:
 def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Format) -> str:
     definition, chosen, _ = chosen_table(study.table, size)
     examples = examples_of(study, definition, size=chosen, seeds=seeds)
-    for each, ending in _ENDINGS.items():
+    for each, ending in ENDINGS.items():
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"
         write_atomically(path, render(examples, format=each))
+    if examples.trees:
+        write_atomically(results_root() / study.study / f"trees-{chosen}.svg", trees_svg(examples.trees))
     return render(examples, format=format)
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The texts of a row, the prompts that they continue, if any, and where and when its result or run was made."""
+    """The texts of a row, the prompts that they continue, if any, and where and when its result or run was made.
+
+    The name is the row's, of the study's variants with theirs.
+    """
 
     row: Row
     seed: int
     texts: tuple[str, ...]
     prompts: tuple[str, ...] | None
     made: str
+    name: str
+    structures: tuple[Any, ...] = ()
+
+    def sentence(self, place: int) -> Sentence:
+        """A text with its tree.
+
+        Raises:
+            UserError: there is no tree over its words.
+        """
+        return sentence_of(self.texts[place], self.structures[place] or {})
 
 
 def examples_of(
@@ -217,8 +180,10 @@ def examples_of(
         UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
     """
     rows = [definition.row(name) for name in study.rows]
-    texts_of_row = _written if study.invented else _kept
-    kept = [found for row in rows if (found := texts_of_row(study, definition, row, size, seeds)) is not None]
+    if study.invented:
+        kept = [found for row in rows if (found := _written(study, definition, row, size, seeds)) is not None]
+    else:
+        kept = [each for row in rows for each in _kept(study, definition, row, size, seeds)]
     if not kept and study.invented:
         raise UserError(
             f"None of {', '.join(study.rows)} of {definition.table} is trained at size {size}. Train them first: "
@@ -234,6 +199,8 @@ def examples_of(
     generator = np.random.default_rng(study.seed)
     if study.invented:
         shown = [_ending(f"Context {place + 1}", kept, place, ()) for place in range(len(study.invented))]
+    elif study.trees == "levels":
+        shown = [each for system in kept for each in _by_level(study, system)]
     elif study.contexts is None:
         shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], size), generator)]
     else:
@@ -241,22 +208,26 @@ def examples_of(
     missing = [row for row in rows if row.name not in {each.row.name for each in kept}]
     notes = _notes(study, definition, kept, [_why_missing(row, size) for row in missing])
     caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
-    return Examples(caption, tuple(shown), notes)
+    drawn = [each for system in kept for each in _pictures(study, system)] if study.trees == "pictures" else []
+    return Examples(caption, tuple(shown), notes, tuple(drawn))
 
 
 def _kept(
     study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
-) -> _Kept | None:
-    """The texts of the first seed that has any."""
+) -> Iterator[_Kept]:
+    """The texts of the first seed that has any; of each variant that has any."""
     if definition.generation is None:
         raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
     results = {each.seed: each for each in read_results(definition.table, row.slug, size=size)}
-    for seed in results if seeds is None else seeds:
-        kept = texts_of(results[seed], study.top_p) if seed in results else None
-        if kept is not None and (study.contexts is None or kept.prompts is not None):
-            made = f"{results[seed].hardware}, {results[seed].date}"
-            return _Kept(row, seed, kept.texts, None if study.contexts is None else kept.prompts, made)
-    return None
+    for name, how in (study.variants or {"": {}}).items():
+        for seed in results if seeds is None else seeds:
+            kept = texts_of(results[seed], study.top_p, **how) if seed in results else None
+            if kept is not None and (study.contexts is None or kept.prompts is not None):
+                made = f"{results[seed].hardware}, {results[seed].date}"
+                prompts = None if study.contexts is None else kept.prompts
+                title = ", ".join(filter(None, (row.name, name)))
+                yield _Kept(row, seed, kept.texts, prompts, made, title, kept.structures)
+                break
 
 
 def _written(
@@ -274,7 +245,7 @@ def _written(
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip
             made = f"{facts_of(run).hardware}, {str(read_record(run).get('finished', 'unknown'))[:10]}"
-            return _Kept(row, seed, tuple(each.text for each in found), tuple(study.invented), made)
+            return _Kept(row, seed, tuple(each.text for each in found), tuple(study.invented), made, row.name)
     return None
 
 
@@ -336,17 +307,50 @@ def _ending(title: str, kept: Sequence[_Kept], place: int, human: tuple[tuple[st
     """An ending of each system after one of its prompts, then the human text where there is one."""
     prompts = kept[0].prompts
     assert prompts is not None
-    return Example(title, prompts[place], (*((each.row.name, (_shown(each.texts[place]),)) for each in kept), *human))
+    return Example(title, prompts[place], (*((each.name, (_shown(each.texts[place]),)) for each in kept), *human))
 
 
 def _from_nothing(
     study: CaseStudy, kept: Sequence[_Kept], human: Sequence[str], generator: np.random.Generator
 ) -> Example:
     """One example: so many texts of each system."""
-    places = _drawn(generator, min(len(each.texts) for each in kept), study.texts)
-    theirs = tuple(human[place] for place in _drawn(generator, len(human), study.texts))
-    systems = ((each.row.name, tuple(_shown(each.texts[place]) for place in places)) for each in kept)
+    places = _places(study, min(len(each.texts) for each in kept), generator)
+    theirs = tuple(human[place] for place in _places(study, len(human), generator))
+    systems = ((each.name, tuple(_shown(each.texts[place]) for place in places)) for each in kept)
     return Example(None, None, (*systems, (HUMAN, theirs)))
+
+
+def _places(study: CaseStudy, count: int, generator: np.random.Generator) -> list[int]:
+    """Which texts are shown of so many."""
+    return [*range(min(study.texts, count))] if study.first else _drawn(generator, count, study.texts)
+
+
+def _by_level(study: CaseStudy, kept: _Kept) -> Iterator[Example]:
+    """Each shown text as it was written (Casas et al., 2020, Figure 7)."""
+    for place in _places(study, len(kept.texts), np.random.default_rng(study.seed)):
+        sentence = kept.sentence(place)
+        levels = levels_of(sentence.words, sentence.heads or (), sentence.relations or ())
+        steps = tuple(
+            (
+                f"Iteration {number}",
+                tuple(f"{name}: {' '.join(row)}" for name, row in zip(_ROWS, _rows(each), strict=True)),
+            )
+            for number, each in enumerate(levels, start=1)
+        )
+        yield Example(f"{kept.name}, text {place + 1}", kept.texts[place], steps)
+
+
+_ROWS = ("I_tok", "O_tok", "O_exp")
+
+
+def _rows(level: Level) -> tuple[tuple[str, ...], ...]:
+    return level.inputs, level.words, level.expansions
+
+
+def _pictures(study: CaseStudy, kept: _Kept) -> Iterator[Trees]:
+    """The trees of the shown texts (Casas et al., 2020, Figure 8)."""
+    for place in _places(study, len(kept.texts), np.random.default_rng(study.seed)):
+        yield Trees(f"{kept.name}, text {place + 1}", (("", kept.sentence(place)),))
 
 
 def _shown(text: str) -> str:
@@ -365,12 +369,11 @@ def _notes(
     assert generation is not None
     top_p = generation.top_p if study.top_p is None else study.top_p
     what = "contexts" if study.contexts is not None else "texts"
-    seeds = "; ".join(f"{each.row.name} {each.seed}" for each in kept)
+    seeds = "; ".join(f"{each.name} {each.seed}" for each in kept)
     drawn = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
+    drawn = "The first texts of those that each system wrote; nothing is picked" if study.first else drawn
     invented = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
-    places = {
-        made: [each.row.name for each in kept if each.made == made] for made in {each.made: None for each in kept}
-    }
+    places = {made: [each.name for each in kept if each.made == made] for made in {each.made: None for each in kept}}
     machines = [made if len(places) == 1 else f"{made} ({'; '.join(names)})" for made, names in places.items()]
     lines = [
         f"{invented if study.invented else drawn}. Published texts: {study.source}",

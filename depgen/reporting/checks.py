@@ -17,8 +17,14 @@ from depgen.training.trust import class_at
 
 _SIZES = ("parameters", "epoch_tokens")
 _OF_FLOORS = {
-    "corpus": tuple(
-        f"{split.replace('valid', 'dev')}_{each}" for split in SPLITS for each in ("documents", "tokens", "sentences")
+    "corpus": (
+        *(
+            f"{split.replace('valid', 'dev')}_{each}"
+            for split in SPLITS
+            for each in ("documents", "tokens", "sentences", "levels")
+        ),
+        "expansions",
+        "types",
     ),
     "source": ("perplexity", "source_perplexity"),
     "speed": ("tokens_per_second", "batched_tokens_per_second", "cuda_memory"),

@@ -91,8 +91,9 @@ class Row:
             differ by size: `{small: 256, paper: 1024}`.
         floor: what gives the row without training. A rule that knows nothing of the words, as `depgen parsing-scores`
             names it: its trees. Of the experiment's corpus: `source`, the perplexity of the test split under the source
-            that generated it, which no model can be expected to pass; or `corpus`, its sizes. Of its system: `speed`,
-            with fresh weights.
+            that generated it, which no model can be expected to pass; `corpus`, its sizes; or `train`, `valid` or
+            `test`, the sentences of this split in the place of a system's texts. Of its system: `speed`, with fresh
+            weights.
         beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
             those of the measure, or of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.

@@ -4,12 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from depgen.data.corpus import SPLITS
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.human.folder import source_of, write_folder
-from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, turing
-from depgen.reporting.definition import TableDefinition, chosen_table
-from depgen.reporting.results import read_results
+from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
+from depgen.evaluation.text.measures import TextOptions
+from depgen.locations import lines_sha256
+from depgen.reporting.definition import Row, TableDefinition, chosen_table
+from depgen.reporting.jobs import Job
+from depgen.reporting.numbers import SplitRow
+from depgen.reporting.results import Result, read_results
+from depgen.reporting.samples import CHOSEN, split_texts
 from depgen.reporting.texts import nuclei, texts_of
+from depgen.training.experiment_runs import run_depgen
 from depgen.trees.lines import read_texts
 
 
@@ -25,12 +33,15 @@ def export(
     top_p: float | None = None,
     number: int = 100,
     raters: int = 5,
+    rate: bool = False,
+    per_sentence: int | None = None,
     seed: int = 0,
 ) -> str:
-    """Write blinded questionnaires: two systems compared, or with `--real` a Turing test of several.
+    """Write blinded questionnaires: two systems compared, with `--real` a Turing test, or with `--rate` ratings.
 
     Args:
-        texts: NAME=FILE for each system, one text a line; or NAME alone for a row of `--table`.
+        texts: NAME=FILE for each system, one text a line; or NAME alone for a row of `--table`: its texts, at the
+            temperature that was chosen for it where one was, or the sentences of its split.
         output: a folder: `raters/` is for them, `key.json` is not, `answers/` awaits what comes back.
         contexts: what the texts of a comparison go on from, one a line; those of `--table` are known.
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
@@ -40,8 +51,11 @@ def export(
         training_seed: of the rows' training; unset: 1.
         top_p: the nucleus of the rows' texts; unset: the table's, if it has one alone. The paper's comparisons are of
             0.5 (dmlm_table2), its Turing test of 0.7 (dmlm_table5).
-        number: of pairs to be judged (`-n`); in a Turing test, of sentences of each system and of the real ones.
+        number: of pairs to be judged (`-n`); else of sentences of each system and of the real ones.
         raters: how many people will answer.
+        rate: ask for ratings from 1 to 5 of single sentences, as in ITEXP's Table 4 (`-n 60 --raters 18 --per_sentence
+            3`); a row or file may have real sentences.
+        per_sentence: (with `--rate`) how many of the raters rate a sentence; unset: all.
         seed: of the draw, the orders and the sides.
 
     Raises:
@@ -56,7 +70,13 @@ def export(
             f"--texts: systems must have different names, found {', '.join(each.name for each in written)}."
         )
     sources = {each.name: each.source for each in written}
-    if real is not None:
+    if not rate and per_sentence is not None:
+        raise UserError("--per_sentence is of ratings: add --rate, or leave it out.")
+    if rate:
+        if contexts is not None or real is not None:
+            raise UserError("Ratings are of single sentences: leave --contexts out, and name real ones by --texts.")
+        asked = rating(lines, number=number, raters=raters, per_sentence=per_sentence, seed=seed)
+    elif real is not None:
         if contexts is not None:
             raise UserError("A Turing test shows single sentences: leave --contexts out.")
         human = read_texts(real)
@@ -64,7 +84,9 @@ def export(
         asked = turing(lines, human, number=number, raters=raters, seed=seed)
     else:
         if len(written) != 2:
-            raise UserError(f"Expected --texts of two systems to compare, found {len(written)}. More want --real.")
+            raise UserError(
+                f"Expected --texts of two systems to compare, found {len(written)}. More want --real or --rate."
+            )
         first, second = lines.items()
         asked = pairwise(first, second, _contexts(contexts, written), number=number, raters=raters, seed=seed)
     asked = replace(asked, sources=sources)
@@ -137,14 +159,31 @@ def _written(given: str, rows: _Rows | None) -> _Written:
     assert rows is not None
     definition = rows.definition
     row = definition.row(name)
+    if row.floor in SPLITS:
+        return _of_split(rows, row)
     results = read_results(definition.table, row.slug, size=rows.size)
-    kept = next((texts_of(each, rows.top_p) for each in results if each.seed == rows.seed), None)
+    kept = next((texts_of(each, rows.top_p, **_chosen(each)) for each in results if each.seed == rows.seed), None)
     if kept is None:
         raise UserError(
             f"No texts of {row.name}, {rows.size}, seed {rows.seed}. Make them first: depgen reproduce "
             f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]' --remeasure"
         )
     return _Written(row.name, kept.texts, source_of(kept.file, kept.texts), kept.prompts)
+
+
+def _chosen(result: Result) -> dict[str, float]:
+    """The temperature that was chosen for a row's texts, where one was."""
+    return {CHOSEN: result.metrics[CHOSEN]} if CHOSEN in result.metrics else {}
+
+
+def _of_split(rows: _Rows, row: Row) -> _Written:
+    """The sentences of a split."""
+    job = Job(rows.definition, row, rows.size, rows.seed)
+    corpus = data_of(job.config).corpus
+    texts = next(
+        split_texts(SplitRow(job, split, corpus, TextOptions(), run_depgen)) for split in SPLITS if split == row.floor
+    )
+    return _Written(row.name, texts, Source(f"{corpus.name}, {row.floor}", lines_sha256(texts), len(texts), 0))
 
 
 def _contexts(given: Path | None, written: Sequence[_Written]) -> Sequence[str]:

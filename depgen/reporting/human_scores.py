@@ -1,4 +1,4 @@
-"""`depgen human-eval score`: people's answers laid out like Tables 3 and 6 of Yang & Wan (ACL 2022), beside these."""
+"""`depgen human-eval score`: people's answers laid out like published tables, beside these."""
 
 import json as json_format
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +14,18 @@ from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.layout import Cell, Head, Layout, Line, lines_of
 from depgen.reporting.tables import Format, render
 
-PUBLISHED: Mapping[Kind, str] = {"pairwise": "human/dmlm_table3", "turing": "human/dmlm_table6"}
-"""Tables in a folder of their own: `depgen reproduce` does not make them."""
+PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
+    "pairwise": ("human/dmlm_table3",),
+    "turing": ("human/dmlm_table6",),
+    "rating": ("human/itexp_table4", "human/itexp_table5"),
+}
+"""Tables in a folder of their own: `depgen reproduce` does not make them. Of several, that with most of the systems."""
 LEVEL = 0.01
 """Of Table 3's star."""
 
 
 def score(folders: list[Path], *, format: Format = "markdown", output: Path | None = None, json: bool = False) -> str:
-    """People's answers beside the published ones: comparisons as in Table 3, a Turing test as in Table 6.
+    """People's answers beside the published ones: comparisons and a Turing test as DMLM's, ratings as ITEXP's.
 
     Args:
         folders: one or more that `depgen human-eval export` wrote, with the raters' files in `answers/`.
@@ -34,9 +38,10 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
     """
     scored = [read_outcome(folder) for folder in folders]
     kinds = {each.asked.kind for each in scored}
-    if len(kinds) > 1 or (kinds == {"turing"} and len(scored) > 1):
-        raise UserError("Expected comparisons, or one Turing test: they make different tables.")
-    definition = load_definition(PUBLISHED[scored[0].asked.kind])
+    if len(kinds) > 1 or (kinds != {"pairwise"} and len(scored) > 1):
+        raise UserError("Expected comparisons, one Turing test, or one folder of ratings: they make different tables.")
+    tables = [load_definition(name) for name in PUBLISHED[scored[0].asked.kind]]
+    definition = max(tables, key=lambda table: len({*scored[0].systems} & {row.name for row in table.rows}))
     scored = [each.as_one_of([row.name for row in definition.rows]) for each in scored]
     if len({each.pair for each in scored}) < len(scored):
         raise UserError(f"A pair stands in two folders: {', '.join(each.pair for each in scored)}.")
@@ -57,6 +62,12 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
             numbers[each.pair] = _cells(definition, each.preferences)
         for system, share in each.humanness.items():
             numbers[system] = {"human": Cell(share.value, decimals=definition.column("human").decimals)}
+        for system, found in each.rated.items():
+            values = {"rating": found.mean.value, "deviation": found.deviation}
+            numbers[system] = {
+                name: Cell(value, word="n/c" if value is None else "", decimals=definition.column(name).decimals)
+                for name, value in values.items()
+            }
     known = {row.name for row in definition.rows}
     rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
     lines = tuple(line for row in rows for line in _table_lines(definition, row, numbers.get(row.name)))

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from depgen.data.corpus import SPLITS
 from depgen.data.experiment import data_of
+from depgen.data.levels import LevelData
 from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
@@ -16,7 +18,7 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.numbers import Numbers, TrainedRow
+from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
 from depgen.reporting.parses import measure_floor, treebank_of
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
@@ -103,19 +105,42 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
     )
 
 
-def floor(job: Job) -> Result:
-    """What can be had without training: a corpus's sizes, a source's perplexity, a system's speed, trees by a rule."""
+def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) -> Result:
+    """What can be had without training: of a corpus, a split, a source, a system's speed, or trees by a rule.
+
+    Args:
+        job: the row at a size and seed.
+        depgen: runs a command.
+        options: of the text measures.
+        wait: for another process that trains what a measure of a split needs.
+
+    Raises:
+        UserError: it cannot be had.
+        filelock.Timeout: another process works on it, and this one does not wait.
+    """
+    for split in SPLITS:
+        if job.row.floor == split:
+            return _of_split(SplitRow(job, split, data_of(job.config).corpus, options, depgen, wait))
     made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
     return made.get(job.row.floor or "", _floor_of_trees)(job)
 
 
+def _of_split(row: SplitRow) -> Result:
+    """The numbers that the table's measures give of a split's sentences."""
+    found = Numbers()
+    for each in row.job.definition.measures:
+        found.add(each.measure_split(row))
+    return _result(row.job, sift(found), source_of(row.corpus))
+
+
 def _sizes(job: Job) -> Result:
-    """Documents of a corpus, and tokens and sentences a document, split by split.
+    """Documents of a corpus, and tokens and sentences a document, split by split; of data with levels, these too.
 
     Raises:
         MissingDataError: the corpus is not at hand.
     """
-    corpus = data_of(job.config).corpus
+    data = data_of(job.config)
+    corpus = data.corpus
     found = measure_corpus(corpus)
     metrics: dict[str, float] = {}
     for split, sizes in found.items():
@@ -125,6 +150,12 @@ def _sizes(job: Job) -> Result:
             f"{name}_tokens": sizes.mean_length,
             f"{name}_sentences": sizes.mean_sentences,
         }
+        if isinstance(data, LevelData):
+            levels = data.split_levels(split)
+            metrics[f"{name}_levels"] = float(levels.deepest[levels.kept].sum())
+    if isinstance(data, LevelData):
+        expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
+        metrics |= {"expansions": float(len(expansions)), "types": float(types)}
     source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
     return _result(job, Numbers(metrics), source)
 

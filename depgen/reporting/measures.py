@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from depgen.errors import check_at_least
 from depgen.reporting.definition import TOKENS, WORDS
-from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
+from depgen.reporting.numbers import Generation, Measure, Numbers, SplitRow, TrainedRow
 
 OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
 """What a system's own test gives is of other items, or of another kind of likelihood, than `Scores`."""
@@ -51,16 +51,63 @@ class SampledBleu(Measure):
         self.generation, self.temperatures, self.per_sample = Generation(**how), list(temperatures), per_sample
 
     def measure(self, row: TrainedRow) -> Numbers:
-        """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature."""
+        """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature and at the chosen one.
+
+        The chosen one is that whose validation BLEU-5 and Self-BLEU-5 are nearest to those of training sentences.
+        """
         from depgen.reporting.samples import measure_samples
 
         return measure_samples(row, temperatures=self.temperatures, per_sample=self.per_sample)
 
+    def measure_split(self, row: SplitRow) -> Numbers:
+        """The same of as many sentences of a split, drawn by the seed of the texts."""
+        from depgen.reporting.samples import measure_split
+
+        return measure_split(row, per_sample=self.per_sample)
+
     def keys(self) -> Collection[str]:
         """Means and deviations over samples by temperature, and test BLEU-5 at the diversity of real text."""
-        from depgen.reporting.samples import MATCHED, SAMPLED
+        from depgen.reporting.samples import CHOSEN, MATCHED, SAMPLED
 
-        return (MATCHED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
+        return (MATCHED, CHOSEN, *SAMPLED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
+
+
+class JudgedSamples(SampledBleu):
+    """The same, and what language models say of the texts at the chosen temperature (Casas et al., 2020, Table 2).
+
+    Args:
+        judges: rows of the table by the column of their perplexity; they are trained first.
+        features: the row whose states are the features of MAUVE, unless an option of the text measures names a model.
+        mauve_texts: as many texts, and as many sentences of the test split, MAUVE compares.
+        how: see `SampledBleu`.
+    """
+
+    def __init__(self, *, judges: dict[str, str], features: str, mauve_texts: int = 5000, **how: Any) -> None:  # noqa: ANN401
+        super().__init__(**how)
+        check_at_least(2, mauve_texts=mauve_texts)
+        self.judges, self.features, self.mauve_texts = judges, features, mauve_texts
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The same, then perplexities of the texts and MAUVE."""
+        from depgen.reporting.judges import judged
+        from depgen.reporting.samples import CHOSEN, texts_at
+
+        found = super().measure(row)
+        found.add(judged(row, lambda number: texts_at(row, found.metrics[CHOSEN], number=number), self))
+        return found
+
+    def measure_split(self, row: SplitRow) -> Numbers:
+        """The same of sentences of a split."""
+        from depgen.reporting.judges import judged
+        from depgen.reporting.samples import split_texts
+
+        found = super().measure_split(row)
+        found.add(judged(row, lambda number: split_texts(row, number=number), self))
+        return found
+
+    def keys(self) -> Collection[str]:
+        """Those of samples, a perplexity a judge, GPT-2's, and MAUVE."""
+        return (*super().keys(), *self.judges, "gpt2_perplexity", "mauve")
 
 
 class GeneratedTrees(Measure):
@@ -86,6 +133,35 @@ class GeneratedTrees(Measure):
         from depgen.reporting.samples import TREES
 
         return TREES
+
+
+class TextShapes(Measure):
+    """Lengths of texts, depths of their trees, and decoding steps over tokens, text by text (Casas et al., 2020).
+
+    Args:
+        how: the texts are made, as in `Generation`.
+    """
+
+    def __init__(self, **how: Any) -> None:  # noqa: ANN401 - jsonargparse checks them
+        self.generation = Generation(**how)
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The means and the numbers of each text; of systems without trees, lengths alone."""
+        from depgen.reporting.samples import measure_shapes
+
+        return measure_shapes(row)
+
+    def measure_split(self, row: SplitRow) -> Numbers:
+        """The same of sentences of a split, with the trees of the experiment's annotator."""
+        from depgen.reporting.samples import measure_split_shapes
+
+        return measure_split_shapes(row)
+
+    def keys(self) -> Collection[str]:
+        """Those of `depgen.evaluation.trees.generated_trees.shapes`."""
+        from depgen.evaluation.trees.generated_trees import SHAPES
+
+        return SHAPES
 
 
 class BoostedRelation(Measure):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from depgen.data.corpus import Split
 from depgen.decoding.settings import Sampling
-from depgen.errors import check_at_least
+from depgen.errors import UserError, check_at_least
 from depgen.locations import lines_sha256
 
 if TYPE_CHECKING:
@@ -66,6 +67,27 @@ class TrainedRow:
     trained: "FinishedRun"
     corpus: Any
     facts: "RunFacts"
+    options: "TextOptions"
+    depgen: "Depgen"
+    wait: bool = True
+
+
+@dataclass(frozen=True)
+class SplitRow:
+    """What the measures of a table are given where the sentences of a split are its row's texts.
+
+    Attributes:
+        job: the row at a size and seed.
+        split: whose sentences.
+        corpus: that it is of.
+        options: models and policies of the text measures.
+        depgen: runs a command.
+        wait: for other processes that train what a measure needs.
+    """
+
+    job: "Job"
+    split: Split
+    corpus: Any
     options: "TextOptions"
     depgen: "Depgen"
     wait: bool = True
@@ -143,6 +165,17 @@ class Measure(ABC):
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:
         """The numbers of a row."""
+
+    def measure_split(self, row: SplitRow) -> Numbers:
+        """The numbers of sentences of a split, in the place of a system's texts.
+
+        Raises:
+            UserError: it has no such numbers.
+        """
+        raise UserError(
+            f"Row {row.job.row.name}: floor: {type(self).__name__} measures trained systems alone, no sentences of a "
+            "split."
+        )
 
     def keys(self) -> Collection[str] | None:
         """The names of its numbers, with `*` for any word; None where they are not known before it measures."""

@@ -197,7 +197,8 @@ def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions |
     ]
     runs = {job.training.place: known.get(job.row.name) for job in trained if job.training.finished() is None}
     total = _total({**dict.fromkeys(loaded), **runs})
-    return Plan(title, corpora, preparations(trained, options or TextOptions()), tuple(lines), total)
+    read = [job for job in jobs if not job.row.is_floor or job.row.floor in ("corpus", *SPLITS)]
+    return Plan(title, corpora, preparations(read, options or TextOptions()), tuple(lines), total)
 
 
 def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:

@@ -258,7 +258,7 @@ def make(
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
         try:
             made = (
-                floor(job)
+                floor(job, depgen, options or TextOptions(), wait=wait)
                 if job.row.is_floor
                 else measure(job, depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
             )

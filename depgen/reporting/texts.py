@@ -62,11 +62,19 @@ def prompts_of(corpus: Any, generation: Generation) -> Prompts:  # noqa: ANN401 
 
 @dataclass(frozen=True)
 class KeptTexts:
-    """The texts of a file, and the prompts that they continue; None where they begin from nothing."""
+    """The texts of a file.
+
+    Attributes:
+        file: where they lie.
+        prompts: that they continue; None where they begin from nothing.
+        texts: of it.
+        structures: what the system has built over each; None from systems without structure.
+    """
 
     file: Path
     prompts: tuple[str, ...] | None
     texts: tuple[str, ...]
+    structures: tuple[Any, ...] = ()
 
 
 def generate(
@@ -148,11 +156,6 @@ def _count(generation: Generation) -> int:
     return generation.samples
 
 
-def _read(file: Path) -> list[tuple[str, str]]:
-    """The prompt and the text of each line of a file; see `_rows`."""
-    return [(str(row["prompt"]), str(row["text"])) for row in _rows(file)]
-
-
 def _rows(file: Path) -> list[dict[str, Any]]:
     """The lines of a file.
 
@@ -172,25 +175,28 @@ def _rows(file: Path) -> list[dict[str, Any]]:
     return found
 
 
-def texts_of(result: Result, top_p: float | None = None) -> KeptTexts | None:
+def texts_of(result: Result, top_p: float | None = None, **how: Any) -> KeptTexts | None:  # noqa: ANN401
     """The texts that a result was measured on, of a nucleus, by default its table's own; None where there are none.
+
+    Args:
+        result: whose.
+        top_p: the nucleus.
+        how: what else differs from the generation of the result, such as `temperature`.
 
     Raises:
         UserError: the file is damaged.
     """
     if result.generation is None or result.run is None or result.weights_sha256 is None:
         return None
-    generation = result.generation if top_p is None else dataclasses.replace(result.generation, top_p=top_p)
+    changes: dict[str, Any] = {**how, **({} if top_p is None else {"top_p": top_p})}
+    generation = dataclasses.replace(result.generation, **changes)
     name = generation.file_of(training_seed=result.seed, weights=result.weights_sha256)
     file = runs_root() / result.run / FOLDER / name
     if not file.is_file():
         return None
-    prompts, texts = zip(*_read(file), strict=True)
-    return (
-        KeptTexts(file, prompts, texts)
-        if generation.samples is None
-        else KeptTexts(file, None, texts[: _count(generation)])
-    )
+    rows = _rows(file)[: None if generation.samples is None else _count(generation)]
+    prompts, texts, structures = zip(*((row["prompt"], row["text"], row.get("structure")) for row in rows), strict=True)
+    return KeptTexts(file, prompts if generation.samples is None else None, texts, structures)
 
 
 def _named(evaluation: TextEvaluation, names: Mapping[str, str]) -> Numbers:

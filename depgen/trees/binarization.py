@@ -5,6 +5,7 @@ Labels of arcs are not changed but by `lossless_labels`. The order of words neve
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -156,3 +157,50 @@ def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list
         if head > 0:
             sides[head - 1][word > head].append(label)
     return [(*left, HEAD, *right) for left, right in sides]
+
+
+PAD = "[pad]"
+"""Where nothing is written at a level."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is read and written at a level, position by position; Figure 2 of Casas et al. (2020).
+
+    Attributes:
+        inputs: I_tok: words of the levels above, and placeholders.
+        words: O_tok: words at the placeholders.
+        expansions: O_exp: expansions at the placeholders.
+    """
+
+    inputs: tuple[str, ...]
+    words: tuple[str, ...]
+    expansions: tuple[str, ...]
+
+
+def levels_of(words: Sequence[str], heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[Level]:
+    """How a sentence is written along its tree, from the root down.
+
+    Args:
+        words: of the sentence.
+        heads: of a tree whose words have at most one dependent at each side, 1-based, 0 = root.
+        labels: of the arcs; that of the root is not read.
+
+    >>> for level in levels_of(["dog", "likes", "sausage"], [2, 0, 2], ["nsubj", "root", "dobj"]):
+    ...     print(*level.inputs, "|", *level.words, "|", *level.expansions)
+    [ROOT] | likes | [nsubj-HEAD-dobj]
+    [nsubj] likes [dobj] | dog [pad] sausage | [HEAD] [pad] [HEAD]
+    """
+    found, deep = [], depths(heads).tolist()
+    names = ["ROOT" if head == 0 else label for head, label in zip(map(int, heads), labels, strict=True)]
+    patterns = ["-".join(row) for row in expansions(heads, names)]
+    for level in range(1, max(deep) + 1):
+        places = [(place, deep[place] == level) for place in range(len(words)) if deep[place] <= level]
+        found.append(
+            Level(
+                tuple(f"[{names[place]}]" if new else words[place] for place, new in places),
+                tuple(words[place] if new else PAD for place, new in places),
+                tuple(f"[{patterns[place]}]" if new else PAD for place, new in places),
+            )
+        )
+    return found

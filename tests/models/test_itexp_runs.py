@@ -14,6 +14,7 @@ from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
 from depgen.annotation.supar_training import BiaffineParser, SuparTraining
 from depgen.cli import main
 from depgen.evaluation.loading import load_run
+from depgen.trees.binarization import levels_of
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
@@ -101,6 +102,8 @@ def test_the_trace_has_every_level(written):
         words = [(one, other) for one, other in zip(last, row["text"].split(), strict=True) if one[0] != "["]
         assert all(one == other for one, other in words)
         lengths = [len(level.split()) for level in levels]
+        steps = levels_of(row["text"].split(), row["structure"]["heads"], row["structure"]["relations"])
+        assert [" ".join(step.inputs) for step in steps] == levels
         assert lengths == sorted(lengths)
     assert max(len(row["structure"]["levels"]) for row in rows) > 2
     (row, *_), _ = written()

@@ -152,16 +152,20 @@ def store_texts(
     prompts: Sequence[str],
     *,
     generation: Generation = GENERATION,
-    top_p: float | None = None,
+    trees: Sequence[object] = (),
+    **how: object,
 ) -> Path:
-    """Writes a result that was measured on texts, with these texts of a nucleus in its run."""
+    """Writes a result that was measured on texts, with these texts of other settings in its run."""
     slug = result.row.replace(", ", "-").replace(" ", "-")
     result = dataclasses.replace(
         result, generation=generation, run=f"{slug}/{result.size}/seed{result.seed}/2026-01-01", weights_sha256="0" * 64
     )
     write_result(result, result_path(result.table, slug, size=result.size, seed=result.seed))
-    how = generation if top_p is None else dataclasses.replace(generation, top_p=top_p)
-    file = runs_root() / result.run / FOLDER / how.file_of(training_seed=result.seed, weights="0" * 64)
-    lines = [json.dumps({"prompt": prompt, "text": text}) for prompt, text in zip(prompts, texts, strict=True)]
+    name = dataclasses.replace(generation, **how).file_of(training_seed=result.seed, weights="0" * 64)
+    file = runs_root() / result.run / FOLDER / name
+    lines = [
+        json.dumps({"prompt": prompt, "text": text, **({"structure": trees[place]} if trees else {})})
+        for place, (prompt, text) in enumerate(zip(prompts, texts, strict=True))
+    ]
     write_atomically(file, "".join(f"{line}\n" for line in lines))
     return file

@@ -84,6 +84,64 @@ def test_texts_from_nothing_of_another_nucleus(studies):
     assert len(theirs) == 2
 
 
+VARIANTS = """
+study: warm
+caption: By temperature
+source: an invented paper, Table 13
+table: toy
+rows: [Base]
+texts: 2
+seed: 1
+first: true
+"""
+FROM_NOTHING = Generation(seed=10, samples=3)
+TREE = {"heads": [2, 0, 2], "relations": ["nsubj", "root", "obj"]}
+
+
+def of_temperatures(studies, more):
+    (studies / "warm.yaml").write_text(VARIANTS + more)
+    for temperature in (0.5, 1.0, 2.0):
+        texts = [f"b{number} at {temperature}" for number in range(3)]
+        keep(
+            "Base", 1, texts, prompts=[""] * 3, generation=FROM_NOTHING, temperature=temperature, trees=[TREE] * 3,
+        )  # fmt: skip
+    return examples_of(load_study("warm"), load_definition("toy"), size="small")
+
+
+def test_the_first_texts_of_each_variant(studies):
+    found = of_temperatures(studies, "variants: {cold: {temperature: 0.5}, warm: {temperature: 2.0}}\n")
+    (example,) = found.examples
+    human = next(iter(GeneratedStories(train=6, valid=2, test=3).documents("test")))
+    assert example.texts[:2] == (
+        ("Base, cold", ("b0 at 0.5", "b1 at 0.5")),
+        ("Base, warm", ("b0 at 2.0", "b1 at 2.0")),
+    )
+    assert example.texts[2][1][0] == " ".join(human.words())
+    assert "The first texts" in found.notes[0]
+    assert not found.trees
+
+
+def test_texts_are_shown_level_by_level(studies):
+    found = of_temperatures(studies, "trees: levels\n")
+    assert [(each.title, each.context) for each in found.examples] == [
+        ("Base, text 1", "b0 at 1.0"),
+        ("Base, text 2", "b1 at 1.0"),
+    ]
+    (first, root), (second, leaves) = found.examples[0].texts
+    assert (first, second) == ("Iteration 1", "Iteration 2")
+    assert root == ("I_tok: [ROOT]", "O_tok: at", "O_exp: [nsubj-HEAD-obj]")
+    assert leaves == ("I_tok: [nsubj] at [obj]", "O_tok: b0 [pad] 1.0", "O_exp: [HEAD] [pad] [HEAD]")
+
+
+def test_texts_are_drawn_with_their_trees(studies):
+    of_temperatures(studies, "trees: pictures\n")
+    text = case_study("warm", size="small")
+    picture = Path("results/warm/trees-small.svg").read_text()
+    assert text.count("b1 at 1.0") == 1
+    assert picture.count(">nsubj<") == 2
+    assert all(f">{word}<" in picture for word in ("b0", "b1", "Base, text 2"))
+
+
 def test_three_formats_are_written_and_say_where_texts_come_from(studies):
     keep("Base", 2, ["b0 <unk> [MALE]", "b0 <unk> [MALE]", "b0 <unk> [MALE]"])
     text = case_study("stories", size="small")
@@ -189,9 +247,22 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
 
 def test_the_papers_three_case_studies(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
-    assert study_names() == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    dmlm = [name for name in study_names() if not name.startswith("itexp_")]
+    assert dmlm == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
     systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
     for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
         study = load_study(name)
         assert (study.contexts, study.texts) == shown
         assert list(study.rows) == systems
+
+
+def test_the_case_studies_of_itexp_show_the_first_texts_that_their_tables_make(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    names = [name for name in study_names() if name.startswith("itexp_")]
+    assert {*names} == {f"itexp_{each}" for each in ("table7", "table8", "table13", "table14", "figure7", "figure8")}
+    for study in map(load_study, names):
+        (measure,) = load_definition(study.table).measures
+        assert study.first
+        made = {"temperature": getattr(measure, "temperatures", [1.0]), "options": [{"boost": {"amod": 10.0}}]}
+        assert all(value in made[name] for how in study.variants.values() for name, value in how.items())
+        assert study.variants or 1.0 in made["temperature"]

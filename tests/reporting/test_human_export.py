@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from depgen.cli import main
+from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import read_key
 from depgen.reporting.human_export import export
@@ -185,3 +186,39 @@ def test_what_is_wrong_is_said(files, options, message):
 def test_a_turing_test_has_no_contexts(files):
     with pytest.raises(UserError, match="leave --contexts out"):
         export(texts=["DM=a.txt"], real=files / "real.txt", contexts=files / "contexts.txt", output=files / "out")
+
+
+def test_ratings_take_texts_at_the_chosen_temperature_and_sentences_of_a_split(project):
+    path = project / "experiments/tables/toy.yaml"
+    more = "  - {name: Real, experiment: base_toy, floor: valid, in_paper: false}\n"
+    measure = "{class_path: depgen.reporting.measures.Texts, init_args: {prompt_sentences: 4, seed: 10}}"
+    path.write_text(path.read_text().replace(measure, measure.replace("prompt_sentences: 4", "samples: 9")) + more)
+    how = Generation(seed=10, samples=4)
+    for temperature in (1.0, 0.7):
+        texts = [f"{temperature} {number}" for number in range(4)]
+        result = make_result("Base", 1, {"temperature": 0.7})
+        store_texts(result, texts, [""] * 4, generation=how, temperature=temperature)
+    export(
+        texts=["Base", "Real"], table="toy", size="small", rate=True, number=4, raters=2, per_sentence=1,
+        output=project / "out",
+    )  # fmt: skip
+    asked = read_key(project / "out/key.json")
+    assert {item.texts[0] for item in asked.items if item.systems == ("Base",)} == {f"0.7 {k}" for k in range(4)}
+    real = {" ".join(each.words()) for each in GeneratedStories(train=6, valid=2, test=3).documents("valid")}
+    sentences = [item.texts[0] for item in asked.items if item.systems == ("Real",)]
+    assert all(any(sentence in story for story in real) for sentence in sentences)
+    assert asked.sources["Real"].texts == 9
+    assert asked.sources["Real"].file.endswith(", valid")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"per_sentence": 3}, "add --rate"),
+        ({"rate": True, "real": Path("real.txt")}, "name real ones by --texts"),
+        ({"rate": True, "contexts": Path("contexts.txt")}, "leave --contexts out"),
+    ],
+)
+def test_options_of_other_questionnaires_are_refused(files, options, message):
+    with pytest.raises(UserError, match=message):
+        export(texts=["DM=a.txt", "Base=b.txt"], number=2, output=Path("out"), **options)

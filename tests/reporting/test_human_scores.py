@@ -7,6 +7,7 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from depgen.cli import main
@@ -163,6 +164,41 @@ def test_a_turing_test_is_laid_out_like_table_6():
     answer("pair", judge)
     with pytest.raises(UserError, match="they make different tables"):
         score([Path("out"), Path("pair")])
+
+
+def test_ratings_are_laid_out_like_table_4_or_5_of_itexp():
+    for names in (("ITEXP, words", "Validation sentences"), ("x10", "Net")):
+        folder = names[0].split(",")[0]
+        texts = [f"{name}={file}.txt" for name, file in zip(names, ("a", "real"), strict=True)]
+        export(texts=texts, rate=True, number=60, raters=18, per_sentence=3, output=Path(folder))
+        sheet = (Path(folder) / "raters/rater-1.html").read_text()
+        assert sheet.count("<section") == 20
+        assert sheet.count('value="5"') == 20
+
+        def judge_sentence(rater, row):
+            word, line = row["text"].split()[:2]
+            return {"rating": "5" if word == "human" else str(1 + (int(line) + int(rater.split("-")[1])) % 2)}
+
+        answer(folder, judge_sentence)
+        asked, table = read_key(Path(folder, "key.json")), score([Path(folder)], format="csv")
+        given = [
+            [1 + (item.line + int(sheet.rater.split("-")[1])) % 2 for sheet in asked.sheets if item.name in sheet.items]
+            for item in asked.items
+            if item.systems == (names[0],)
+        ]
+        found = numbers(table, (names[0], "local"))
+        assert found["rating"][0] == pytest.approx(np.mean(given))
+        assert found["deviation"][0] == pytest.approx(np.std(given, axis=1, ddof=1).mean())
+        assert numbers(table, (names[1], "local"))["rating"][0] == 5
+    assert numbers(score([Path("ITEXP")], format="csv"), ("ITEXP, words", "paper"))["rating"][0] == 3.28
+    assert numbers(score([Path("x10")], format="csv"), ("x10", "paper"))["deviation"][0] == 0.79
+    said = score([Path("x10")])
+    assert "120 items, 18 of 18 raters; 0 of 360 answers missing" in said
+    assert "Mean rating: x10 1." in said
+    other = Path("x10/answers/rater-2.csv").read_text().replace("rater-2", "rater-1")
+    Path("x10/answers/rater-1.csv").write_text(other)
+    with pytest.raises(UserError, match=r"there is no .item-\d+. in the questionnaire of rater-1"):
+        score([Path("x10")])
 
 
 @pytest.mark.parametrize("format", ["markdown", "latex", "text", "csv"])

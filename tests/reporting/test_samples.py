@@ -8,16 +8,20 @@ import pytest
 import yaml
 
 from depgen.data.levels import TreeForm
+from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.pooled_bleu import ReferencePool
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.measures import BoostedRelation, GeneratedTrees, SampledBleu
+from depgen.reporting.measurement import floor
+from depgen.reporting.measures import BoostedRelation, GeneratedTrees, JudgedSamples, SampledBleu, TextShapes
 from depgen.reporting.needs import parsers_in
 from depgen.reporting.numbers import Generation, TrainedRow
-from depgen.reporting.samples import TREES, at_diversity
+from depgen.reporting.samples import CHOSEN, TREES, at_diversity, nearest
+from depgen.training.experiment_runs import measure_test
+from depgen.trees.binarization import depths
 from depgen.trees.punctuation import is_punctuation
 
 HOW = {"samples": 12, "top_p": 0.9, "seed": 5, "max_new_tokens": 12}
@@ -74,6 +78,8 @@ rows:
     experiment: levels_toy
     options: {data.init_args.annotator: {class_path: depgen.annotation.trivial.RightChain}}
     in_paper: false
+  - {name: Test sentences, experiment: levels_toy, floor: test, in_paper: false}
+  - {name: Sizes, experiment: levels_toy, floor: corpus, in_paper: false}
 """
 
 
@@ -127,6 +133,11 @@ def test_curves_are_those_of_the_texts_kept_at_each_temperature(row):
         }  # fmt: skip
         assert {name: found.metrics[f"{name}_{temperature}"] for name in expected} == pytest.approx(expected)
     assert ("test_bleu_matched" in found.metrics) != ("test_bleu_matched" in found.not_computed)
+    chosen = found.metrics[CHOSEN]
+    assert chosen in (0.5, 2.0)
+    assert {name: found.metrics[name] for name in expected} == {
+        name: found.metrics[f"{name}_{chosen}"] for name in expected
+    }
     assert {*found.metrics, *found.not_computed} <= {*measure.keys()}
 
 
@@ -135,6 +146,82 @@ def test_quality_is_read_off_between_two_temperatures_or_not_at_all():
     assert at_diversity(curve, 7.5) == 20.0
     assert at_diversity(curve, 20.0) == 40.0
     assert at_diversity(curve, 4.9) is at_diversity(curve, 20.1) is None
+
+
+def test_the_published_temperatures_are_nearest_to_training_sentences_against_the_test_split():
+    rows = [row for row in load_definition("itexp_table1").rows if not row.is_floor]
+    assert len(rows) == 6
+    for row in rows:
+        points = {
+            tau: (row.values[f"valid_bleu_{tau}"], row.values[f"self_bleu_{tau}"])
+            for tau in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
+        }
+        assert nearest(points, (21.5, 6.6)) == row.values["temperature"]
+
+
+@pytest.fixture
+def of_floor(row, depgen):
+    """The result of a row without training."""
+
+    def found(measure, name):
+        definition = dataclasses.replace(load_definition("levels"), measures=(measure,))
+        return floor(Job(definition, definition.row(name), "paper", 1), depgen, TextOptions(device="cpu"))
+
+    return found
+
+
+def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
+    judges = {"judge": "Plain"}
+    options = {**HOW, "samples": 100, "temperatures": [1.0], "per_sample": 2}
+    measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, **options)
+    found = of_floor(measure, "Test sentences")
+    definition = load_definition("levels")
+    plain = Job(definition, definition.row("Plain"), "paper", 1).training
+    expected = measure_test(plain, plain.finished(), depgen).metrics["perplexity"]  # of the same sentences
+    assert found.metrics["judge"] == pytest.approx(expected, rel=1e-5)
+    assert found.metrics["judge_unk_rate"] >= 0
+    assert "2 texts, 2 references" in found.settings["mauve"]
+    assert "plain_toy" in found.settings["mauve"]
+    assert 0 < found.metrics["mauve"] <= 100
+    assert "own references" in found.not_computed["test_bleu"]
+    assert {"valid_bleu", "self_bleu"} <= {*found.metrics}
+    assert "gpt2" in found.not_computed["gpt2_perplexity"]
+    assert {*found.metrics, *found.not_computed} - {"judge_unk_rate"} <= {*measure.keys()}
+
+
+def test_shapes_of_texts_and_of_sentences(row, of_floor):
+    measure = TextShapes(**HOW)
+    found, run, corpus = row(measure)
+    trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
+    assert found.items["length"].tolist() == [len(each) for each in trees]
+    assert found.items["depth"].tolist() == [depths(each.heads).max() for each in trees]
+    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees))
+    assert {*found.metrics} == {*found.items} == {*measure.keys()}
+    real = of_floor(TextShapes(**{**HOW, "samples": 100}), "Test sentences")
+    sentences = [each for document in corpus.documents("test") for each in document.sentences]
+    assert real.metrics["length"] == pytest.approx(np.mean([len(each) for each in sentences]))
+    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences))
+    assert real.metrics["steps_tree"] <= real.metrics["steps_binarized"]
+    plain, *_ = row(measure, "Plain")
+    assert {*plain.metrics} == {"length"}
+    assert {*plain.not_computed} == {*measure.keys()} - {"length"}
+
+
+def test_floors_of_a_split_need_a_measure_of_sentences(of_floor):
+    measure = BoostedRelation(relation="obj", factors=[1], tagger={}, **HOW)
+    with pytest.raises(UserError, match="Test sentences: floor: BoostedRelation"):
+        of_floor(measure, "Test sentences")
+
+
+def test_sizes_of_data_with_levels(row, of_floor):
+    *_, corpus = row(TextShapes(**HOW))
+    found = of_floor(TextShapes(**HOW), "Sizes").metrics
+    for name, split in (("train", "train"), ("dev", "valid"), ("test", "test")):
+        trees = [each for document in corpus.documents(split) for each in document.sentences]
+        levels = [depths(TreeForm().written(each.heads, each.relations)[0]).max() for each in trees]
+        assert found[f"{name}_levels"] == sum(levels)
+        assert found[f"{name}_documents"] == len(trees)
+    assert found["types"] > found["expansions"] > 3
 
 
 def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):

@@ -5,6 +5,7 @@ import yaml
 
 from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
+from depgen.evaluation.text.measures import TextOptions
 from depgen.models.gilt import GiLT
 from depgen.reporting import speed
 from depgen.reporting.checks import check_keys
@@ -14,6 +15,7 @@ from depgen.reporting.measurement import floor
 from depgen.reporting.prepare import corpora_of
 from depgen.reporting.speed import BATCHED, MEMORY, SENTENCES, SPEED, TOKENS, WORDS, measure_speed
 from depgen.training.experiment import Experiment
+from depgen.training.experiment_runs import run_depgen
 
 BACKBONE = {
     "class_path": "depgen.backbones.transformer.Transformer",
@@ -111,7 +113,7 @@ def test_a_row_needs_neither_corpus_nor_training(experiment, tmp_path, monkeypat
     step = GiLT.beginning
     monkeypatch.setattr(GiLT, "beginning", lambda self, *a, **k: sizes.append(self.beam_size) or step(self, *a, **k))
     assert corpora_of([job]) == []
-    result = floor(job)
+    result = floor(job, run_depgen, TextOptions())
     assert result.metrics[SPEED] > 0
     assert {*sizes} == {2}
     assert result.data.corpus == "4 random sentences"

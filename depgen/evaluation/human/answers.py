@@ -23,7 +23,8 @@ class RaterAnswers:
     Attributes:
         raters: those of whom there is a file, in the key's order.
         given: by question, a row a rater and a column an item in the key's order; NaN where nothing was answered. A
-            comparison is 1 for the first system, -1 for the second, 0 for a tie; a Turing test 1 for human, 0 for not.
+            comparison is 1 for the first system, -1 for the second, 0 for a tie; a Turing test 1 for human, 0 for not;
+            a rating the number.
         missing: how many answers these raters left out, over all questions.
         first_shown: share of the comparisons without ties, over all questions, that the text shown first won; None
             where there are none.
@@ -58,19 +59,23 @@ def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> RaterAn
             if found.setdefault(rater, path) != path:
                 raise UserError(f"{where}: {rater} answered in {found[rater]} too. Keep one of the two files.")
             item = row["item"]
-            if item not in questionnaire.by_name:
-                raise UserError(f"{where}: there is no {item!r} in the questionnaire.")
+            if item not in sheets[rater].items:
+                raise UserError(f"{where}: there is no {item!r} in the questionnaire of {rater}.")
             if item in values.setdefault(rater, {}):
                 raise UserError(f"{where}: {item} occurs twice in this file. Keep one of the lines.")
             given = values[rater][item] = {}
             for question in questionnaire.questions:
                 answer = _answer(question, row, where)
                 if answer:
+                    if questionnaire.kind == "rating":
+                        given[question.name] = float(answer)
+                        continue
                     given[question.name] = _value(answer, sheets[rater], item)
                     firsts += [answer == "1"] if answer in ("1", "2") else []
     raters = tuple(rater for rater in sheets if rater in found)
     ratings = {question.name: _ratings(questionnaire, raters, values, question) for question in questionnaire.questions}
-    missing = sum(int(np.isnan(each).sum()) for each in ratings.values())
+    asked = sum(len(sheets[rater].items) for rater in raters) * len(questionnaire.questions)
+    missing = asked - sum(int((~np.isnan(each)).sum()) for each in ratings.values())
     return RaterAnswers(raters, ratings, missing, sum(firsts) / len(firsts) if firsts else None)
 
 

@@ -51,7 +51,7 @@ def left_out(questionnaire: Questionnaire) -> str:
     """How many candidates could not be judged, and whose texts are empty."""
     sources = questionnaire.sources.items()
     empty = ", ".join(f"{name} {source.empty:,} of {source.texts:,}" for name, source in sources)
-    if questionnaire.kind == "turing":
+    if questionnaire.kind != "pairwise":
         return f"empty texts ({empty})"
     return (
         f"{', '.join(f'{count:,} {reason}' for reason, count in questionnaire.left_out.items())} (empty texts: {empty})"

@@ -1,7 +1,7 @@
-"""What the answers to a questionnaire say: preferences of a comparison, shares of a Turing test, and a description."""
+"""What the answers to a questionnaire say: preferences, shares of a Turing test, mean ratings, and a description."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,14 @@ from depgen.errors import UserError
 from depgen.evaluation.human.answers import RaterAnswers, Ratings
 from depgen.evaluation.human.folder import ANSWERS, left_out, read_folder
 from depgen.evaluation.human.questionnaire import Questionnaire
-from depgen.evaluation.human.statistics import Preference, item_shares, krippendorff_alpha, preference
+from depgen.evaluation.human.statistics import (
+    Preference,
+    Rated,
+    item_shares,
+    krippendorff_alpha,
+    preference,
+    rated,
+)
 from depgen.metrics.significance import Interval
 
 
@@ -25,6 +32,7 @@ class Outcome:
         answers: to it.
         preferences: by aspect, of a comparison's first system.
         humanness: by system, the share of judgements that it is human; of a Turing test.
+        rated: by system; of ratings.
         reversed: whether a comparison's systems have the other order than they were given in.
     """
 
@@ -33,6 +41,7 @@ class Outcome:
     answers: RaterAnswers
     preferences: Mapping[str, Preference]
     humanness: Mapping[str, Interval]
+    rated: Mapping[str, Rated] = field(default_factory=dict)
     reversed: bool = False
 
     @property
@@ -70,6 +79,7 @@ class Outcome:
             "sources": {name: asdict(source) for name, source in asked.sources.items()},
             "preferences": {name: asdict(each) for name, each in self.preferences.items()},
             "human": {name: asdict(each) for name, each in self.humanness.items()},
+            "rated": {name: asdict(each) for name, each in self.rated.items()},
             "alpha": {name: krippendorff_alpha(each) for name, each in answers.given.items()},
         }
 
@@ -91,10 +101,14 @@ class Outcome:
             agreement = "not defined, all answers are the same" if alpha is None else f"{alpha:.3f}"
             yield f"Human score: {shown}. Krippendorff's alpha (nominal) of the raters: {agreement}."
 
+        if self.rated:
+            yield f"Mean rating: {', '.join(f'{name} {_interval(each.mean, 2)}' for name, each in self.rated.items())}."
+
     def _about(self) -> str:
         asked, answers = self.asked, self.answers
-        name = self.pair if asked.kind == "pairwise" else "Turing test"
-        wanted = len(answers.raters) * len(asked.items) * len(asked.questions)
+        name = {"pairwise": self.pair, "turing": "Turing test", "rating": "Ratings from 1 to 5"}[asked.kind]
+        items = sum(len(sheet.items) for sheet in asked.sheets if sheet.rater in answers.raters)
+        wanted = items * len(asked.questions)
         absent = [sheet.rater for sheet in asked.sheets if sheet.rater not in answers.raters]
         parts = [f"{name}: {len(asked.items)} items, {len(answers.raters)} of {len(asked.sheets)} raters"]
         parts[0] += f" (none from {', '.join(absent)})" if absent else ""
@@ -117,12 +131,16 @@ def read_outcome(folder: Path) -> Outcome:
         for name, each in answers.given.items():
             _check_judged(each, f"{folder}: {name}")
         return Outcome(folder, asked, answers, {name: preference(each) for name, each in answers.given.items()}, {})
-    humanness = {}
-    for system in asked.systems:
-        ratings = answers.given["human"][:, [item.systems == (system,) for item in asked.items]]
+    (given,) = answers.given.values()
+    of_system = {each: given[:, [item.systems == (each,) for item in asked.items]] for each in asked.systems}
+    for system, ratings in of_system.items():
         _check_judged(ratings, f"{folder}: {system}")
-        share = item_shares(ratings, 1.0)
-        humanness[system] = Interval(*(each / 100 for each in (share.value, share.low, share.high)))
+    if asked.kind == "rating":
+        return Outcome(folder, asked, answers, {}, {}, {name: rated(each) for name, each in of_system.items()})
+    shares = {name: item_shares(each, 1.0) for name, each in of_system.items()}
+    humanness = {
+        name: Interval(*(value / 100 for value in (each.value, each.low, each.high))) for name, each in shares.items()
+    }
     return Outcome(folder, asked, answers, {}, humanness)
 
 

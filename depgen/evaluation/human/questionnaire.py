@@ -2,7 +2,8 @@
 
 Yang & Wan (ACL 2022), sections 3.1 and 3.2 and appendix D. *Pairwise* (their Table 3): two systems' endings of one
 beginning, judged by grammaticality and by logicality, with ties. *Turing* (their Table 6): sentences of several systems
-and real ones, each judged as human or not. Both with 100 items a system and five raters.
+and real ones, each judged as human or not. Both with 100 items a system and five raters. *Rating* (Casas et al., 2020,
+section 5.1): sentences of several systems, each rated from 1 to 5 by three of 18 raters, who have ten of each system.
 
 Deviations, all where the paper is silent:
     D1. Every rater has an order of items, and sides, of their own, drawn from one seed. Each system is shown first in
@@ -11,7 +12,8 @@ Deviations, all where the paper is silent:
     D2. Items are drawn from those that can be judged: a pair with an empty text, or of two identical ones, and an empty
         sentence are left out before and counted. A system that often writes nothing is judged by its other texts.
     D3. The instructions are the paper's (Tables 14 and 15) word for word, but for layout, the number of sentences, and
-        a last line that allows ties: the paper counts them, and its questionnaire does not speak of them.
+        a last line that allows ties: the paper counts them, and its questionnaire does not speak of them. Those of
+        ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness.
 """
 
 import hashlib
@@ -26,7 +28,7 @@ from typing import Any, Literal
 
 from depgen.errors import UserError
 
-Kind = Literal["pairwise", "turing"]
+Kind = Literal["pairwise", "turing", "rating"]
 REAL = "Real data"
 """What the paper calls the human texts of its Turing test."""
 
@@ -53,6 +55,13 @@ QUESTIONS: Mapping[Kind, tuple[Question, ...]] = {
         Question("logicality", "Which is better at logicality?", _BETTER),
     ),
     "turing": (Question("human", "Is the sentence written by human?", {"yes": "human", "no": "machine"}),),
+    "rating": (
+        Question(
+            "rating",
+            "How fluent and correct is the sentence?",
+            {"1": "very bad", "2": "bad", "3": "fair", "4": "good", "5": "very good"},
+        ),
+    ),
 }
 
 
@@ -112,7 +121,7 @@ class Questionnaire:
     """All items, with who wrote what: the key.
 
     Attributes:
-        kind: comparison or Turing test.
+        kind: comparison, Turing test or rating.
         systems: in the order given.
         items: all of them.
         sheets: one a rater.
@@ -155,7 +164,7 @@ class Questionnaire:
     def instructions(self) -> str:
         """What raters read first: paragraphs separated by empty lines."""
         text = (files("depgen.evaluation.human") / f"{self.kind}.txt").read_text(encoding="utf-8")
-        return text.replace("{items}", str(len(self.items)))
+        return text.replace("{items}", str(len(self.sheets[0].items)))
 
     def shown(self, sheet: Sheet, item: Item) -> tuple[str, ...]:
         """An item's texts in the order in which a rater sees them."""
@@ -228,11 +237,54 @@ def turing(
     Raises:
         UserError: somebody has too few sentences, or a system is called like the real ones.
     """
-    names = _distinct((*systems, REAL))
+    _distinct((*systems, REAL))
+    asked, left_out = _mixed({**systems, REAL: real}, number, seed)
+    return Questionnaire("turing", (*systems, REAL), asked, _sheets(asked, raters, seed, sides=False), seed, left_out)
+
+
+def rating(
+    systems: Mapping[str, Sequence[str]],
+    *,
+    number: int = 60,
+    raters: int = 18,
+    per_sentence: int | None = None,
+    seed: int = 0,
+) -> Questionnaire:
+    """Single sentences of several systems, rated from 1 to 5; each rater gets as many of one system as of another.
+
+    Args:
+        systems: each one's sentences; real ones may be among them.
+        number: of sentences to draw of each system.
+        raters: how many will answer.
+        per_sentence: how many of them rate a sentence; None: all.
+        seed: of the draw and the orders.
+
+    Raises:
+        UserError: somebody has too few sentences, or the ratings do not divide by the raters.
+    """
+    each = raters if per_sentence is None else per_sentence
+    if not 1 <= each <= raters or number * each % raters:
+        raise UserError(
+            f"Expected {number} sentences of each system, each rated by {each}, to be shared evenly among {raters} "
+            "raters: choose --number, --raters and --per_sentence such that number x per_sentence / raters is whole."
+        )
+    asked, left_out = _mixed(systems, number, seed)
+    owners: dict[str, list[int]] = {}
+    for shift, system in enumerate(systems):
+        own = [item for item in asked if item.systems == (system,)]
+        owners |= {
+            item.name: [(shift + place * each + k) % raters for k in range(each)] for place, item in enumerate(own)
+        }
+    packs = [[item for item in asked if rater in owners[item.name]] for rater in range(raters)]
+    sheets = tuple(_sheets(pack, raters, seed, sides=False)[rater] for rater, pack in enumerate(packs))
+    return Questionnaire("rating", tuple(systems), asked, sheets, seed, left_out)
+
+
+def _mixed(systems: Mapping[str, Sequence[str]], number: int, seed: int) -> tuple[tuple[Item, ...], dict[str, int]]:
+    """Sentences of each system in random order, and how many were left out before the draw."""
     drawn: list[tuple[str, int, str]] = []
     left_out: dict[str, int] = {}
-    for name in names:
-        texts = real if name == REAL else systems[name]
+    for name, texts in systems.items():
         candidates = [(name, line, text) for line, text in enumerate(texts, start=1) if text.strip()]
         empty = {f"empty, of {name}": len(texts) - len(candidates)}
         drawn += _draw(random.Random(f"{seed} items {name}"), candidates, number, f"sentences of {name}", empty)
@@ -241,7 +293,7 @@ def turing(
     asked = tuple(
         Item(f"item-{place}", (name,), (text,), line) for place, (name, line, text) in enumerate(drawn, start=1)
     )
-    return Questionnaire("turing", names, asked, _sheets(asked, raters, seed, sides=False), seed, left_out)
+    return asked, left_out
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -72,6 +72,31 @@ def preference(ratings: Ratings, *, seed: int = 0) -> Preference:
     )
 
 
+@dataclass(frozen=True)
+class Rated:
+    """Ratings of a system's sentences (Casas et al., 2020, Table 4).
+
+    Attributes:
+        mean: over items of the mean over their raters, with the 95 % bootstrap interval over items.
+        deviation: the mean over items of the standard deviation (n - 1) over their raters; None where no item has two.
+    """
+
+    mean: Interval
+    deviation: float | None
+
+
+def rated(ratings: Ratings, *, seed: int = 0) -> Rated:
+    """What ratings of items say; NaN is no rating.
+
+    >>> found = rated(np.array([[1.0, 4.0], [3.0, np.nan]]))
+    >>> found.mean.value, round(found.deviation, 4)
+    (3.0, 1.4142)
+    """
+    several = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
+    deviation = float(np.nanstd(several, axis=0, ddof=1).mean()) if several.shape[1] else None
+    return Rated(bootstrap_interval(item_means(ratings), seed=seed), deviation)
+
+
 def item_shares(ratings: Ratings, value: float, *, seed: int = 0) -> Interval:
     """The % of judgements that are `value`: the mean over items of their raters' share, resampled over items."""
     shares = np.where(np.isnan(ratings), np.nan, 100.0 * (ratings == value))

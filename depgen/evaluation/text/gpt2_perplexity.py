@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
-from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+from depgen.evaluation.text.outcome import MeasuredItems, MeasuredSet, NotComputed
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 
@@ -57,6 +57,34 @@ def lm_perplexity(
         )  # fmt: skip
     description = f"{pretrained.name}, no BOS, lower-cased, mean of text perplexities"
     return MeasuredItems(perplexities, description)
+
+
+def corpus_perplexity(
+    texts: Sequence[str], *, model: str = "gpt2", batch_size: int = 16, device: str = "cpu", download: bool = False
+) -> MeasuredSet | NotComputed:
+    """Exp of the nats of all texts over all their tokens, the first of a text given BOS (Casas et al., 2020, Table 2).
+
+    Args:
+        texts: raw text, one string an item; texts that are empty or too long for the model are left out.
+        model: a local folder or a hub name of a causal model with a BOS token.
+        batch_size: texts read at once; it does not change the figure.
+        device: where to compute.
+        download: whether files that are not on this machine may be downloaded.
+    """
+    pretrained = load_pretrained(model, "causal", device=device, download=download)
+    if isinstance(pretrained, NotComputed):
+        return pretrained
+    begin = pretrained.tokenizer.bos_token
+    if begin is None:
+        return NotComputed(f"{pretrained.name} has no BOS token, which begins every text of this perplexity")
+    filled = [f"{begin}{text}" for text in texts if text]
+    perplexities, _ = text_perplexities(pretrained, filled, batch_size=batch_size, device=device)
+    tokens = np.array([len(pretrained.tokenizer.encode(text, add_special_tokens=False)) - 1 for text in filled])
+    scored = ~np.isnan(perplexities)
+    if not scored.any():
+        return NotComputed(f"{pretrained.name} can score none of the texts")
+    mean = (np.log(perplexities[scored]) * tokens[scored]).sum() / tokens[scored].sum()
+    return MeasuredSet(float(np.exp(mean)), f"{pretrained.name}, after BOS, over all tokens of {scored.sum():,} texts")
 
 
 @torch.inference_mode()

@@ -42,7 +42,7 @@ from depgen.evaluation.trained import load_trained
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
-from depgen.training.runs import best_checkpoint, find_run
+from depgen.training.runs import best_checkpoint, experiment_name, find_run
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +72,11 @@ class TextLosses:
         shared = self.tokens[defined].mean() if defined.any() and average == "tokens" else self.tokens
         means = "mean over texts" if average == "texts" else "over all tokens"
         return MeasuredItems(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
+
+    def corpus_perplexity(self) -> float:
+        """Exp of all nats over all tokens, those of texts without a word left out; NaN where no text has one."""
+        defined = ~np.isnan(self.nll)
+        return float(np.exp(self.nll[defined].sum() / self.tokens[defined].sum())) if defined.any() else float("nan")
 
     def perplexity(self) -> MeasuredItems:
         """The mean of the texts' perplexities (D3)."""
@@ -164,7 +169,7 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
 
 def name_of(oracle: Path) -> str:
     """What notes call an oracle: its experiment and the beginning of its weights' digest."""
-    return f"oracle {oracle.absolute().parent.name} ({file_sha256(best_checkpoint(oracle))[:8]})"
+    return f"oracle {experiment_name(oracle)} ({file_sha256(best_checkpoint(oracle))[:8]})"
 
 
 def keep_losses(path: Path, nll: Float[np.ndarray, " items"], tokens: Int[np.ndarray, " items"]) -> None:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from depgen.data.levels import TreeForm
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
-from depgen.trees.binarization import depths
+from depgen.trees.binarization import binarized, depths, lifted
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
 
@@ -78,6 +79,34 @@ def levels_per_token(sentences: Sequence[Sentence]) -> float:
     """The mean over sentences of the number of levels over that of tokens, of trees as they are."""
     ratios = [float(depths(each.heads or ()).max()) / len(each) for each in sentences if len(each)]
     return float(np.mean(ratios)) if ratios else float("nan")
+
+
+SHAPES = ("length", "depth", "steps_balanced", "steps_tree", "steps_binarized")
+"""The numbers of `shapes`."""
+
+
+def shapes(sentences: Sequence[Sentence]) -> dict[str, Float[np.ndarray, " sentences"]]:
+    """Words, levels of the binarised tree, and levels over words of three trees; Section 6 of Casas et al. (2020).
+
+    The trees are the binary one of least depth, the sentence's as it is, and the sentence's binarised.
+
+    Args:
+        sentences: with trees and at least one word.
+
+    >>> found = shapes([Sentence(("my", "dog", "also", "likes", "eating", "sausage"), (2, 4, 4, 0, 4, 5))])
+    >>> {name: round(float(values[0]), 2) for name, values in found.items()}
+    {'length': 6.0, 'depth': 3.0, 'steps_balanced': 0.5, 'steps_tree': 0.5, 'steps_binarized': 0.5}
+    """
+    words = np.array([len(each) for each in sentences], dtype=np.float64)
+    plain, binary = (
+        np.array([depths(heads).max() for heads in trees], dtype=np.float64)
+        for trees in (
+            [each.heads or () for each in sentences],
+            [binarized(lifted(each.heads or ())) for each in sentences],
+        )
+    )
+    balanced = np.floor(np.log2(words)) + 1
+    return dict(zip(SHAPES, (words, binary, balanced / words, plain / words, binary / words), strict=True))
 
 
 def relations_per_sentence(sentences: Sequence[Sentence], relation: str) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from depgen.evaluation.human.forms import sheet_csv
-from depgen.evaluation.human.questionnaire import Questionnaire, pairwise, turing
+from depgen.evaluation.human.questionnaire import Questionnaire, pairwise, rating, turing
 
 Judge = Callable[[str, Mapping[str, str]], Mapping[str, str]]
 """From a rater's name and a line of the sheet to the answers."""
@@ -22,6 +22,12 @@ def mixed(sentences: int = 6, **options: int) -> Questionnaire:
     """A Turing test of two systems."""
     systems = {name: [f"{word} {n} ." for n in range(sentences)] for name, word in (("Net", "beta"), ("Web", "gamma"))}
     return turing(systems, [f"human {n} ." for n in range(sentences)], **options)
+
+
+def rated(sentences: int = 6, **options: int) -> Questionnaire:
+    """Ratings of two systems."""
+    systems = {name: [f"{word} {n} ." for n in range(sentences)] for name, word in (("Net", "beta"), ("Web", "gamma"))}
+    return rating(systems, **options)
 
 
 def answered(questionnaire: Questionnaire, folder: Path, judge: Judge) -> list[Path]:

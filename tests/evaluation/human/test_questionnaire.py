@@ -6,7 +6,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, read_key, turing
-from tests.evaluation.human.raters import compared, mixed
+from tests.evaluation.human.raters import compared, mixed, rated
 
 
 @pytest.mark.parametrize("items", [10, 11])
@@ -82,7 +82,7 @@ def test_a_turing_test_counts_empty_sentences():
         turing({REAL: ["a"]}, ["x"], number=1)
 
 
-@pytest.mark.parametrize("ask", [compared, mixed])
+@pytest.mark.parametrize("ask", [compared, mixed, rated])
 def test_the_key_restores_the_questionnaire(ask, tmp_path):
     asked = replace(ask(number=5), sources={"Net": Source("a.txt", "0f", 7, 1)}, profile="small")
     path = tmp_path / "key.json"
@@ -103,3 +103,23 @@ def test_a_key_that_was_changed_is_refused(tmp_path):
         path.write_text(wrong)
         with pytest.raises(UserError, match="expected the key"):
             read_key(path)
+
+
+def test_ratings_are_shared_evenly():
+    asked = rated(60, number=60, raters=18, per_sentence=3)
+    assert len(asked.items) == 120
+    raters = {item.name: [sheet.rater for sheet in asked.sheets if item.name in sheet.items] for item in asked.items}
+    assert {len(set(each)) for each in raters.values()} == {3}
+    for sheet in asked.sheets:
+        owners = [asked.by_name[name].systems[0] for name in sheet.items]
+        assert (owners.count("Net"), owners.count("Web")) == (10, 10)
+        assert owners != sorted(owners)
+    assert "read 20 sentences" in asked.instructions
+    everyone = rated(number=4, raters=3)
+    assert all(len(sheet.items) == 8 for sheet in everyone.sheets)
+
+
+@pytest.mark.parametrize("options", [{"number": 5, "raters": 4, "per_sentence": 3}, {"raters": 2, "per_sentence": 3}])
+def test_ratings_that_cannot_be_shared_evenly_are_refused(options):
+    with pytest.raises(UserError, match="--per_sentence"):
+        rated(**{"number": 6, **options})

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
+from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity, lm_perplexity
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
 
 TEXTS = ["The old dog slept .", "it was late", "A cat ran quickly by the river and they saw it .", "  dog and cat "]
@@ -35,6 +35,23 @@ def test_equals_the_definition_and_averages_arithmetically(tiny_gpt2):
     assert max(expected) / min(expected) > 1.5  # the texts differ, so the order is tested too
     assert "tiny-gpt2" in outcome.description
     assert "/" not in outcome.description
+
+
+def test_a_corpus_is_over_all_tokens_after_bos(tiny_gpt2):
+    from transformers import AutoTokenizer, GPT2LMHeadModel
+
+    tokenizer, model = AutoTokenizer.from_pretrained(tiny_gpt2), GPT2LMHeadModel.from_pretrained(tiny_gpt2).eval()
+    nll = []
+    for text in TEXTS:
+        ids = [tokenizer.bos_token_id, *tokenizer.encode(text)]
+        with torch.no_grad():
+            log_probs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        nll += [-log_probs[place, token].item() for place, token in enumerate(ids[1:])]
+    found = corpus_perplexity([*TEXTS, ""], model=str(tiny_gpt2), batch_size=3)
+    assert found.value == pytest.approx(math.exp(np.mean(nll)), rel=1e-5)
+    assert "4 texts" in found.description
+    assert isinstance(corpus_perplexity(TEXTS, model="nowhere"), NotComputed)
+    assert isinstance(corpus_perplexity([""], model=str(tiny_gpt2)), NotComputed)
 
 
 def test_does_not_depend_on_the_batch(tiny_gpt2):
