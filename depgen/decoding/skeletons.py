@@ -260,7 +260,8 @@ def given_words(
         UserError: a word has no expansion, or a tree is too deep.
     """
     columns = _Columns([tuple(map(str, row)) for row in rows], drawable)
-    tokens, fits, expansions_of, children, roots = [], [], list[np.ndarray](), list[list[int]](), []
+    tokens, fits, roots = list[int](), list[int](), list[int]()
+    expansions_of, children = list[np.ndarray](), list[list[int]]()
     reserved, later = (np.zeros((len(trees), levels + 1), np.int64) for _ in range(2))
     for number, tree in enumerate(trees):
         first = len(tokens)
@@ -282,7 +283,7 @@ def given_words(
             reserved[number, : deep[word]] += least
             later[number, : deep[word]] += len(some) > 1
         tokens += tree.tokens
-    allowed = np.zeros((len(tokens), len(rows)), bool)
+    allowed = np.zeros((len(tokens), len(rows)), dtype=np.bool_)
     dependents = np.full((len(tokens), columns.most), -1)
     for word, (some, those) in enumerate(zip(expansions_of, children, strict=True)):
         allowed[word, some] = True
