@@ -74,12 +74,12 @@ def corpus_perplexity(
     pretrained = load_pretrained(model, "causal", device=device, download=download)
     if isinstance(pretrained, NotComputed):
         return pretrained
-    begin = pretrained.tokenizer.bos_token
+    begin = pretrained.tokenizer.bos_token_id
     if begin is None:
         return NotComputed(f"{pretrained.name} has no BOS token, which begins every text of this perplexity")
-    filled = [f"{begin}{text}" for text in texts if text]
-    perplexities, _ = text_perplexities(pretrained, filled, batch_size=batch_size, device=device)
-    tokens = np.array([len(pretrained.tokenizer.encode(text, add_special_tokens=False)) - 1 for text in filled])
+    filled = [text for text in texts if text]
+    perplexities, _ = text_perplexities(pretrained, filled, batch_size=batch_size, device=device, begin=(begin,))
+    tokens = np.array([len(pretrained.tokenizer.encode(text, add_special_tokens=False)) for text in filled])
     scored = ~np.isnan(perplexities)
     if not scored.any():
         return NotComputed(f"{pretrained.name} can score none of the texts")
@@ -89,17 +89,23 @@ def corpus_perplexity(
 
 @torch.inference_mode()
 def text_perplexities(
-    pretrained: ModelWithTokenizer, texts: Sequence[str], *, batch_size: int, device: str
+    pretrained: ModelWithTokenizer,
+    texts: Sequence[str],
+    *,
+    batch_size: int,
+    device: str,
+    begin: Sequence[int] = (),
 ) -> tuple[Float[np.ndarray, " texts"], int]:
     """exp(mean nll) of each text, its first token unscored, NaN if too short or too long; and how many are too long.
 
     Args:
         pretrained: a causal model.
-        texts: texts as they are to be tokenised; no special token is added.
+        texts: texts as they are to be tokenised; no special token is added but `begin`.
         batch_size: texts read at once, of similar lengths.
         device: where the model is.
+        begin: tokens before each text.
     """
-    encoded = [pretrained.tokenizer.encode(text, add_special_tokens=False) if text else [] for text in texts]
+    encoded = [[*begin, *pretrained.tokenizer.encode(text, add_special_tokens=False)] if text else [] for text in texts]
     limit = readable_tokens(pretrained)
     readable = [index for index, ids in enumerate(encoded) if 2 <= len(ids) <= limit]
     readable.sort(key=lambda index: len(encoded[index]))

@@ -43,7 +43,7 @@ def test_a_corpus_is_over_all_tokens_after_bos(tiny_gpt2):
     tokenizer, model = AutoTokenizer.from_pretrained(tiny_gpt2), GPT2LMHeadModel.from_pretrained(tiny_gpt2).eval()
     nll = []
     for text in TEXTS:
-        ids = [tokenizer.bos_token_id, *tokenizer.encode(text)]
+        ids = [tokenizer.bos_token_id, *tokenizer.encode(text, add_special_tokens=False)]
         with torch.no_grad():
             log_probs = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
         nll += [-log_probs[place, token].item() for place, token in enumerate(ids[1:])]
