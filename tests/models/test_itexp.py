@@ -5,9 +5,11 @@ import math
 from dataclasses import replace
 from functools import partial
 
+import jsonargparse
 import numpy as np
 import pytest
 import torch
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ from depgen.data.level_batch import collate_levels
 from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.models.itexp import ITEXP, ancestors
+from depgen.reporting.experiments import experiments_root
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import FULL, TREES, batch_of_trees, network_scores, sentence_of, small
 
@@ -31,6 +34,20 @@ def test_the_papers_size_has_96_million_parameters():
         model.configure_model()
     assert sum(each.numel() for each in model.parameters()) == 96_321_419
     assert model.head_embedding.weight.shape == (1024, 1024)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "expected"), [("awd_lstm_itexp_news", 23_497_795), ("transformer_itexp_news", 16_813_568)]
+)
+def test_the_baselines_have_the_papers_sizes(experiment, expected):
+    """Tables 11 and 12: 23.5 and 17 million at 8,195 types."""
+    config = yaml.safe_load((experiments_root() / f"{experiment}.yaml").read_text())["model"]["init_args"]["backbone"]
+    parser = jsonargparse.ArgumentParser()
+    parser.add_subclass_arguments(torch.nn.Module, "backbone")
+    config["init_args"]["vocabulary_size"] = 8195
+    with torch.device("meta"):
+        made = parser.instantiate_classes(parser.parse_object({"backbone": config})).backbone
+    assert sum(each.numel() for each in made.parameters()) == expected
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------

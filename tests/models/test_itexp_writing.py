@@ -83,7 +83,8 @@ def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn):
     model.expansion_embedding.register_forward_hook(lambda module, arguments, output: seen.append(arguments[0]))
     model.generate(
         [[]], vocabulary=FULL, options=ExpansionOptions(levels=2, temperature=9.0), seeds=range(4000), number=4000,
-        max_new_tokens=9, structure=[GivenTree((FULL.pieces("b")[0], -1), (0, 1), ("root", "right"), (), "a text")], batch_size=4000,
+        max_new_tokens=9, batch_size=4000,
+        structure=[GivenTree((FULL.pieces("b")[0], -1), (0, 1), ("root", "right"), (), "a text")],
     )  # fmt: skip
     assert [each.shape[1] for each in seen] == [1, 2]
     assert (seen[1][:, 1] == FULL.tables["expansions"].index(["HEAD"])).all()
