@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from depgen.errors import UserError
+
 
 @runtime_checkable
 class BackboneState(Protocol):
@@ -164,3 +166,22 @@ if TYPE_CHECKING:
 else:  # jsonargparse makes a callable of what YAML has
     BackboneFactory = Callable[[int], Backbone]
 """From the vocabulary size to a backbone, or its block as in YAML: a class path, or that with all other arguments."""
+
+
+def layers_up_to(layers: int, **chosen: int | None) -> int:
+    """The number of layers that an option chooses, or of one layer; all of them for None.
+
+    Args:
+        layers: of the backbone.
+        chosen: the value by the option's name.
+
+    Raises:
+        UserError: the backbone has fewer.
+
+    >>> layers_up_to(3, tape_layers=2), layers_up_to(3, tape_layers=None)
+    (2, 3)
+    """
+    ((name, value),) = chosen.items()
+    if value is not None and not 1 <= value <= layers:
+        raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
+    return layers if value is None else value

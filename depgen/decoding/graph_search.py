@@ -1,43 +1,52 @@
 """The search over the graphs of sentences that are given: hypotheses differ in how many arcs each word has."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.decoding.beam import Beam
+from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.prefixes import divided, leaders
-from depgen.nn.graph_scorer import ScorerState
-from depgen.trees.graph import sorted_edges
+from depgen.nn.graph_scorer import ScorerState, StepScores
+from depgen.trees.graph import joined_graphs
 from depgen.trees.sentence import Edge
+
+Arcs = tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]
+"""Whether there is an arc from each earlier node to a word, and one to each."""
 
 
 @dataclass(frozen=True)
-class Choices:
-    """How many arcs a token's word may have, and which they are.
+class ArcChoices:
+    """How many arcs a token's word may have in a graph, and which they are.
 
     Attributes:
         log_probs: of each number; of a token that begins no word 0 for none.
         from_rank: how many arcs are chosen before the one from each node to the word.
         to_rank: how many are chosen before the one to each node.
-        opens: whether the token begins a word.
-        memory: the words so far and this one, as the scorer remembers them.
+        memory: the words so far and this one, as the graph's scorer remembers them.
     """
 
     log_probs: Float[Tensor, "rows counts"]
     from_rank: Int[Tensor, "rows nodes"]
     to_rank: Int[Tensor, "rows nodes"]
-    opens: Bool[Tensor, " rows"]
     memory: ScorerState
 
-    def select(self, rows: Int[Tensor, " kept"]) -> "Choices":
+    @classmethod
+    def of(cls, scores: StepScores) -> "ArcChoices":
+        """The choices that scores of the word's arcs lead to (Section 3.2): the likeliest arcs, by their number."""
+        nodes = scores.from_earlier.size(1)
+        order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
+        ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
+        return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], scores.state)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "ArcChoices":
         """Those of some rows."""
-        return Choices(
-            self.log_probs[rows], self.from_rank[rows], self.to_rank[rows], self.opens[rows], self.memory.select(rows)
-        )
+        return ArcChoices(self.log_probs[rows], self.from_rank[rows], self.to_rank[rows], self.memory.select(rows))
 
     def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
         """The log-probabilities of the `most` likeliest numbers, -inf for all others; None keeps all."""
@@ -46,12 +55,42 @@ class Choices:
         kept = self.log_probs.topk(most, 1)
         return torch.full_like(self.log_probs, -torch.inf).scatter(1, kept.indices, kept.values)
 
-    def arcs(
-        self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]
-    ) -> tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]:
-        """The `counts` likeliest arcs of some rows: from earlier nodes and to them."""
+    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> Arcs:
+        """The `counts` likeliest arcs of some rows."""
         most = counts[:, None]
         return self.from_rank[rows] < most, self.to_rank[rows] < most
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How many arcs a token's word may have in each graph, and which they are.
+
+    A choice is a number of arcs in each graph. Choices are numbered as these numbers are counted up, the last graph's
+    first; the only graph's number is the choice's.
+
+    Attributes:
+        of_graphs: of each graph.
+        opens: whether the token begins a word.
+    """
+
+    of_graphs: tuple[ArcChoices, ...]
+    opens: Bool[Tensor, " rows"]
+
+    def select(self, rows: Int[Tensor, " kept"]) -> "Choices":
+        """Those of some rows."""
+        return Choices(tuple(each.select(rows) for each in self.of_graphs), self.opens[rows])
+
+    def log_probs(self, most: int | None = None) -> Float[Tensor, "rows choices"]:
+        """The log-probability of each choice, -inf unless each number is among its graph's `most` likeliest."""
+        found, *others = (each.among(most) for each in self.of_graphs)
+        for each in others:
+            found = (found[:, :, None] + each[:, None]).flatten(1)
+        return found
+
+    def arcs(self, rows: Int[Tensor, " kept"], choices: Int[Tensor, " kept"]) -> tuple[Arcs, ...]:
+        """The arcs of some rows in each graph, by the number of a choice."""
+        counts = torch.unravel_index(choices, [each.log_probs.size(1) for each in self.of_graphs])
+        return tuple(each.arcs(rows, count) for each, count in zip(self.of_graphs, counts, strict=True))
 
 
 @dataclass(frozen=True)
@@ -62,8 +101,8 @@ class HypothesisState:
         backbone: the key-value cache.
         hidden: the last hidden state.
         states: the middle and the last but one layer of it, which word vectors are made from.
-        memory: the words so far, as the scorer remembers them.
-        graph: the graph so far.
+        memories: the words so far, as the scorer of each graph remembers them.
+        graphs: the graphs so far.
         word: the word of each column; 0 for what begins the sentence, and at padding.
         tables: of the values of features in each layer, which all rows share.
         pending: a token that is not yet encoded, and the choices of its arcs; None in scoring.
@@ -72,8 +111,8 @@ class HypothesisState:
     backbone: Any
     hidden: Float[Tensor, "rows width"]
     states: Float[Tensor, "rows two_widths"]
-    memory: ScorerState
-    graph: GraphState
+    memories: tuple[ScorerState, ...]
+    graphs: tuple[GraphState, ...]
     word: Int[Tensor, "rows context"]
     tables: tuple[Tensor, ...]
     pending: "tuple[Tensor, Choices] | None" = None
@@ -81,15 +120,22 @@ class HypothesisState:
     def select(self, rows: Int[Tensor, " kept"]) -> "HypothesisState":
         """Some hypotheses, in the order given."""
         pending = None if self.pending is None else (self.pending[0][rows], self.pending[1].select(rows))
+        memories, graphs = (tuple(each.select(rows) for each in part) for part in (self.memories, self.graphs))
         return HypothesisState(
-            self.backbone.select(rows), self.hidden[rows], self.states[rows], self.memory.select(rows),
-            self.graph.select(rows), self.word[rows], self.tables, pending,
+            self.backbone.select(rows), self.hidden[rows], self.states[rows], memories, graphs, self.word[rows],
+            self.tables, pending,
         )  # fmt: skip
 
 
 @runtime_checkable
 class GraphSystem(Protocol):
-    """A system that encodes tokens and scores the arcs of the words that they begin."""
+    """A system that encodes tokens and scores the arcs of the words that they begin.
+
+    Attributes:
+        graph_names: see `depgen.trees.graph.joined_graphs`; none: there is one graph.
+    """
+
+    graph_names: Sequence[str]
 
     def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> HypothesisState:
         """The state after the tokens that begin sentences of at most `words` words."""
@@ -105,9 +151,9 @@ class GraphSystem(Protocol):
         tokens: Int[Tensor, " rows"],
         choices: Choices,
         rows: Int[Tensor, " kept"],
-        arcs: tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]],
+        arcs: Sequence[Arcs],
     ) -> HypothesisState:
-        """The state of some rows after their tokens, encoded with these arcs of their words."""
+        """The state of some rows after their tokens, encoded with these arcs of their words in each graph."""
         ...
 
     def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
@@ -122,9 +168,9 @@ class GraphSearch:
     Attributes:
         system: whose hypotheses are searched.
         beam_size: the most hypotheses of a sentence.
-        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
+        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued, in each graph; None: all.
         with_end: whether the end of a sentence counts.
-        forced: the number of arcs at each token, in place of all others; None: free.
+        forced: the number of the choice at each token, in place of all others; None: free.
     """
 
     system: GraphSystem
@@ -177,7 +223,7 @@ class GraphSearch:
             if graphs and bool(ends.any()):
                 for row in beam.best().tolist():
                     item = int(beam.items[row])
-                    found[item] = _edges(beam.state.graph, row) if ends[item] else found[item]
+                    found[item] = self._edges(beam.state.graphs, row) if ends[item] else found[item]
         found = [found[lead] for lead in leads.gather(1, lengths.to(device)[:, None])[:, 0].tolist()]
         return sums.diff(dim=1).to(beam.state.hidden.dtype), found
 
@@ -187,16 +233,37 @@ class GraphSearch:
         """The hypotheses with the next token of each item and, where that begins a word, the word's arcs."""
         tokens, opens = tokens[beam.items], opens[beam.items]
         choices = self.system.choices(beam.state, tokens, opens)
-        log_probs = choices.among(self.counts_per_hypothesis)
+        log_probs = choices.log_probs(self.counts_per_hypothesis if forced is None else None)
         if forced is not None:
             others = torch.arange(log_probs.size(1), device=tokens.device) != forced[beam.items, None]
-            log_probs = choices.log_probs.masked_fill(others, -torch.inf)
+            log_probs = log_probs.masked_fill(others, -torch.inf)
 
-        def build(state: HypothesisState, rows: Tensor, counts: Tensor) -> HypothesisState:
-            return self.system.step(state, tokens, choices, rows, choices.arcs(rows, counts))
+        def build(state: HypothesisState, rows: Tensor, chosen: Tensor) -> HypothesisState:
+            return self.system.step(state, tokens, choices, rows, choices.arcs(rows, chosen))
 
         return beam.expanded(log_probs, build, beam_size=self.beam_size)
 
+    def _edges(self, graphs: Sequence[GraphState], row: int) -> tuple[Edge, ...]:
+        """The graphs of a row as one; labels are `root` and `dep`."""
+        arcs = ([(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in graphs)
+        return joined_graphs(list(arcs), self.system.graph_names)
 
-def _edges(graph: GraphState, row: int) -> tuple[Edge, ...]:
-    return sorted_edges((head, dependent, "root" if head == 0 else "dep") for head, dependent in graph.arcs(row))
+    def run_in_parts(
+        self,
+        inputs: Int[Tensor, "batch length"],
+        targets: Int[Tensor, "batch length"],
+        opens: Bool[Tensor, "batch length"],
+        lengths: Int[Tensor, " batch"],
+        *,
+        graphs: bool = False,
+    ) -> tuple[Float[Tensor, "batch length"], list[tuple[Edge, ...]]]:
+        """What `run` returns, part by part of the batch, so that the states of hypotheses fit into memory."""
+        (items, length), sums, edges = inputs.shape, [], list[tuple[Edge, ...]]()
+        for rows in search_parts(items, length=length, beam_size=self.beam_size, device=inputs.device):
+            columns = slice(int(lengths[rows].max()))
+            part = self if self.forced is None else replace(self, forced=self.forced[rows])
+            texts = (each[rows, columns] for each in (inputs, targets, opens))
+            log_probs, found = part.run(*texts, lengths[rows], graphs=graphs)
+            sums.append(F.pad(log_probs, (0, length - log_probs.size(1))))
+            edges += found
+        return torch.cat(sums), edges

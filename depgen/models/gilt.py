@@ -37,6 +37,11 @@ D8. An arc of a word to itself is left out of graphs, as no search chooses one; 
 D9. Each epoch has another order of batches; the code has one order for all.
 D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by epochs here. Word vectors
     hold embeddings of tokens without positions; the code adds positions in training, and not when it parses.
+
+Several graphs of a sentence (`graphs`), as a tree and a content graph, are the paper's future work (Appendix C). Each
+has its own tapes, scorer and counts; attention sees the tapes of all. A word's counts in different graphs do not depend
+on one another, given the words and graphs before. Eq. 6 sums over graphs, Eq. 7 has a factor for each count, and
+hypotheses differ in the counts of all graphs.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,13 +57,12 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.nn.utils.rnn import pad_sequence
 
-from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
-from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, counts_of_tokens, joined_edges, with_graphs
+from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import search_parts
 from depgen.decoding.generated import Generated
-from depgen.decoding.graph_search import Choices, GraphSearch, HypothesisState
+from depgen.decoding.graph_search import ArcChoices, Arcs, Choices, GraphSearch, HypothesisState
 from depgen.decoding.graph_state import GraphState
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError, check_at_least
@@ -76,7 +80,7 @@ from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
 from depgen.training.phases import Phase
-from depgen.trees.feature_tapes import DISCONNECTED, FEATURES
+from depgen.trees.feature_tapes import DISCONNECTED
 from depgen.trees.sentence import Edge
 
 Feature = Literal["degree", "depth", "distance"]
@@ -95,6 +99,7 @@ class GiLT(LeftToRight):
         vocabulary_size: number of token types; linked from the data.
         features: those that attention and scorer see; none: graphs are predicted and change nothing, so that scores of
             texts are exact.
+        graphs: names of the graphs of a sentence, which `depgen.annotation.joined_graphs` gives; none: it has one.
         tape_layers: the last layers that see features; None: all.
         tape_through: features are added to the `content` keys, to the relative `position`s, or to the projected `key`
             as in the authors' GPT-2; None: `content` where the backbone has relative positions, else `key` (D1).
@@ -113,14 +118,14 @@ class GiLT(LeftToRight):
         arc_weight: of the arcs'; beta.
         count_weight: of the counts'; gamma.
         beam_size: hypotheses about the graph of a text that is scored.
-        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
-        scorer_learning_rate: of the scorer of arcs; None: the optimiser's.
+        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued, in each graph; None: all.
+        scorer_learning_rate: of the scorers of arcs; None: the optimiser's.
         tape_learning_rate: of the parameters that features add to a pretrained network; None: the optimiser's.
         tape_rate: what has that rate: `all` of them, as in the paper; or their `projections` while tokens alone are
             learnt, as in the code.
         language_modeling_epochs: at the beginning, tokens alone are learnt for this many epochs, with graphs given.
         language_modeling_scheduler: the schedule of these; None: the same.
-        clip: the largest norm of the gradients of language model and scorer, each by itself; None: the trainer's.
+        clip: the largest norm of the gradients of language model and scorers, each by itself; None: the trainer's.
         kwargs: see `LeftToRight`.
     """
 
@@ -134,6 +139,7 @@ class GiLT(LeftToRight):
         vocabulary_size: int,
         *,
         features: Sequence[Feature] = ("degree", "depth", "distance"),
+        graphs: Sequence[str] = (),
         tape_layers: int | None = None,
         tape_through: Literal["content", "position", "key"] | None = None,
         feature_size: int = 256,
@@ -166,22 +172,25 @@ class GiLT(LeftToRight):
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
         disconnected = 0 if distance_codes == "shared" else DISCONNECTED
-        self.tapes = Tapes(degree_weights, distance_weights, disconnected, max_count)
-        self.first_tape_layer = layers - _at_most(layers, tape_layers=tape_layers)
-        self.middle_layer = _at_most(layers, middle_layer=layers // 2 + 1 if middle_layer is None else middle_layer)
+        self.tapes = Tapes(degree_weights, distance_weights, disconnected, max_count, tuple(graphs))
+        self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
+        middle_layer = layers // 2 + 1 if middle_layer is None else middle_layer
+        self.middle_layer = layers_up_to(layers, middle_layer=middle_layer)
         relative = getattr(self.backbone, "content_bias", None) is not None
         self.tape_through = tape_through or ("content" if relative else "key")
         if self.tape_through != "key" and not relative:
             raise UserError(
                 f"tape_through: {self.tape_through} needs a backbone with positions: relative; take key, or such a one."
             )
-        self.scorer = GraphScorer(
-            width, features=features, bilinear=bilinear, self_loops=self_loops, count_scale=count_scale,
+        make_scorer = partial(
+            GraphScorer, width, features=features, bilinear=bilinear, self_loops=self_loops, count_scale=count_scale,
             max_count=max_count, feature_size=feature_size, codes=self.tapes.codes,
         )  # fmt: skip
+        self.scorer = make_scorer()
+        self.further_scorers = nn.ModuleList(make_scorer() for _ in range(1, self.tapes.number))
         self.tape_attention = TapeAttention(
-            features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
-            codes=self.tapes.codes,
+            features, graphs=self.tapes.number, layers=layers - self.first_tape_layer, width=width,
+            feature_size=feature_size, codes=self.tapes.codes,
         )  # fmt: skip
         if not features:
             self.likelihood = "exact"  # tokens do not depend on graphs
@@ -202,6 +211,16 @@ class GiLT(LeftToRight):
         """Padded sentences with their words and graphs."""
         return partial(collate_graphs, tapes=self.tapes)
 
+    @property
+    def graph_names(self) -> tuple[str, ...]:
+        """Of the graphs of a sentence; none: it has one."""
+        return self.tapes.graphs
+
+    @property
+    def scorers(self) -> list[GraphScorer]:
+        """The scorer of each graph."""
+        return [self.scorer, *self.further_scorers]  # type: ignore[list-item]
+
     # -- phases and optimisers ----------------------------------------------------------------------------------------
 
     @property
@@ -215,13 +234,13 @@ class GiLT(LeftToRight):
         return super().configure_optimizers()
 
     def trained_parameters(self) -> list[Parameter]:
-        """All parameters; those of the scorer would only decay where tokens alone are learnt."""
-        spared = {id(each) for each in self.scorer.parameters()} if self.tokens_alone else set()
+        """All parameters; those of scorers would only decay where tokens alone are learnt."""
+        spared = {id(each) for each in nn.ModuleList(self.scorers).parameters()} if self.tokens_alone else set()
         return [each for each in super().trained_parameters() if id(each) not in spared]
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
-        """The language model's parameters, those for features and the scorer's, by their rates; two clips."""
-        parts: dict[str, nn.Module] = {"scorer": self.scorer}
+        """The language model's parameters, those for features and the scorers', by their rates; two clips."""
+        parts: dict[str, nn.Module] = {"scorer": nn.ModuleList(self.scorers)}
         if self.rates["tape"] is not None and (self.tape_rate == "all" or self.tokens_alone):
             parts["tape"] = self.tape_attention if self.tape_rate == "all" else self.tape_attention.projections
         return groups_of_parts(self.trained_parameters(), parts, self.rates, clip=self.clip, clipped_apart="scorer")
@@ -292,11 +311,12 @@ class GiLT(LeftToRight):
         """The backbone's output with the graphs given."""
         assert isinstance(batch, GraphBatch)
         assert batch.tapes is not None
-        rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, len(FEATURES), -1, batch.tapes.size(3)))
+        _, features, _, nodes = batch.tapes.shape
+        rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, features, -1, nodes))
         return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
 
-    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
-        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with the graphs given."""
+    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], list[GraphScores]]:
+        """Log-probabilities (nats) of the targets and, by graph, scores of all arcs and counts, with graphs given."""
         output = self.encode(batch)
         assert batch.tapes is not None
         assert output.layers is not None
@@ -305,7 +325,8 @@ class GiLT(LeftToRight):
         states = self._states(output.layers)
         states = states.gather(1, before[..., None].expand(-1, -1, states.size(-1)))
         vectors = self.word_vectors(states, batch.inputs.gather(1, batch.first))
-        return tokens, self.scorer(vectors, batch.tapes, batch.word_lengths)
+        pairs = zip(self.scorers, batch.tapes.chunk(self.tapes.number, 1), strict=True)
+        return tokens, [scorer(vectors, tapes, batch.word_lengths) for scorer, tapes in pairs]
 
     @property
     def _output(self) -> tuple[Tensor, Tensor | None]:
@@ -344,9 +365,12 @@ class GiLT(LeftToRight):
         assert batch.from_earlier is not None
         assert batch.to_earlier is not None
         log_probs, scores = self.teacher_forced(batch)
-        arcs, counts = graph_losses(
-            scores, batch.from_earlier, batch.to_earlier, batch.counts, batch.word_lengths, self_loops=self.self_loops
-        )
+        learnt = (each.unbind(1) for each in (batch.from_earlier, batch.to_earlier, batch.counts))
+        losses = [
+            graph_losses(*of_graph, batch.word_lengths, self_loops=self.self_loops)
+            for of_graph in zip(scores, *learnt, strict=True)
+        ]
+        arcs, counts = (torch.stack(each).sum(0) for each in zip(*losses, strict=True))
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
@@ -373,25 +397,8 @@ class GiLT(LeftToRight):
         assert isinstance(batch, GraphBatch)
         if not self.tape_attention.places:
             return word_log_probs(self.backbone(batch.inputs).hidden, *self._output, batch.targets)
-        return self._found(GraphSearch(self, self.beam_size, self.counts_per_hypothesis), batch)[0]
-
-    def _found(self, search: GraphSearch, batch: GraphBatch, *, graphs: bool = False) -> tuple[Tensor, list[Any]]:
-        """What `GraphSearch.run` returns of a batch, which is searched in parts."""
-        (items, length), device = batch.inputs.shape, batch.inputs.device
-        sums, edges = [], list[tuple[Edge, ...]]()
-        for rows in search_parts(items, length=length, beam_size=search.beam_size, device=device):
-            columns = slice(int(batch.lengths[rows].max()))
-            part = search if search.forced is None else replace(search, forced=search.forced[rows])
-            log_probs, found = part.run(
-                batch.inputs[rows, columns],
-                batch.targets[rows, columns],
-                batch.opens[rows, columns],
-                batch.lengths[rows],
-                graphs=graphs,
-            )
-            sums.append(F.pad(log_probs, (0, batch.inputs.size(1) - log_probs.size(1))))
-            edges += found
-        return torch.cat(sums), edges
+        search = GraphSearch(self, self.beam_size, self.counts_per_hypothesis)
+        return search.run_in_parts(batch.inputs, batch.targets, batch.opens, batch.lengths)[0]
 
     def joint_log_probs(
         self,
@@ -405,10 +412,12 @@ class GiLT(LeftToRight):
         in Eq. 7: the system takes the likeliest.
         """
         assert isinstance(batch, GraphBatch)
-        edges = [joined_edges(*each) for each in zip(documents, structure, batch.word.tolist(), strict=True)]
+        texts = zip(documents, structure, batch.word.tolist(), strict=True)
+        edges = [self.tapes.of_document(*text) for text in texts]
         whole = with_graphs(batch.to("cpu"), edges, self.tapes, lambda row: f"document {row + 1}").to(self.device)
         tokens, scores = self.teacher_forced(whole)
-        counts = scores.counts.log_softmax(-1).gather(-1, whole.counts[..., None])[..., 0]
+        log_probs = torch.stack([each.counts.log_softmax(-1) for each in scores], 1)
+        counts = log_probs.gather(-1, whole.counts[..., None])[..., 0].sum(1)
         is_word = mask_of(whole.word_lengths, counts.size(1), device=counts.device)
         return tokens.scatter_add(1, (whole.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
 
@@ -425,24 +434,21 @@ class GiLT(LeftToRight):
             is_token: False at padding.
         """
         rows = tokens.size(0)
-        graph = GraphState.empty(
-            rows, device=self.device, degree_weights=self.tapes.degree_weights,
-            distance_weights=self.tapes.distance_weights, disconnected=self.tapes.disconnected,
-        )  # fmt: skip
+        graphs = (self.tapes.empty_graph(rows, device=self.device),) * self.tapes.number
+        memories = tuple(each.root_state(rows, words=words) for each in self.scorers)
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
         layers = range(self.first_tape_layer, self.backbone.attention_layers)
         tables = tuple(map(self._table, layers)) if self.tape_attention.places else ()
-        return self._stepped(None, tokens, self.scorer.root_state(rows, words=words), graph, word, tables, is_token)
+        return self._stepped(None, tokens, memories, graphs, word, tables, is_token)
 
     def choices(self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
         vectors = self.word_vectors(prefix.states, tokens)
-        found = self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens)
-        nodes = found.from_earlier.size(1)
-        order = torch.cat((found.from_earlier, found.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
-        ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
-        log_probs = found.counts.log_softmax(-1)
-        return Choices(log_probs, ranks[:, :nodes], ranks[:, nodes:], opens, found.state)
+        of_graphs = (
+            ArcChoices.of(scorer.step(memory, vectors, graph.features, opens=opens))
+            for scorer, memory, graph in zip(self.scorers, prefix.memories, prefix.graphs, strict=True)
+        )
+        return Choices(tuple(of_graphs), opens)
 
     def step(
         self,
@@ -450,7 +456,7 @@ class GiLT(LeftToRight):
         tokens: Int[Tensor, " rows"],
         choices: Choices,
         rows: Int[Tensor, " kept"],
-        arcs: tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]],
+        arcs: Sequence[Arcs],
         is_token: Bool[Tensor, " kept"] | None = None,
     ) -> HypothesisState:
         """The state of some rows after their tokens, encoded with these arcs of their words.
@@ -460,26 +466,28 @@ class GiLT(LeftToRight):
             tokens: of all rows.
             choices: what their words may have.
             rows: those kept, in the order given.
-            arcs: from earlier nodes to the word, and to them.
+            arcs: of the words in each graph.
             is_token: False at padding.
         """
-        graph = prefix.graph.select(rows).inserted(*arcs, inserts=choices.opens[rows])
-        memory, backbone = choices.memory.select(rows), prefix.backbone.select(rows)
-        return self._stepped(backbone, tokens[rows], memory, graph, prefix.word[rows], prefix.tables, is_token)
+        opens, pairs = choices.opens[rows], zip(prefix.graphs, arcs, strict=True)
+        graphs = tuple(graph.select(rows).inserted(*of_graph, inserts=opens) for graph, of_graph in pairs)
+        memories = tuple(each.memory.select(rows) for each in choices.of_graphs)
+        backbone, word = prefix.backbone.select(rows), prefix.word[rows]
+        return self._stepped(backbone, tokens[rows], memories, graphs, word, prefix.tables, is_token)
 
     def _stepped(
         self,
         state: BackboneState | None,
         tokens: Tensor,
-        memory: ScorerState,
-        graph: GraphState,
+        memories: tuple[ScorerState, ...],
+        graphs: tuple[GraphState, ...],
         word: Tensor,
         tables: tuple[Tensor, ...],
         is_token: Tensor | None,
     ) -> HypothesisState:
-        """The state after one more token a row, whose tape is that of the graph."""
-        word = torch.cat((word, graph.lengths[:, None]), 1)
-        rows = graph.features.transpose(0, 1)[:, :, None]
+        """The state after one more token a row, whose tapes are those of the graphs."""
+        word = torch.cat((word, graphs[0].lengths[:, None]), 1)
+        rows = torch.cat([each.features for each in graphs]).transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.encode_tokens(
             tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding
@@ -487,7 +495,7 @@ class GiLT(LeftToRight):
         assert output.layers is not None
         assert output.state is not None
         states = self._states(output.layers)[:, -1]
-        return HypothesisState(output.state, output.hidden[:, -1], states, memory, graph, word, tables)
+        return HypothesisState(output.state, output.hidden[:, -1], states, memories, graphs, word, tables)
 
     def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
@@ -501,27 +509,27 @@ class GiLT(LeftToRight):
         vocabulary: Vocabulary,
         beam_size: int = 20,
         with_end: bool = True,
-        counts: Sequence[Sequence[int]] | None = None,
+        choices: Sequence[Sequence[int]] | None = None,
     ) -> list[tuple[Edge, ...]]:
-        """The likeliest graph of each sentence of token ids; its labels are `root` and `dep`.
+        """The likeliest graph of each sentence of token ids; its labels are `root` and `dep`, behind names of graphs.
 
         Args:
             sentences: may be empty.
             vocabulary: that the system was trained with.
             beam_size: hypotheses of a sentence.
             with_end: whether the end of the sentence counts; not where it may continue.
-            counts: numbers of arcs, of each token, which are then no choice.
+            choices: of each token, see `Choices`, which are then given.
         """
         if not sentences:
             return []
         items = [TokenItem(place, np.asarray(ids, np.int64)) for place, ids in enumerate(sentences)]
         batch = self.collate(ItemBatch(items, 1, vocabulary)).to(self.device)
         forced = None
-        if counts is not None:
-            rows = [torch.tensor([0, *each]) for each in counts]
+        if choices is not None:
+            rows = [torch.tensor([0, *each]) for each in choices]
             forced = pad_sequence(rows, batch_first=True).to(self.device)
         search = GraphSearch(self, beam_size, self.counts_per_hypothesis, with_end, forced)
-        return self._found(search, batch, graphs=True)[1]
+        return search.run_in_parts(batch.inputs, batch.targets, batch.opens, batch.lengths, graphs=True)[1]
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -531,40 +539,39 @@ class GiLT(LeftToRight):
         padding: Bool[Tensor, "batch length"] | None,
         state: HypothesisState | None,
     ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
-        """Log-probabilities of the next choice: of tokens and of numbers of arcs, whose ids follow those of tokens."""
+        """Log-probabilities of what is next: of tokens, or of choices of arcs, whose ids follow those of tokens."""
         size = self.backbone.vocabulary_size
         if state is not None and state.pending is None:
             choices = self.choices(state, tokens[:, 0], self._opens(state, tokens[:, 0]))
-            return F.pad(choices.log_probs, (size, 0), value=-torch.inf), replace(
-                state, pending=(tokens[:, 0], choices)
-            )
+            log_probs = F.pad(choices.log_probs(), (size, 0), value=-torch.inf)
+            return log_probs, replace(state, pending=(tokens[:, 0], choices))
         if state is None:
             state = self._after_prompts(tokens, padding)
         else:
             assert state.pending is not None
-            state = self._with_counts(state, *state.pending, tokens[:, 0] - size)
+            state = self._with_choices(state, *state.pending, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
     def _after_prompts(self, tokens: Tensor, padding: Tensor | None) -> HypothesisState:
-        """The state after prompts of tokens and numbers of arcs in turn, padded at the left."""
+        """The state after prompts of tokens and choices of arcs in turn, padded at the left."""
         is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
-        ids, counts, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
+        ids, chosen, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
         state = self.beginning(ids[:, 0], words=self._longest, is_token=is_token[:, 0])
         for k in range(1, ids.size(1)):
             opens = self._opens(state, ids[:, k]) & is_token[:, k - 1]
             choices = self.choices(state, ids[:, k], opens)
-            state = self._with_counts(state, ids[:, k], choices, counts[:, k].clamp_min(0), is_token[:, k])
+            state = self._with_choices(state, ids[:, k], choices, chosen[:, k].clamp_min(0), is_token[:, k])
         return state
 
-    def _with_counts(
-        self, state: HypothesisState, tokens: Tensor, choices: Choices, counts: Tensor, is_token: Tensor | None = None
+    def _with_choices(
+        self, state: HypothesisState, tokens: Tensor, choices: Choices, chosen: Tensor, is_token: Tensor | None = None
     ) -> HypothesisState:
         rows = torch.arange(tokens.size(0), device=tokens.device)
-        return self.step(state, tokens, choices, rows, choices.arcs(rows, counts), is_token)
+        return self.step(state, tokens, choices, rows, choices.arcs(rows, chosen), is_token)
 
     def _opens(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
-        return self._opens_word[tokens] | (state.graph.lengths == 0)
+        return self._opens_word[tokens] | (state.graphs[0].lengths == 0)
 
     def generate(
         self,
@@ -581,20 +588,12 @@ class GiLT(LeftToRight):
         self._longest = max(map(len, prompts), default=0) + max_new_tokens
         graphs = self.parse(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         of_prompts = [
-            counts_of_tokens(vocabulary.word_of_token(ids), each) for ids, each in zip(prompts, graphs, strict=True)
+            self.tapes.choices(vocabulary.word_of_token(ids), each) for ids, each in zip(prompts, graphs, strict=True)
         ]
         found = self.generate_in_turn(
             prompts, of_prompts, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number,
             **others,
         )  # fmt: skip
         whole = [[*prompts[k // number], *text.ids] for k, (text, _) in enumerate(found)]
-        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, counts=[counts for _, counts in found])
+        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, choices=[chosen for _, chosen in found])
         return [replace(text, structure=edges) for (text, _), edges in zip(found, graphs, strict=True)]
-
-
-def _at_most(layers: int, **chosen: int | None) -> int:
-    """A number of layers or the number of one, all of them for None; raises UserError where the backbone has fewer."""
-    ((name, value),) = chosen.items()
-    if value is not None and not 1 <= value <= layers:
-        raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
-    return layers if value is None else value

@@ -16,18 +16,21 @@ class TapeAttention(nn.Module):
 
     Args:
         features: those that count.
+        graphs: whose features there are, those of a graph together.
         layers: number of layers.
         width: size of a hidden state.
         feature_size: of a feature's embedding; the paper's d~.
         codes: values of a feature.
     """
 
-    def __init__(self, features: Sequence[str], *, layers: int, width: int, feature_size: int, codes: int) -> None:
+    def __init__(
+        self, features: Sequence[str], *, graphs: int = 1, layers: int, width: int, feature_size: int, codes: int
+    ) -> None:
         super().__init__()
-        self.places = [FEATURES.index(each) for each in features]
-        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in features)
+        self.places = [len(FEATURES) * graph + FEATURES.index(each) for graph in range(graphs) for each in features]
+        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in self.places)
         self.projections = nn.ModuleList(
-            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in features) for _ in range(layers)
+            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
         )
 
     def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:

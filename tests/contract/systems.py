@@ -7,6 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+import numpy as np
 import torch
 
 from depgen.backbones.awd_lstm import AWDLSTM
@@ -104,9 +105,11 @@ GILT_SIZES = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, 
 
 
 def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
-    """The graph that each sequence of numbers of arcs gives."""
-    counts = list(product(*(range(2 * word) for word in range(1, len(ids) + 1))))
-    return model.parse([ids] * len(counts), vocabulary=PLAIN, beam_size=1, counts=counts)
+    """The graph, or the graphs, that each sequence of numbers of arcs gives."""
+    number, sizes = model.tapes.number, [model.tapes.max_count + 1] * model.tapes.number
+    of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
+    choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
+    return model.parse([ids] * len(choices), vocabulary=PLAIN, beam_size=1, choices=choices)
 
 
 LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}
@@ -157,6 +160,11 @@ SYSTEMS: dict[str, System] = {
     "GiLT": System(partial(GiLT, TRANSFORMER_XL, **GILT_SIZES), BUILDER, graphs_of_counts),
     "GiLT, GPT-2, full": System(
         partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]),
+        BUILDER,
+        graphs_of_counts,
+    ),
+    "GiLT, two graphs": System(
+        partial(GiLT, TRANSFORMER_XL, **{**GILT_SIZES, "max_count": 1}, graphs=["tree", "content"]),
         BUILDER,
         graphs_of_counts,
     ),

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.graph_search import GraphSearch
 from depgen.errors import UserError
 from depgen.models.gilt import GiLT
+from depgen.trees.graph import joined_graphs, parted_graphs
 from tests import oracles_of_gilt as oracle
 
 LETTERS = Vocabulary.of_words("abcdefghijk")
@@ -96,8 +98,10 @@ def layer_weights(model, number):
         for place, embedding, projection in zip(
             tape.places, tape.embeddings, tape.projections[number - model.first_tape_layer], strict=True
         ):
-            name = oracle.FEATURES[place]
-            found |= {name: embedding.weight, f"{name}.to_key": projection.weight}
+            name, keys = oracle.FEATURES[place % 3], embedding.weight @ projection.weight.T
+            if name in found:  # of the second graph: the oracle takes a pair of values as one
+                keys = (found[name][:, None] + keys).flatten(0, 1)
+            found |= {name: keys, f"{name}.to_key": torch.eye(keys.size(1)).double()}
     return {name: each.detach() for name, each in found.items()}
 
 
@@ -126,10 +130,14 @@ class Slow:
         others = [arc for arc in arcs if arc[0] != arc[1]]
         return oracle.tapes(others, self.words, **weights, disconnected=options.disconnected)
 
+    def codes(self, arcs):
+        """The values of features that tokens see."""
+        return oracle.token_codes(self.tape(arcs), self.word)
+
     def _layers_of(self, arcs):
         """The states of all layers, embedding first."""
         network = self.model.backbone
-        codes = oracle.token_codes(self.tape(arcs), self.word)
+        codes = self.codes(arcs)
         states = [F.embedding(torch.tensor(self.ids), network.embedding.weight)]
         for number, layer in enumerate(network.layers):
             mixed = oracle.attention(
@@ -247,15 +255,15 @@ def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
     model = system(network, **options)
     batch = batch_of(model)
     tokens, scores = model.teacher_forced(batch)
-    counts = scores.counts.log_softmax(-1)
+    counts = scores[0].counts.log_softmax(-1)
     for row, (ids, _) in enumerate(GRAPHS):
         state = model.beginning(batch.inputs[row : row + 1, 0], words=len(ids))
         for k in range(len(ids) + 1):
             if k:
                 choices = model.choices(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
-                torch.testing.assert_close(choices.log_probs[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
-                arcs = tuple(each[row : row + 1, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
-                state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), arcs)
+                torch.testing.assert_close(choices.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
+                arcs = tuple(each[row : row + 1, 0, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
+                state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), (arcs,))
             found = model.token_log_probs(state, batch.targets[row : row + 1, k])
             torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
 
@@ -289,13 +297,13 @@ def test_pieces_of_a_word_share_its_row_of_the_tape():
     batch = model.collate(ItemBatch([item(0, ids, arcs, ends)], 7, LETTERS))
     assert batch.word.tolist() == [[0, 1, 1, 2, 2, 2, 3]]
     assert batch.first.tolist() == [[1, 3, 6]]
-    assert batch.counts.tolist() == [oracle.counts_of(set(arcs), 3)]
+    assert batch.counts[:, 0].tolist() == [oracle.counts_of(set(arcs), 3)]
     tokens, scores = model.teacher_forced(batch)
     slow = Slow(model, ids, ends)
     expected = [slow.token_log_prob(k, arcs) for k in range(7)]
     np.testing.assert_allclose(tokens[0].detach().numpy(), expected, rtol=1e-9)
     for word in range(1, 4):
-        found = scores.counts[0, word - 1].log_softmax(-1).tolist()
+        found = scores[0].counts[0, word - 1].log_softmax(-1).tolist()
         assert found == pytest.approx(slow.count_log_probs(word, arcs), rel=1e-9)
 
 
@@ -310,7 +318,7 @@ def test_a_words_graph_moves_nothing_before_the_word():
         moved = (before[0] != after[0])[0].tolist()
         assert not any(moved[:word])
         assert moved[word]
-        assert torch.equal(before[1].counts[0, :word], after[1].counts[0, :word])
+        assert torch.equal(before[1][0].counts[0, :word], after[1][0].counts[0, :word])
 
 
 @torch.no_grad()
@@ -349,6 +357,157 @@ def test_gpt2_sees_features_in_its_last_layers_alone():
     ]
     same = [torch.equal(*layers) for layers in zip(*states, strict=True)]
     assert same == [True, True, True, False, False]
+
+
+# -- several graphs ---------------------------------------------------------------------------------------------------
+
+NAMES = ["tree", "content"]
+PAIRS = [
+    ([3, 4, 5, 6, 7], [(0, 3), (3, 1), (3, 2), (3, 5), (5, 4)], [(2, 1), (3, 2), (3, 5), (4, 5)]),
+    ([8, 3], [(0, 1), (1, 2)], [(1, 2), (2, 1)]),
+    ([9, 4], [(0, 1), (1, 2)], []),
+]
+"""Token ids, and the arcs of two graphs."""
+
+
+def pair_batch(model, pairs=PAIRS):
+    """A batch of sentences with two graphs each."""
+    items = []
+    for place, (ids, *graphs) in enumerate(pairs):
+        named = zip(NAMES, graphs, strict=True)
+        edges = joined_graphs([[(*arc, "x") for arc in graph] for _, graph in named], NAMES)
+        offsets = np.searchsorted([dependent for _, dependent, _ in edges], range(1, len(ids) + 2))
+        heads, labels = (np.array([edge[part] for edge in edges], kind) for part, kind in ((0, np.int64), (2, object)))
+        items.append(TokenItem(place, np.array(ids), None, None, None, Edges(offsets, heads, labels)))
+    return model.collate(ItemBatch(items, sum(len(each.ids) + 1 for each in items), LETTERS))
+
+
+class SlowPair(Slow):
+    """A sentence read with two graphs; each of `arcs` begins with the place of its graph."""
+
+    def of_graph(self, arcs, place):
+        """The arcs of a graph."""
+        return [arc for graph, *arc in arcs if graph == place]
+
+    def codes(self, arcs):
+        one, other = (oracle.token_codes(self.tape(self.of_graph(arcs, place)), self.word) for place in (0, 1))
+        return one * self.model.tapes.codes + other
+
+    def logits(self, word, arcs, place):
+        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        return oracle.arc_logits(weights, self.vectors(arcs), tape, word)
+
+    def count_log_probs(self, word, arcs, place):
+        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        return oracle.log_softmax(oracle.count_logits(weights, self.vectors(arcs), tape, word))
+
+
+def with_places(one, other):
+    """The arcs of two graphs as `SlowPair` has them."""
+    return frozenset((place, *arc) for place, arcs in enumerate((one, other)) for arc in arcs)
+
+
+@pytest.mark.parametrize("normalization", ["sums", "means"])
+def test_the_loss_of_two_graphs_is_that_of_scalar_loops(normalization):
+    model = system(graphs=NAMES, normalization=normalization, token_weight=1.0, arc_weight=0.3, count_weight=0.2)
+    losses = []
+    for ids, *graphs in PAIRS:
+        slow, arcs, words = SlowPair(model, ids), with_places(*graphs), range(1, len(ids) + 1)
+        of_tokens = [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)]
+        for place, graph in enumerate(graphs):
+            logits = {arc: logit for word in words for arc, logit in slow.logits(word, arcs, place).items()}
+            weights = (model.weights[0] if place == 0 else 0, *model.weights[1:])
+            losses.append(
+                oracle.joint_loss(
+                    of_tokens, set(graph), logits, [slow.count_log_probs(word, arcs, place) for word in words],
+                    weights=weights, normalization=normalization,
+                )
+            )  # fmt: skip
+    expected = sum(losses) / (12 if normalization == "sums" else len(PAIRS))
+    assert model.training_step(pair_batch(model), 0).item() == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_bound_over_pairs_of_graphs_is_the_sum_over_all_pairs_of_counts():
+    model = system(graphs=NAMES, max_count=1, beam_size=10_000)
+    ids = [4, 3, 5]
+    slow = SlowPair(model, ids)
+    hypotheses, prefixes = [(frozenset(), 0.0)], []
+    for position, word in enumerate(slow.opens):
+        hypotheses, longer = [(arcs, score + slow.token_log_prob(position, arcs)) for arcs, score in hypotheses], []
+        prefixes.append(oracle.log_sum_exp([score for _, score in hypotheses]))
+        for arcs, score in hypotheses if word else ():
+            found = [(slow.logits(word, arcs, place), slow.count_log_probs(word, arcs, place)) for place in (0, 1)]
+            for counts in product((0, 1), repeat=2):
+                pairs = list(zip(found, counts, strict=True))
+                more = with_places(*(oracle.best_arcs(logits, count) for (logits, _), count in pairs))
+                longer.append((arcs | more, score + sum(log_probs[count] for (_, log_probs), count in pairs)))
+        hypotheses = longer or hypotheses
+    batch = replace(pair_batch(model, [(ids, [], [])]), tapes=None, from_earlier=None, to_earlier=None)
+    assert len(hypotheses) == 4**3
+    np.testing.assert_allclose(model.log_probs(batch)[0].cumsum(0).detach().numpy(), prefixes, rtol=1e-9)
+    best = max(hypotheses, key=lambda each: each[1])[0]
+    (edges,) = model.parse([ids], vocabulary=LETTERS, beam_size=10_000)
+    found = [[edge[:2] for edge in graph] for graph in parted_graphs(edges, NAMES)]
+    assert with_places(*found) == best
+
+
+@torch.no_grad()
+def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
+    model = system(graphs=NAMES)
+    batch = pair_batch(model)
+    tokens, scores = model.teacher_forced(batch)
+    row, length = 0, 5
+    state = model.beginning(batch.inputs[:1, 0], words=length)
+    for k in range(length + 1):
+        if k:
+            choices = model.choices(state, batch.inputs[:1, k], torch.tensor([True]))
+            one, other = (each.counts[row, k - 1].log_softmax(-1) for each in scores)
+            torch.testing.assert_close(choices.log_probs()[0], (one[:, None] + other).flatten(), rtol=1e-10, atol=1e-10)
+            arcs = zip(batch.from_earlier[row, :, k - 1, :k], batch.to_earlier[row, :, k - 1, :k], strict=True)
+            arcs = [(one[None], other[None]) for one, other in arcs]
+            state = model.step(state, batch.inputs[:1, k], choices, torch.tensor([0]), arcs)
+        found = model.token_log_probs(state, batch.targets[:1, k])
+        torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
+    edges = joined_graphs([[(*arc, "x") for arc in graph] for graph in PAIRS[0][1:]], NAMES)
+    ((joint,),) = model.sentence_log_probs([[PAIRS[0][0]]], vocabulary=LETTERS, structure=[[edges]])
+    of_counts = sum(
+        each.counts[row].log_softmax(-1).gather(1, counts[:, None]).sum()
+        for each, counts in zip(scores, batch.counts[row], strict=True)
+    )
+    assert joint.sum() == pytest.approx((tokens[row].sum() + of_counts).item(), rel=1e-10)
+
+
+@torch.no_grad()
+def test_a_words_arcs_in_either_graph_move_nothing_before_the_word():
+    model = system(graphs=NAMES)
+    ids, *graphs = PAIRS[0]
+    before = model.teacher_forced(pair_batch(model, [PAIRS[0]]))
+    for word, place in product(range(1, 6), (0, 1)):
+        other = {arc for arc in graphs[place] if max(arc) != word}
+        changed = [*graphs]
+        changed[place] = sorted(other if len(other) < len(graphs[place]) else {*other, (0, word)})
+        after = model.teacher_forced(pair_batch(model, [(ids, *changed)]))
+        moved = (before[0] != after[0])[0].tolist()
+        assert not any(moved[:word])
+        assert moved[word]
+        for one, same in zip(before[1], after[1], strict=True):
+            assert torch.equal(one.counts[0, :word], same.counts[0, :word])
+
+
+def test_one_graph_has_the_parameters_of_before_and_two_have_two_scorers():
+    one, two = (dict(system(graphs=graphs).named_parameters()) for graphs in ([], NAMES))
+    assert all(name.split(".")[0] in ("backbone", "scorer", "tape_attention") for name in one)
+    scorer = {name.removeprefix("scorer."): each.shape for name, each in one.items() if name.startswith("scorer.")}
+    assert {name.removeprefix("further_scorers.0."): each.shape for name, each in two.items()
+            if name.startswith("further_scorers.")} == scorer  # fmt: skip
+    model = system(graphs=NAMES, optimizer=adam, clip=3.0)
+    sizes = [sum(each.numel() for each in group["params"]) for group in model.parameter_groups()]
+    assert sizes[1] == 2 * sum(shape.numel() for shape in scorer.values())
+
+
+def test_an_edge_of_no_graph_is_refused():
+    with pytest.raises(UserError, match=r"label 'x': expected one that begins with .* tree/ or content/"):
+        batch_of(system(graphs=NAMES))
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------
@@ -480,6 +639,7 @@ def test_rows_of_a_stream_are_refused():
 
 @pytest.mark.parametrize(("options", "name"), [
     ({"tape_layers": 4}, "tape_layers: expected 1 to 3"), ({"middle_layer": 9}, "middle_layer"),
+    ({"graphs": ["a", "a"]}, "different names"),
     ({"degree_weights": (0, 1)}, "degree_weights"), ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
 ])  # fmt: skip
 def test_impossible_options_are_refused(options, name):
@@ -500,7 +660,7 @@ def test_one_word_and_two_hundred_words_are_read():
         for arcs in ([], [(0, word) for word in range(1, length + 1)]):
             tokens, scores = model.teacher_forced(batch_of(model, [(ids, arcs)]))
             assert tokens.isfinite().all()
-            assert scores.counts[..., 0].isfinite().all()
+            assert scores[0].counts[..., 0].isfinite().all()
     search = GraphSearch(model, 2, 2)
     batch = batch_of(model, [([3 + k % 9 for k in range(200)], [])])
     log_probs, _ = search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
