@@ -10,7 +10,9 @@ os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from jaxtyping import install_import_hook
+import jaxtyping
+
+from tests.shape_checks import shapes_checked
 
 ROOT = Path(__file__).parents[1]
 TENSOR_MODULES = [
@@ -19,7 +21,8 @@ TENSOR_MODULES = [
     if "from jaxtyping import" in path.read_text(encoding="utf-8")
 ]
 """Modules with functions of tensors. The others have plain types, which mypy checks."""
-install_import_hook(TENSOR_MODULES, "beartype.beartype")
+jaxtyping.jaxtyped = shapes_checked
+jaxtyping.install_import_hook(TENSOR_MODULES, "beartype.beartype")
 
 
 @pytest.fixture
