@@ -1,5 +1,6 @@
 """Shape checks on every public tensor function, and one thread so that results repeat."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import jaxtyping
 
 from tests.shape_checks import shapes_checked
 
+gc.disable()  # until all tests are collected: what is imported stays
 ROOT = Path(__file__).parents[1]
 TENSOR_MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -23,6 +25,13 @@ TENSOR_MODULES = [
 """Modules with functions of tensors. The others have plain types, which mypy checks."""
 jaxtyping.jaxtyped = shapes_checked
 jaxtyping.install_import_hook(TENSOR_MODULES, "beartype.beartype")
+
+
+def pytest_collection_finish():
+    """Let full collections look through what tests make alone, not through the libraries and the tests."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

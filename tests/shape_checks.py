@@ -6,7 +6,8 @@ with what it returns. Here beartype checks each once, within one memory of the s
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -15,6 +16,18 @@ from beartype import beartype
 from jaxtyping._storage import pop_shape_memo, push_shape_memo
 
 jaxtyped = jaxtyping.jaxtyped
+_checking = True
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Let functions take what they are given, as they do for users."""
+    global _checking
+    _checking = False
+    try:
+        yield
+    finally:
+        _checking = True
 
 
 def shapes_checked(*, typechecker: Any) -> Callable[[Any], Any]:
@@ -31,16 +44,22 @@ def shapes_checked(*, typechecker: Any) -> Callable[[Any], Any]:
 
 
 def checked(function: Any, typechecker: Any) -> Any:
-    """A function whose arguments and result are checked."""
+    """A function whose arguments and result are checked, but for functions within functions that take no tensors."""
     annotations = " ".join(map(str, function.__annotations__.values()))
-    if "jaxtyping." not in annotations:
-        return function if "<locals>" in function.__qualname__ else beartype(function)
+    has_shapes = "jaxtyping." in annotations
+    if not has_shapes and "<locals>" in function.__qualname__:
+        return function
     if "{" in annotations or inspect.isgeneratorfunction(function):  # an argument's value, values that come later
-        return jaxtyped(function, typechecker=typechecker)
-    typed = beartype(function)
+        has_shapes, typed = False, jaxtyped(function, typechecker=typechecker)
+    else:
+        typed = beartype(function)
 
     @wraps(function)
     def within(*args: Any, **kwargs: Any) -> Any:
+        if not _checking:
+            return function(*args, **kwargs)
+        if not has_shapes:
+            return typed(*args, **kwargs)
         push_shape_memo({})
         try:
             return typed(*args, **kwargs)

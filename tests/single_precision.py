@@ -1,12 +1,12 @@
 """A device, with float64 as a GPU or without as that of a Mac: its tensors lie on the CPU, and are not plain ones.
 
 Tensors of two devices in one operation are refused too. The device's name is `simple`; torch allows one such name a
-process, so tests that need it run in a subprocess: `python -m tests.single_precision FOLDER with|without`.
+process, so tests that need it call `write_outcomes` in a process that ends with it.
 """
 
 import copy
 import json
-import sys
+import os
 import traceback
 from dataclasses import replace
 from functools import partial
@@ -31,6 +31,7 @@ from tests.contract.systems import SYSTEMS, VOCABULARY, System, abilities
 from tests.contract.writing import written
 from tests.fixtures.kinds import EXPERIMENTS, Settings
 from tests.fixtures.make import write_inputs
+from tests.shape_checks import unchecked
 
 NAME = "simple"
 PACKING = "aten::_pack_padded_sequence"
@@ -276,13 +277,14 @@ class Waits(L.Callback):
 
 
 def train(settings: Settings, folder: Path) -> list[list[str]]:
-    """What the device is waited for, in an epoch of each phase of at most three batches, validated and tested."""
+    """What the device is waited for, in an epoch of each phase of at most three batches; two to evaluate."""
     settings = copy.deepcopy(settings)
     data = built(settings["data"])
     model = built(settings["model"], vocabulary_size=data.vocabulary_size)
     trainer = L.Trainer(
         default_root_dir=folder, accelerator=SimpleAccelerator(), devices=1, logger=False, max_epochs=len(model.phases),
         strategy=SingleDeviceStrategy(torch.device(NAME, 0)), enable_progress_bar=False, limit_train_batches=3,
+        limit_val_batches=2, limit_test_batches=2, limit_predict_batches=2,
         enable_model_summary=False, callbacks=[counted := Waits()],
         gradient_clip_val=settings["trainer"].get("gradient_clip_val"),
     )  # fmt: skip
@@ -346,8 +348,12 @@ def outcomes(folder: Path, *, trained_only: bool) -> dict[str, Any]:
     return found
 
 
-if __name__ == "__main__":
-    doubles = sys.argv[2] == "with"
+def write_outcomes(folder: Path, *, doubles: bool) -> None:
+    """Write the outcomes on a device with or without float64 into `outcomes.json`."""
+    roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
+    os.environ.update(roots, DEPGEN_RUNS=str(folder / "encoder" / "runs"))
     kept = register(doubles=doubles)
-    ended = outcomes(Path(sys.argv[1]), trained_only=doubles)
-    (Path(sys.argv[1]) / "outcomes.json").write_text(json.dumps(ended), encoding="utf-8")
+    with unchecked():
+        found = outcomes(folder, trained_only=doubles)
+    (folder / "outcomes.json").write_text(json.dumps(found), encoding="utf-8")
+    del kept

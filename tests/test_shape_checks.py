@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.metrics.coherence import credit
-from tests.shape_checks import shapes_checked
+from tests.shape_checks import shapes_checked, unchecked
 
 wrapped = shapes_checked(typechecker=beartype)
 
@@ -76,3 +76,11 @@ def test_others_are_refused(call):
 def test_functions_of_the_package_are_checked():
     with pytest.raises(Exception, match="violates type hint"):
         credit(np.ones((2, 3)))
+
+
+def test_nothing_is_checked_where_a_test_says_so():
+    with unchecked():
+        assert doubled("2") == "22"
+        assert first(torch.ones(3, 4), 5).shape == (3, 4)
+    with pytest.raises(Exception, match="violates type hint"):
+        doubled("2")
