@@ -1,7 +1,5 @@
 """Libraries kept quiet, and runs kept apart."""
 
-from pathlib import Path
-
 import pytest
 
 from depgen.training.logs import IGNORED_WARNINGS, quiet_libraries
@@ -13,6 +11,6 @@ def _quiet():
 
 
 def pytest_collection_modifyitems(items):
-    for item in (each for each in items if Path(__file__).parent in each.path.parents):
+    for item in items:
         for pattern in IGNORED_WARNINGS:
             item.add_marker(pytest.mark.filterwarnings(f"ignore:{pattern}"))
