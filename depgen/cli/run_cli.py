@@ -1,5 +1,6 @@
 """LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
 
+import copy
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
 from depgen.training.checkpoints import CheckpointWriter
+from depgen.training.configuration_digest import LINKED
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
@@ -271,9 +273,9 @@ class RunCLI(LightningCLI):
 
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""
-        return {
-            name: each for name, each in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
-        }
+        settings = copy.deepcopy(self.config_dump)  # by Lightning, for the hyper-parameters of model and data
+        settings["model"].get("init_args", {}).pop(LINKED, None)
+        return {name: each for name, each in settings.items() if name not in (*OWN_OPTIONS, "ckpt_path")}
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""
