@@ -33,7 +33,6 @@ from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
 from depgen.training.checkpoints import CheckpointWriter
-from depgen.training.configuration_digest import LINKED
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
@@ -168,7 +167,9 @@ class RunCLI(LightningCLI):
         """Does nothing; `parse_arguments` compares the settings instead."""
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
-        text = self.parser.dump(config, skip_link_targets=True, skip_none=False, format="yaml")
+        text = self.parser.dump(
+            config, skip_link_targets=True, skip_none=False, format="yaml", skip_validation=True
+        )  # a parser has read it
         settings = yaml.safe_load(text)[self.request.verb]
         assert isinstance(settings, dict)
         return settings
@@ -183,6 +184,7 @@ class RunCLI(LightningCLI):
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""
+        self.config_dump = self._plain(self.config)  # Lightning takes hyper-parameters from it, or makes its own
         if self.folder is not None and process_rank() == 0:
             self._own(self.folder)
 
@@ -273,8 +275,7 @@ class RunCLI(LightningCLI):
 
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""
-        settings = copy.deepcopy(self.config_dump)  # by Lightning, for the hyper-parameters of model and data
-        settings["model"].get("init_args", {}).pop(LINKED, None)
+        settings = copy.deepcopy(self.config_dump)
         return {name: each for name, each in settings.items() if name not in (*OWN_OPTIONS, "ckpt_path")}
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
