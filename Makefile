@@ -81,9 +81,10 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a t
 	$(depgen) case-study demo_stories
 	$(depgen) report --tables demo --output results/demo.html
 
-# Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long.
+# Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process
+# takes a half of the tests, file after file, so that few files make their fixtures twice.
 test: $(developer) ## run the tests on two processes
-	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2 --dist worksteal
 
 test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
 	@found=; failed=; for python in $(pythons); do \
@@ -100,7 +101,7 @@ test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each 
 	@touch $@
 
 .matrix/%/tested: .matrix/%/.ready FORCE
-	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest -n 2
+	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest -n 2 --dist worksteal
 
 lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .

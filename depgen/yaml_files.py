@@ -4,7 +4,9 @@ A key that a mapping holds twice is refused, as the first value would be lost, a
 of ten lines can mean billions of values.
 """
 
+import copy
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,12 @@ def yaml_value(text: str, where: str) -> Any:  # noqa: ANN401
     Raises:
         UserError: it is no YAML, nests too deep, has a key twice, or more values than a file of settings.
     """
+    return copy.deepcopy(_value(text, where))  # whoever asks may change it
+
+
+@lru_cache(maxsize=256)  # a table reads the files of each experiment for each of its rows
+def _value(text: str, where: str) -> Any:  # noqa: ANN401
+    """What `yaml_value` copies."""
     try:
         _check_levels(text, where)
         loader = _LOADER(text)

@@ -1,5 +1,6 @@
 """Shape checks on every public tensor function, and one thread so that results repeat."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,8 +11,11 @@ os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-from jaxtyping import install_import_hook
+import jaxtyping
 
+from tests.shape_checks import shapes_checked
+
+gc.disable()  # until all tests are collected: what is imported stays
 ROOT = Path(__file__).parents[1]
 TENSOR_MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
@@ -19,7 +23,15 @@ TENSOR_MODULES = [
     if "from jaxtyping import" in path.read_text(encoding="utf-8")
 ]
 """Modules with functions of tensors. The others have plain types, which mypy checks."""
-install_import_hook(TENSOR_MODULES, "beartype.beartype")
+jaxtyping.jaxtyped = shapes_checked
+jaxtyping.install_import_hook(TENSOR_MODULES, "beartype.beartype")
+
+
+def pytest_collection_finish():
+    """Let full collections look through what tests make alone, not through the libraries and the tests."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

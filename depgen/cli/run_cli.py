@@ -1,5 +1,6 @@
 """LightningCLI on run folders: our callbacks, writer and loggers, the run's vocabulary, its settings kept."""
 
+import copy
 import logging
 import sys
 from collections.abc import Callable, Sequence
@@ -166,7 +167,9 @@ class RunCLI(LightningCLI):
         """Does nothing; `parse_arguments` compares the settings instead."""
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
-        text = self.parser.dump(config, skip_link_targets=True, skip_none=False, format="yaml")
+        text = self.parser.dump(
+            config, skip_link_targets=True, skip_none=False, format="yaml", skip_validation=True
+        )  # a parser has read it
         settings = yaml.safe_load(text)[self.request.verb]
         assert isinstance(settings, dict)
         return settings
@@ -181,6 +184,7 @@ class RunCLI(LightningCLI):
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""
+        self.config_dump = self._plain(self.config)  # Lightning takes hyper-parameters from it, or makes its own
         if self.folder is not None and process_rank() == 0:
             self._own(self.folder)
 
@@ -271,9 +275,8 @@ class RunCLI(LightningCLI):
 
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""
-        return {
-            name: each for name, each in self._plain(self.config).items() if name not in (*OWN_OPTIONS, "ckpt_path")
-        }
+        settings = copy.deepcopy(self.config_dump)
+        return {name: each for name, each in settings.items() if name not in (*OWN_OPTIONS, "ckpt_path")}
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""

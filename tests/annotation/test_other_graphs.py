@@ -1,7 +1,6 @@
 """Graphs of other sentences: who gets whose, what becomes of lengths that occur once, and the tables on disk."""
 
 import logging
-import os
 import random
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -18,31 +17,9 @@ from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
+from tests.annotation.annotators import Named, named
 
 GOLD = GoldTrees(structure="graph")
-
-
-class Named:
-    """Hangs each word on the word before it, by edges that bear the name of the sentence, its first word."""
-
-    scheme, structure = "named", "graph"
-
-    def __init__(self, log):
-        self.log = str(log)
-
-    def fingerprint(self):
-        return "named 1"
-
-    def annotate(self, sentences):
-        with open(self.log, "a") as stream:
-            stream.write(f"{os.getpid()} {len(sentences)}\n")
-        return [named(sentence) for sentence in sentences]
-
-
-def named(sentence):
-    length = len(sentence)
-    edges = tuple((word - 1, word, sentence.words[0]) for word in range(1, length + 1))
-    return replace(sentence, edges=edges, heads=(0,) * length, relations=("root",) * length)
 
 
 def sentence_of(name, length):

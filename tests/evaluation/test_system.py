@@ -1,8 +1,7 @@
 """Systems used from Python: scores of strings, of contexts' continuations, entropies and ranks against brute force."""
 
 import math
-import subprocess
-import sys
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.loading import load
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
@@ -26,6 +26,7 @@ from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
 from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
+from tests.shape_checks import unchecked
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
 VOCABULARY = Vocabulary.of_words(WORDS, specials=["mask_id"])
@@ -169,39 +170,36 @@ def test_a_string_in_place_of_a_list_is_refused(systems, method):
         getattr(replace(systems["masked"], form="bare"), method)("the cat")
 
 
-WRONG = """
-from tests.evaluation import test_system as tests
-from depgen.errors import UserError
-from depgen.evaluation.loading import load
-
-system = tests.system_of(tests.MODELS["masked"])
-for call, message in (
-    (lambda: system.score(["a"], by="letter"), "by: expected one of word, sentence, document, all, found letter"),
-    (lambda: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
-    (lambda: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
-    (lambda: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),
-    (lambda: system.parse(["a"], decoding="greedy"), "decoding: expected one of argmax, tree, found greedy"),
-    (lambda: system.hidden_states(["a"], pooling="max"), "pooling: expected one of last, first, mean, found max"),
-    (lambda: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
-    (lambda: load("udgn", form="upper"), "form: expected one of bare, ptb, stories, lower, as_is, found upper"),
-    (lambda: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
-    (lambda: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),
-    (lambda: system.score(["a"], given=[1]), "context-1: expected a string, found 1 of type int"),
-    (lambda: system.attention(["a"]), "text-1: expected a string, found ['a'] of type list"),
-):
-    try:
-        call()
-    except UserError as error:
-        assert message in str(error), error
-    else:
-        raise AssertionError(message)
-"""
-
-
-def test_wrong_choices_and_texts_are_refused_by_name():
-    # a process of its own, because the type checks of these tests come first here
-    done = subprocess.run([sys.executable, "-c", WRONG], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda system: system.score(["a"], by="letter"),
+            "by: expected one of word, sentence, document, all, found letter",
+        ),
+        (lambda system: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
+        (lambda system: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
+        (lambda system: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),
+        (lambda system: system.parse(["a"], decoding="greedy"), "decoding: expected one of argmax, tree, found greedy"),
+        (
+            lambda system: system.hidden_states(["a"], pooling="max"),
+            "pooling: expected one of last, first, mean, found max",
+        ),
+        (lambda system: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
+        (
+            lambda system: load("udgn", form="upper"),
+            "form: expected one of bare, ptb, stories, lower, as_is, found upper",
+        ),
+        (lambda system: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
+        (lambda system: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),
+        (lambda system: system.score(["a"], given=[1]), "context-1: expected a string, found 1 of type int"),
+        (lambda system: system.attention(["a"]), "text-1: expected a string, found ['a'] of type list"),
+    ],
+)
+@unchecked()  # the type checks of these tests come first
+def test_wrong_choices_and_texts_are_refused_by_name(systems, call, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        call(systems["masked"])
 
 
 @pytest.mark.parametrize("number", ["batch_size", "tokens_per_batch"])

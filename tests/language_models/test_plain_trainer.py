@@ -1,8 +1,6 @@
 """Systems in a plain Lightning Trainer and in a notebook, without the command line."""
 
 import shutil
-import subprocess
-import sys
 from functools import partial
 
 import lightning as L
@@ -28,10 +26,14 @@ from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM, DependencyBatch
+from depgen.models.document_transformer import DocumentTransformer
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.training.activation import ActivationRegularizer
 from depgen.training.checkpoints import load_checkpoint
 from tests.invented_models import END, write_gpt2
+from tests.shape_checks import unchecked
 
 TINY = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8)
 LINES = {"train": 12, "valid": 4, "test": 4}
@@ -137,81 +139,63 @@ def test_a_system_built_by_functions_is_saved_and_loaded_without_code(data, tmp_
         assert loaded.phases == model.phases
 
 
-FROM_BLOCKS = """
-import sys
-from pathlib import Path
-
-import lightning as L
-import torch
-
-from depgen.errors import UserError
-from depgen.models.causal_lm import CausalLM
-from depgen.models.dclm import DCLM
-from depgen.models.dmlm import DMLM
-from depgen.models.document_transformer import DocumentTransformer
-from depgen.models.masked_transformer import MaskedTransformer
-from depgen.models.structformer import StructFormer
-
 NAME = "depgen.backbones.transformer.Transformer"
 SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8}
-for kind in (CausalLM, DMLM, DocumentTransformer, MaskedTransformer, StructFormer):
-    causal = kind not in (MaskedTransformer, StructFormer)
-    block = {"class_path": NAME, "init_args": {**SIZES, "causal": causal}}
-    model = kind(backbone=block, vocabulary_size=9)
-    assert model.backbone.width == 8 and block["init_args"] == {**SIZES, "causal": causal}
-    trainer = L.Trainer(logger=False, accelerator="cpu")
-    trainer.strategy.connect(model)
-    path = Path(sys.argv[1]) / "one.ckpt"
-    trainer.save_checkpoint(path)
-    for loaded in (each.load_from_checkpoint(path, weights_only=True) for each in (kind, L.LightningModule)):
-        assert type(loaded) is kind
-        assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
-assert CausalLM(NAME, 9).backbone.width == 512
-for wrong, word in (({"class_path": NAME, "init_args": {"layerz": 2}}, "layerz"), ("no.such", "no.such"), (3, "3")):
-    try:
-        CausalLM(wrong, 9)
-    except UserError as error:
-        assert word in str(error), error
-    else:
-        raise AssertionError(wrong)
-
 LSTM = {"class_path": "depgen.backbones.awd_lstm.AWDLSTM", "init_args": {"layers": 1, "embedding_size": 4}}
 ADAM = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.02}}
 WARMUP = {"class_path": "depgen.training.schedules.InverseSquareRoot", "init_args": {"warmup_steps": 7}}
 CONTEXT = {"class_path": "depgen.models.dclm.AttentionContext", "init_args": {"size": 4}}
 OF_MIXTURE = {
-    "attention": "depgen.models.dmlm.QueryKeyAttention", "gate": {"class_path": "depgen.nn.mixture_gate.MixtureGate"},
-    "window": 3, "carry_window": {"class_path": "depgen.nn.carried_window.CarriedWindow"},
+    "attention": "depgen.models.dmlm.QueryKeyAttention",
+    "gate": {"class_path": "depgen.nn.mixture_gate.MixtureGate"},
+    "window": 3,
+    "carry_window": {"class_path": "depgen.nn.carried_window.CarriedWindow"},
 }
-for model in (
-    DMLM(LSTM, 9, **OF_MIXTURE, optimizer=ADAM, scheduler=WARMUP),
-    DCLM(9, CONTEXT, 4, optimizer=ADAM, scheduler=WARMUP),
-    DocumentTransformer(
-        9, "depgen.models.document_transformer.AttentionContext", {"class_path": NAME, "init_args": SIZES},
-        optimizer=ADAM, scheduler=WARMUP,
-    ),
-):
-    made = model.configure_optimizers()
-    assert made["optimizer"].defaults["lr"] == 0.02
-    assert type(made["lr_scheduler"]["scheduler"]).__name__ == "InverseSquareRoot"
-    trainer.strategy.connect(model)
-    trainer.save_checkpoint(path)
-    loaded = type(model).load_from_checkpoint(path, weights_only=True)
-    assert loaded.configure_optimizers()["optimizer"].defaults["lr"] == 0.02
-    assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
-try:
-    CausalLM(NAME, 9, optimizer={"class_path": "torch.optim.Adam", "init_args": {"lrr": 1.0}})
-except UserError as error:
-    assert "lrr" in str(error), error
-else:
-    raise AssertionError("lrr")
-"""
 
 
+def save(model, path):
+    saving = L.Trainer(logger=False, accelerator="cpu")
+    saving.strategy.connect(model)
+    saving.save_checkpoint(path)
+
+
+@unchecked()  # the type checks of these tests know callables alone
 def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
-    # a process of its own, because the type checks of these tests know callables alone
-    done = subprocess.run([sys.executable, "-c", FROM_BLOCKS, str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    path = tmp_path / "one.ckpt"
+    for kind in (CausalLM, DMLM, DocumentTransformer, MaskedTransformer, StructFormer):
+        causal = kind not in (MaskedTransformer, StructFormer)
+        block = {"class_path": NAME, "init_args": {**SIZES, "causal": causal}}
+        model = kind(backbone=block, vocabulary_size=9)
+        assert model.backbone.width == 8
+        assert block["init_args"] == {**SIZES, "causal": causal}
+        save(model, path)
+        for loaded in (each.load_from_checkpoint(path, weights_only=True) for each in (kind, L.LightningModule)):
+            assert type(loaded) is kind
+            assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
+    assert CausalLM(NAME, 9).backbone.width == 512
+    for wrong, word in (({"class_path": NAME, "init_args": {"layerz": 2}}, "layerz"), ("no.such", "no.such"), (3, "3")):
+        with pytest.raises(UserError, match=word):
+            CausalLM(wrong, 9)
+    for model in (
+        DMLM(LSTM, 9, **OF_MIXTURE, optimizer=ADAM, scheduler=WARMUP),
+        DCLM(9, CONTEXT, 4, optimizer=ADAM, scheduler=WARMUP),
+        DocumentTransformer(
+            9,
+            "depgen.models.document_transformer.AttentionContext",
+            {"class_path": NAME, "init_args": SIZES},
+            optimizer=ADAM,
+            scheduler=WARMUP,
+        ),
+    ):
+        made = model.configure_optimizers()
+        assert made["optimizer"].defaults["lr"] == 0.02
+        assert type(made["lr_scheduler"]["scheduler"]).__name__ == "InverseSquareRoot"
+        save(model, path)
+        loaded = type(model).load_from_checkpoint(path, weights_only=True)
+        assert loaded.configure_optimizers()["optimizer"].defaults["lr"] == 0.02
+        assert all(map(torch.equal, model.state_dict().values(), loaded.state_dict().values()))
+    with pytest.raises(UserError, match="lrr"):
+        CausalLM(NAME, 9, optimizer={"class_path": "torch.optim.Adam", "init_args": {"lrr": 1.0}})
 
 
 def of_pretrained(vocabulary_size: int) -> PretrainedTransformer:

@@ -52,7 +52,9 @@ def continue_documents(
         progress: show a progress bar for each sentence.
     """
     reader = _Continuation(model, vocabulary)
-    before = [reader.read(document, None) for document in documents]
+    keys = [tuple(map(tuple, document)) for document in documents]
+    left = {key: reader.read(key, None) for key in dict.fromkeys(keys)}  # a document that comes again is read once
+    before = [left[key] for key in keys]
     written: list[list[Generated]] = [[] for _ in documents]
     for sentence in range(sentences):
         begun = [place for place, each in enumerate(before) if each is not None]
@@ -73,7 +75,7 @@ def continue_documents(
             for place, text in zip(places, texts, strict=True):
                 written[place].append(text)
         if sentence + 1 < sentences:
-            before = [reader.read([text[-1].ids], left) for text, left in zip(written, before, strict=True)]
+            before = [reader.read([text[-1].ids], state) for text, state in zip(written, before, strict=True)]
     return written
 
 

@@ -82,9 +82,9 @@ def test_what_a_sentence_leaves_is_all_that_the_next_needs(name, cell, vocabular
             inputs = torch.tensor([[vocabulary.start, *ids]])
             features, before = model.step(inputs, before)
             found = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
-            for word in range(len(ids) + 1):
-                (expected,) = next_word_log_probs(model, [[*document[:place], ids[:word]]], vocabulary=vocabulary)
-                torch.testing.assert_close(found[word], expected, rtol=0, atol=1e-12)
+            begun = [[*document[:place], ids[:word]] for word in range(len(ids) + 1)]
+            expected = next_word_log_probs(model, begun, vocabulary=vocabulary)
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
         left.append(before)
     inputs = torch.tensor([[vocabulary.start, 5, 6]] * 3)
     together, after = model.step(inputs, stacked(left))
