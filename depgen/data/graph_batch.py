@@ -205,11 +205,11 @@ def words_of(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " lengt
 
 def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequence[str]) -> list[Ends] | None:
     """The edges between words of each graph of the names; None for a sentence without a graph."""
-    opens = np.diff(word, prepend=0) > 0
+    opens, labels = np.diff(word, prepend=0) > 0, item.relations
     if item.edges is not None:
         counts, heads, labels = np.diff(item.edges.offsets), item.edges.heads, item.edges.labels
     elif item.heads is not None:
-        counts, heads, labels = np.ones(len(word), np.int64), item.heads, item.relations
+        counts, heads = np.ones(len(word), np.int64), item.heads
     else:
         return None
     kept = np.repeat(opens, counts)  # a later piece of a word has the piece before as its head
@@ -219,8 +219,8 @@ def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequenc
     ends = np.append(0, word)[heads], np.repeat(word, counts)[kept]
     if not graphs:
         return [ends]
-    labels = np.full(len(kept), "_") if labels is None else labels
-    edges = zip(*(each.tolist() for each in (*ends, labels[kept])), strict=True)
+    named = ["_"] * int(kept.sum()) if labels is None else labels[kept].tolist()
+    edges = zip(*(each.tolist() for each in ends), named, strict=True)
     return [_ends(each) for each in parted_graphs(edges, graphs)]
 
 

@@ -120,7 +120,8 @@ class HypothesisState:
     def select(self, rows: Int[Tensor, " kept"]) -> "HypothesisState":
         """Some hypotheses, in the order given."""
         pending = None if self.pending is None else (self.pending[0][rows], self.pending[1].select(rows))
-        memories, graphs = (tuple(each.select(rows) for each in part) for part in (self.memories, self.graphs))
+        memories = tuple(each.select(rows) for each in self.memories)
+        graphs = tuple(each.select(rows) for each in self.graphs)
         return HypothesisState(
             self.backbone.select(rows), self.hidden[rows], self.states[rows], memories, graphs, self.word[rows],
             self.tables, pending,
@@ -129,13 +130,12 @@ class HypothesisState:
 
 @runtime_checkable
 class GraphSystem(Protocol):
-    """A system that encodes tokens and scores the arcs of the words that they begin.
+    """A system that encodes tokens and scores the arcs of the words that they begin."""
 
-    Attributes:
-        graph_names: see `depgen.trees.graph.joined_graphs`; none: there is one graph.
-    """
-
-    graph_names: Sequence[str]
+    @property
+    def graph_names(self) -> Sequence[str]:
+        """See `depgen.trees.graph.joined_graphs`; none: there is one graph."""
+        ...
 
     def beginning(self, tokens: Int[Tensor, " rows"], *, words: int) -> HypothesisState:
         """The state after the tokens that begin sentences of at most `words` words."""
@@ -262,8 +262,8 @@ class GraphSearch:
         for rows in search_parts(items, length=length, beam_size=self.beam_size, device=inputs.device):
             columns = slice(int(lengths[rows].max()))
             part = self if self.forced is None else replace(self, forced=self.forced[rows])
-            texts = (each[rows, columns] for each in (inputs, targets, opens))
-            log_probs, found = part.run(*texts, lengths[rows], graphs=graphs)
+            read, wanted, begins = (each[rows, columns] for each in (inputs, targets, opens))
+            log_probs, found = part.run(read, wanted, begins, lengths[rows], graphs=graphs)
             sums.append(F.pad(log_probs, (0, length - log_probs.size(1))))
             edges += found
         return torch.cat(sums), edges

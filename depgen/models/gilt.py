@@ -219,7 +219,7 @@ class GiLT(LeftToRight):
     @property
     def scorers(self) -> list[GraphScorer]:
         """The scorer of each graph."""
-        return [self.scorer, *self.further_scorers]  # type: ignore[list-item]
+        return [self.scorer, *self.further_scorers]
 
     # -- phases and optimisers ----------------------------------------------------------------------------------------
 
@@ -367,8 +367,8 @@ class GiLT(LeftToRight):
         log_probs, scores = self.teacher_forced(batch)
         learnt = (each.unbind(1) for each in (batch.from_earlier, batch.to_earlier, batch.counts))
         losses = [
-            graph_losses(*of_graph, batch.word_lengths, self_loops=self.self_loops)
-            for of_graph in zip(scores, *learnt, strict=True)
+            graph_losses(found, earlier, later, number, batch.word_lengths, self_loops=self.self_loops)
+            for found, earlier, later, number in zip(scores, *learnt, strict=True)
         ]
         arcs, counts = (torch.stack(each).sum(0) for each in zip(*losses, strict=True))
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
