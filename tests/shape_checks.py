@@ -44,11 +44,11 @@ def shapes_checked(*, typechecker: Any) -> Callable[[Any], Any]:
 
 
 def checked(function: Any, typechecker: Any) -> Any:
-    """A function whose arguments and result are checked, but for functions within functions that take no tensors."""
+    """A function whose arguments and result are checked; one within a function, made anew at each call, is not."""
+    if "<locals>" in function.__qualname__:
+        return function
     annotations = " ".join(map(str, function.__annotations__.values()))
     has_shapes = "jaxtyping." in annotations
-    if not has_shapes and "<locals>" in function.__qualname__:
-        return function
     if "{" in annotations or inspect.isgeneratorfunction(function):  # an argument's value, values that come later
         has_shapes, typed = False, jaxtyped(function, typechecker=typechecker)
     else:
