@@ -236,7 +236,7 @@ def grown(row, given, kept):
 
 
 def test_texts_are_continued_and_gaps_are_filled(written, tmp_path, monkeypatch):
-    rows, _ = written("--max_new_tokens", "6")
+    rows, _ = written("--max_new_tokens", "6", number=200)
     monkeypatch.setattr("depgen.evaluation.text.given_text.parser_named", lambda name: KnownTrees(rows))
     first, second = [row for row in rows if len(row["text"].split()) == 3 and "cut" not in row["structure"]][:2]
     path, (a, b, c) = tmp_path / "prompts.txt", second["text"].split()
