@@ -1,14 +1,13 @@
 """A device, with float64 as a GPU or without as that of a Mac: its tensors lie on the CPU, and are not plain ones.
 
 Tensors of two devices in one operation are refused too. The device's name is `simple`; torch allows one such name a
-process, so tests that need it call `write_outcomes` in a process that ends with it.
+process, so tests that need it run in a subprocess: `python -m tests.single_precision FOLDER with|without`.
 """
 
 import copy
 import json
-import os
+import sys
 import traceback
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 from lightning.pytorch.accelerators import Accelerator
 from lightning.pytorch.strategies import SingleDeviceStrategy
+from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 from depgen.aliases import settings_today
@@ -31,7 +31,6 @@ from tests.contract.systems import SYSTEMS, VOCABULARY, System, abilities
 from tests.contract.writing import written
 from tests.fixtures.kinds import EXPERIMENTS, Settings
 from tests.fixtures.make import write_inputs
-from tests.shape_checks import unchecked
 
 NAME = "simple"
 PACKING = "aten::_pack_padded_sequence"
@@ -139,28 +138,10 @@ def waits_for(name: str, args: Any, kwargs: Any) -> bool:
     return name in WAITS
 
 
-def mapped(change: Callable[[Any], Any], value: Any) -> Any:
-    """A value with all that lists, tuples and dictionaries in it hold changed."""
-    if isinstance(value, list | tuple):
-        return type(value)([mapped(change, each) for each in value])
-    if isinstance(value, dict):
-        return {name: mapped(change, each) for name, each in value.items()}
-    return change(value)
-
-
-def _plain(value: Any, seen: list[torch.Tensor]) -> Any:
-    """The tensor on the CPU of one of the device, which is noted as every tensor is; other values as they are."""
-    if not isinstance(value, torch.Tensor):
-        return value
-    seen.append(value)
-    return value.raw if isinstance(value, SimpleTensor) else value
-
-
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """An operation of the device, on the CPU."""
     name = op._schema.name
-    tensors: list[torch.Tensor] = []
-    plain, named = mapped(partial(_plain, seen=tensors), (args, kwargs))
+    tensors = [each for each in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
     ours = [each for each in tensors if isinstance(each, SimpleTensor)]
     others = [each for each in tensors if not isinstance(each, SimpleTensor) and each.dim()]
     if name in INDEXED:
@@ -172,8 +153,8 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     target = kwargs.get("device")
     here = bool(ours) if target is None else torch.device(target).type == NAME
     if target is not None:
-        named["device"] = torch.device("cpu")
-    named.pop("pin_memory", None)
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+    kwargs.pop("pin_memory", None)
     refuses = NAME in WITHOUT_FLOAT64
     if refuses and name == "aten::_to_copy" and ours and kwargs.get("dtype") == torch.float64:
         raise RefusedError("Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.")
@@ -186,6 +167,7 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
             and args[0].dtype == torch.float64 != args[1].dtype
         ):
             raise RefusedError(f"{name}: from {NAME} to float64 at once")
+    plain, named = tree_map(lambda each: each.raw if isinstance(each, SimpleTensor) else each, (args, kwargs))
     found = FUSED.get(name, op)(*plain, **named)
     return _wrapped(op, found, args, kwargs, plain, here=here)
 
@@ -205,7 +187,7 @@ def _wrapped(op: Any, found: Any, args: Any, kwargs: Any, plain: Any, *, here: b
         return found
     if name == PACKING:
         return SimpleTensor.of(found[0]), found[1]  # the sizes of batches lie on the CPU
-    return mapped(lambda each: SimpleTensor.of(each) if isinstance(each, torch.Tensor) else each, found)
+    return tree_map(lambda each: SimpleTensor.of(each) if isinstance(each, torch.Tensor) else each, found)
 
 
 class Module(_DummyBackendModule):
@@ -294,14 +276,13 @@ class Waits(L.Callback):
 
 
 def train(settings: Settings, folder: Path) -> list[list[str]]:
-    """What the device is waited for, in an epoch of each phase of at most three batches; one or two to evaluate."""
+    """What the device is waited for, in an epoch of each phase of at most three batches, validated and tested."""
     settings = copy.deepcopy(settings)
     data = built(settings["data"])
     model = built(settings["model"], vocabulary_size=data.vocabulary_size)
     trainer = L.Trainer(
         default_root_dir=folder, accelerator=SimpleAccelerator(), devices=1, logger=False, max_epochs=len(model.phases),
         strategy=SingleDeviceStrategy(torch.device(NAME, 0)), enable_progress_bar=False, limit_train_batches=3,
-        num_sanity_val_steps=0, limit_val_batches=1, limit_test_batches=2, limit_predict_batches=2,
         enable_model_summary=False, callbacks=[counted := Waits()],
         gradient_clip_val=settings["trainer"].get("gradient_clip_val"),
     )  # fmt: skip
@@ -365,12 +346,8 @@ def outcomes(folder: Path, *, trained_only: bool) -> dict[str, Any]:
     return found
 
 
-def write_outcomes(folder: Path, *, doubles: bool) -> None:
-    """Write the outcomes on a device with or without float64 into `outcomes.json`."""
-    roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
-    os.environ.update(roots, DEPGEN_RUNS=str(folder / "encoder" / "runs"))
+if __name__ == "__main__":
+    doubles = sys.argv[2] == "with"
     kept = register(doubles=doubles)
-    with unchecked():
-        found = outcomes(folder, trained_only=doubles)
-    (folder / "outcomes.json").write_text(json.dumps(found), encoding="utf-8")
-    del kept
+    ended = outcomes(Path(sys.argv[1]), trained_only=doubles)
+    (Path(sys.argv[1]) / "outcomes.json").write_text(json.dumps(ended), encoding="utf-8")

@@ -1,34 +1,34 @@
 """Every system on a device without float64, as Macs are, and what a GPU would have to be waited for in its steps."""
 
 import json
-import multiprocessing
+import os
+import subprocess
+import sys
 
 import pytest
 
-from tests import single_precision
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
 
 
-def outcomes_of(folder, *, float64):
+def outcomes_of(folder, float64):
     """Torch takes the device's name for good, so another process learns it."""
-    process = multiprocessing.get_context("fork").Process(
-        target=single_precision.write_outcomes, args=(folder,), kwargs={"doubles": float64}
-    )
-    process.start()
-    process.join()
-    assert process.exitcode == 0
+    roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
+    environment = {**os.environ, **roots, "DEPGEN_RUNS": str(folder / "encoder" / "runs"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.single_precision", str(folder), float64]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
     return json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def without_float64(tmp_path_factory):
-    return outcomes_of(tmp_path_factory.mktemp("without_float64"), float64=False)
+    return outcomes_of(tmp_path_factory.mktemp("without_float64"), "without")
 
 
 @pytest.fixture(scope="module")
 def with_float64(tmp_path_factory):
-    return outcomes_of(tmp_path_factory.mktemp("with_float64"), float64=True)
+    return outcomes_of(tmp_path_factory.mktemp("with_float64"), "with")
 
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import NDArray
 
 from depgen.errors import UserError
@@ -69,7 +68,7 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
     return f"{path} and {path.with_suffix('.csv').name}. Means: {means}."
 
 
-def edges_of(items: list[Items]) -> Float[np.ndarray, " edges"]:
+def edges_of(items: list[Items]) -> np.ndarray:
     """The edges of bins for all items: around each whole number, or `BINS` of one width from the least to the largest.
 
     >>> edges_of([np.array([1.0, 3.0]), np.array([2.0])])
@@ -83,7 +82,7 @@ def edges_of(items: list[Items]) -> Float[np.ndarray, " edges"]:
 
 
 def histogram_figure(
-    shares: Mapping[str, Float[np.ndarray, " bins"]], edges: Float[np.ndarray, " edges"], *, axis: str
+    shares: Mapping[str, np.ndarray], edges: np.ndarray, *, axis: str
 ) -> "Figure":
     """Steps of all distributions over each other, the area below each filled."""
     drawing = figure(6.0, 3.6)
@@ -98,7 +97,7 @@ def histogram_figure(
     return drawing
 
 
-def as_csv(shares: Mapping[str, Float[np.ndarray, " bins"]], edges: Float[np.ndarray, " edges"]) -> str:
+def as_csv(shares: Mapping[str, np.ndarray], edges: np.ndarray) -> str:
     """A line a bin: its edges, then the share of each distribution."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
