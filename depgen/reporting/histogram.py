@@ -81,9 +81,7 @@ def edges_of(items: list[Items]) -> np.ndarray:
     return np.linspace(least, largest, BINS + 1)
 
 
-def histogram_figure(
-    shares: Mapping[str, np.ndarray], edges: np.ndarray, *, axis: str
-) -> "Figure":
+def histogram_figure(shares: Mapping[str, np.ndarray], edges: np.ndarray, *, axis: str) -> "Figure":
     """Steps of all distributions over each other, the area below each filled."""
     drawing = figure(6.0, 3.6)
     axes = drawing.add_subplot()
