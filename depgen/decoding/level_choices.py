@@ -198,7 +198,8 @@ def chosen_words(
     found = drawn(log_probs, options, _variates(state, level, WORDS))
     fixed = fixed_words(state, given)
     found = torch.where(fixed >= 0, fixed, found)
-    return placed_words(found, log_probs[:, list(wanted)], state, wanted, last=last, taken=fixed >= 0)
+    tokens = torch.tensor(wanted, dtype=torch.int64, device=log_probs.device)
+    return placed_words(found, log_probs.index_select(1, tokens), state, wanted, last=last, taken=fixed >= 0)
 
 
 def fixed_words(state: Growing, given: GivenWords | None) -> Int[Tensor, " places"]:
@@ -243,7 +244,7 @@ def placed_words(
 
 def _has(found: Tensor, rows: Tensor, like: Tensor, wanted: Sequence[int]) -> Tensor:
     """Whether each text has each wanted token among these."""
-    equal = found[:, None] == torch.tensor(list(wanted), device=found.device)
+    equal = found[:, None] == torch.tensor(list(wanted), dtype=torch.int64, device=found.device)
     return torch.zeros_like(like, dtype=torch.int64).index_add_(0, rows, equal.long()) > 0
 
 
