@@ -20,17 +20,16 @@ from depgen.locations import (
     file_sha256,
     find_data,
     find_file,
-    folder_written_whole,
     json_object,
     json_value,
     locked,
     made_once,
     matching,
-    remove_parts,
     results_root,
     runs_root,
     write_atomically,
 )
+from depgen.partial_files import folder_written_whole, remove_parts
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),

@@ -16,7 +16,8 @@ from jaxtyping import Bool, Int, Shaped
 from depgen.data.batch import Edges
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once, write_atomically
+from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
+from depgen.partial_files import folder_written_whole
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
 
 FORMAT = "1"

@@ -18,9 +18,9 @@ from depgen.locations import (
     lines_sha256,
     locked,
     made_once,
-    part_of,
     write_atomically,
 )
+from depgen.partial_files import part_of
 
 logger = logging.getLogger(__name__)
 

@@ -75,12 +75,12 @@ class LevelBatch(Batch):
         )  # fmt: skip
 
     def parts(self, tokens: int) -> Iterator[tuple[Int[Tensor, " some"], "LevelBatch"]]:
-        """Rows of like length as batches, with their numbers; each batch has at most so many tokens, or a single row.
+        """Batches of rows of similar length, and the numbers of their rows.
 
         All levels of a sentence padded to its last one are twice as many tokens as they have.
 
         Args:
-            tokens: the budget of a batch, padding included.
+            tokens: the most tokens of a batch, padding included, unless it has a single row.
         """
         order = self.lengths.argsort(stable=True)
         starts = budget_starts(self.lengths[order].tolist(), tokens)

@@ -321,7 +321,7 @@ def _from_nothing(
 
 
 def _places(study: CaseStudy, count: int, generator: np.random.Generator) -> list[int]:
-    """Which texts are shown of so many."""
+    """The places of the texts that are shown, out of `count` texts."""
     return [*range(min(study.texts, count))] if study.first else _drawn(generator, count, study.texts)
 
 

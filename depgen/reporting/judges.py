@@ -33,7 +33,7 @@ def judged(row: TrainedRow | SplitRow, texts_of: Callable[[int], Sequence[str]],
 
     Args:
         row: whose.
-        texts_of: gives at least as many of its texts as it is asked for, where there are as many.
+        texts_of: from a number to that many of its texts or more; to all of them where there are fewer.
         measure: names judges and numbers.
 
     Raises:

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from depgen.aliases import settings_today
 from depgen.errors import UserError
-from depgen.locations import file_sha256, part_of
+from depgen.locations import file_sha256
+from depgen.partial_files import part_of
 from depgen.training.runs import WEIGHTS, run_of_checkpoint
 from depgen.training.safe_weights import read_weights
 from depgen.training.trust import note_written

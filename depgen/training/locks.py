@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from depgen.errors import UserError
-from depgen.locations import is_alive, remove_parts
+from depgen.partial_files import is_alive, remove_parts
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,7 @@ import json
 import logging
 import multiprocessing
 import os
-import signal
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,8 +18,8 @@ from depgen.data import annotated
 from depgen.data.annotated import annotated_split, annotation_fingerprint
 from depgen.data.annotated_rows import document_of_row
 from depgen.errors import UserError
-from depgen.trees.annotator import SentenceError
 from depgen.trees.sentence import Document, Sentence
+from tests.annotation.annotators import Counting, Interrupted, Refusing
 
 
 class Lines:
@@ -39,18 +37,6 @@ class Lines:
 
     def fingerprint(self, split):
         return hashlib.sha256(self.path.read_bytes() + split.encode()).hexdigest()
-
-
-class Counting(LeftChain):
-    """Notes in a file every time it annotates."""
-
-    def __init__(self, log):
-        self.log = str(log)
-
-    def annotate(self, sentences):
-        with open(self.log, "a") as stream:
-            stream.write(f"{os.getpid()} {len(sentences)}\n")
-        return super().annotate(sentences)
 
 
 @pytest.fixture(autouse=True)
@@ -202,31 +188,11 @@ def test_an_annotator_that_adds_sentences_is_refused(corpus):
         annotated_split(corpus, "train", Adding())
 
 
-class Refusing(LeftChain):
-    def annotate(self, sentences):
-        for number, sentence in enumerate(sentences, start=1):
-            if "laughed" in sentence.words:
-                raise SentenceError(number, "no laughing.")
-        return super().annotate(sentences)
-
-
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
     corpus.path.write_text("go !\n\n" + corpus.path.read_text())
     with pytest.raises(UserError, match=r"^train-1, sentence 2: no laughing\.$"):
         annotated_split(corpus, "train", Refusing(), processes=processes)
-
-
-class Interrupted(LeftChain):
-    """Interrupts the process that waits for the annotation, as Ctrl-C does."""
-
-    def __init__(self, process):
-        self.process = process
-
-    def annotate(self, sentences):
-        os.kill(self.process, signal.SIGINT)
-        time.sleep(0.5)
-        return super().annotate(sentences)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
