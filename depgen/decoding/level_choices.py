@@ -198,8 +198,12 @@ def chosen_words(
     found = drawn(log_probs, options, _variates(state, level, WORDS))
     fixed = fixed_words(state, given)
     found = torch.where(fixed >= 0, fixed, found)
-    tokens = torch.tensor(wanted, dtype=torch.int64, device=log_probs.device)
-    return placed_words(found, log_probs.index_select(1, tokens), state, wanted, last=last, taken=fixed >= 0)
+    return placed_words(found, scores_of(wanted, log_probs), state, wanted, last=last, taken=fixed >= 0)
+
+
+def scores_of(wanted: Sequence[int], log_probs: Float[Tensor, "places vocab"]) -> Float[Tensor, "places wanted"]:
+    """The columns of some tokens, of which there may be none."""
+    return log_probs.index_select(1, torch.tensor(wanted, dtype=torch.int64, device=log_probs.device))
 
 
 def fixed_words(state: Growing, given: GivenWords | None) -> Int[Tensor, " places"]:

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from depgen.decoding.beam import Survivors, pruned
 from depgen.decoding.generated import Generated
-from depgen.decoding.level_choices import brings, fixed_words, mended_expansions, placed_words, restricted
+from depgen.decoding.level_choices import brings, fixed_words, mended_expansions, placed_words, restricted, scores_of
 from depgen.decoding.level_writing import LevelWriter
 from depgen.decoding.levels import Growing, expanded
 from depgen.errors import UserError
@@ -225,7 +225,7 @@ class _Search:
         wide = state.select(source)
         places = number[source][wide.is_open]
         words, missing = placed_words(
-            combined.flatten(0, 1)[wide.is_open], log_probs[:, list(writer.wanted)][places], wide, writer.wanted,
+            combined.flatten(0, 1)[wide.is_open], scores_of(writer.wanted, log_probs)[places], wide, writer.wanted,
             last=last[source], taken=(fixed >= 0)[places],
         )  # fmt: skip
         combined = combined.flatten(0, 1).masked_scatter(wide.is_open, words).view(combined.shape)
