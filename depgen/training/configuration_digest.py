@@ -20,8 +20,8 @@ CHANGED_DEFAULTS: Mapping[str, int] = {}
 A configuration that leaves the argument at its default has the version in its digest.
 """
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
-_DIGESTS: dict[str, str] = {}
-"""Digests that were computed before, by the settings."""
+_SECTIONS: dict[str, Any] = {}
+"""Sections of `chosen_values` that were computed before, by name and settings."""
 LINKED = "vocabulary_size"
 """The argument that the command line fills in from the data."""
 WITHOUT_EFFECT = frozenset({
@@ -58,14 +58,11 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
     Raises:
         UserError: a value is refused.
     """
-    known = repr(content)
-    if known not in _DIGESTS:
-        try:
-            chosen = chosen_values(settings_today(content))
-        except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
-            raise UserError(f"{where}: {error}") from error
-        _DIGESTS[known] = hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
-    return _DIGESTS[known]
+    try:
+        chosen = chosen_values(settings_today(content))
+    except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
+        raise UserError(f"{where}: {error}") from error
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def argument_names(class_path: str) -> frozenset[str]:
@@ -82,10 +79,14 @@ def argument_names(class_path: str) -> frozenset[str]:
 
 def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a configuration that differ from their defaults and that can change a number, resolved."""
-    chosen: dict[str, Any] = {}
-    for name, value in content.items():
-        if name in WITHOUT_EFFECT:
-            continue
+    found = {name: _chosen_section(name, value) for name, value in content.items() if name not in WITHOUT_EFFECT}
+    return {name: value for name, value in found.items() if value != {}}
+
+
+def _chosen_section(name: str, value: Any) -> Any:  # noqa: ANN401
+    """One section of `chosen_values`, which many experiments share."""
+    known = repr((name, value))
+    if known not in _SECTIONS:
         if name == "trainer":
             found = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
         elif isinstance(value, Mapping) and "class_path" in value:
@@ -94,9 +95,8 @@ def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
             found = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
         else:
             found = value
-        if found != {}:
-            chosen[name] = found
-    return chosen
+        _SECTIONS[known] = found
+    return _SECTIONS[known]
 
 
 def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:

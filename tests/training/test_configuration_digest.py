@@ -65,12 +65,12 @@ def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatc
     before, given = UDGN.digest, changed(tmp_path, lambda content: None)
     assert before == given
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.betas": 2})
-    configuration_digest._DIGESTS.clear()
+    configuration_digest._SECTIONS.clear()
     assert UDGN.digest != before
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.lr": 2})
-    configuration_digest._DIGESTS.clear()
+    configuration_digest._SECTIONS.clear()
     assert UDGN.digest == before  # the file gives it
-    configuration_digest._DIGESTS.clear()
+    configuration_digest._SECTIONS.clear()
 
 
 @pytest.mark.parametrize("text", ["abc", "[1]", "a: [", "model: {class_path: depgen.models.udgn.Nothing}"])
