@@ -20,7 +20,7 @@ from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import BatchedItems, EncodedSplit, TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.trees.binarization import HEAD, SUBWORD, Binarization, binarized, expansions, lifted, lossless_labels
 from depgen.trees.sentence import Document
 from depgen.trees.tree import check_tree
@@ -97,6 +97,7 @@ class ExpansionVocabulary:
         irregular: IrregularTrees = "lift",
         max_expansions: int | None = None,
     ) -> None:
+        check_at_least(1, max_expansions=max_expansions)
         self.words, self.max_expansions = words or WordVocabulary(), max_expansions
         self.form = TreeForm(binarization, lossless, irregular)
 

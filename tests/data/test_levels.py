@@ -156,6 +156,12 @@ def test_forms_out_of_range_are_refused(options, message):
         TreeForm(**{"binarization": "left-right", **options})
 
 
+@pytest.mark.parametrize("most", [0, -1])
+def test_fewer_expansions_than_one_are_refused(most):
+    with pytest.raises(UserError, match=f"max_expansions: expected at least 1, found {most}"):
+        ExpansionVocabulary(max_expansions=most)
+
+
 def test_the_fingerprint_has_every_option():
     options = [{}, {"binarization": "none"}, {"lossless": True}, {"irregular": "leave_out"}, {"max_expansions": 5}]
     options.append({"words": WordVocabulary(min_count=2)})

@@ -24,7 +24,7 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.data.levels import TreeForm
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import tokens_at_once
 from depgen.evaluation.likelihood.scored_text import Totals
@@ -260,9 +260,10 @@ class TreeScorer:
         """The documents with the bound of each sentence.
 
         Raises:
-            UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
-                sentence is longer than the system reads.
+            UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, a
+                sentence is longer than the system reads, or the seed is negative.
         """
+        check_at_least(0, seed=self.seed)
         if not isinstance(self.trained.model, ScoresTrees):
             kind = type(self.trained.model).__name__
             raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")

@@ -192,6 +192,11 @@ def test_a_pair_of_weights():
     assert (bound.distinct, bound.impossible) == (2, 0)
 
 
+def test_a_negative_seed_is_refused(scored):
+    with pytest.raises(UserError, match="seed: expected at least 0, found -1"):
+        scored(small(FULL), FULL, [crf(3)], "sampled", 1, seed=-1)
+
+
 def test_words_have_no_bounds(scored):
     with pytest.raises(UserError, match="of sentences, not of their words"):
         scored(small(FULL), FULL, [crf(3)], "sampled", 2, by="word")
