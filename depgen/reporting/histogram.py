@@ -43,10 +43,11 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
     definition, size, _ = chosen_table(table, size)
     ours = read_ours(definition, size=size)
     found = {
-        (row.name, column.header): scores[~np.isnan(scores)]
+        (row.name, column.header): known
         for row in definition.rows
         for column in definition.columns
         if (scores := pooled_scores(ours.of(row.name), column.key)) is not None
+        and len(known := scores[~np.isnan(scores)])
     }
     if not found:
         raise UserError(
@@ -59,7 +60,7 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
         ", ".join(part for part, kept in zip(name, keep, strict=True) if kept): each for name, each in found.items()
     }
     edges = edges_of(list(items.values()))
-    shares = {name: np.histogram(each, edges)[0] / max(len(each), 1) for name, each in items.items()}
+    shares = {name: np.histogram(each, edges)[0] / len(each) for name, each in items.items()}
     path = output or results_root() / definition.table / f"histogram-{size}.png"
     headers = {header for _, header in found}
     save(histogram_figure(shares, edges, axis=definition.caption if len(headers) > 1 else headers.pop()), path)

@@ -76,7 +76,8 @@ def system_of(ours: Ours, row: Row) -> System | None:
         ends = [""]
     points = {end.removeprefix("_"): point for end in ends if (point := _point(ours, row, end)) is not None}
     chosen = ours.figure(row.name, CHOSEN)
-    return System(row, points, None if chosen is None else str(chosen.mean)) if points else None
+    # Rounded: the mean of several seeds' 0.7 is not 0.7 to the last digit.
+    return System(row, points, None if chosen is None else str(round(chosen.mean, 6))) if points else None
 
 
 def _point(ours: Ours, row: Row, end: str) -> Point | None:

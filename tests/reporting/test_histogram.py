@@ -46,6 +46,12 @@ def test_measures_of_one_row_are_compared_and_seeds_pooled(project, store):
     assert (lines[0, 0], lines[-1, 1]) == (0.1, 1.0)
 
 
+def test_a_row_without_any_score_is_left_out(project, store):
+    store("Base", 1, {}, {"bleu1": [np.nan, np.nan]})
+    with pytest.raises(UserError, match="scores of single items"):
+        draw_histogram("toy", size="small", output=Path("picture.png"))
+
+
 def test_nothing_to_draw_is_said(project, store):
     for draw in ("histogram", "tradeoff"):
         assert main([draw, "toy", "--size", "small"]) == 2
@@ -81,3 +87,12 @@ def test_a_system_is_a_line_whose_chosen_temperature_is_filled(project, store):
     assert [each.get_text() for each in axes.texts] == ["0.7", "1.0"]
     assert main(["tradeoff", "toy", "--size", "small"]) == 0
     assert Path("results/toy/tradeoff-small.png").stat().st_size > 5000
+
+
+def test_a_temperature_that_three_seeds_choose_is_filled(project, store):
+    for seed in (1, 2, 3):
+        store("Base", seed, {**METRICS, "temperature": 0.7})
+    ours = read_ours(load_definition("toy"), size="small")
+    found = system_of(ours, ours.definition.row("Base"))
+    assert found.chosen == "0.7"
+    assert found.chosen in found.points
