@@ -171,9 +171,10 @@ class GivenWords:
         return found.index_fill(0, self.trees[self.tokens == token], True)
 
     def with_relations(self, required: Bool[Tensor, "required expansions"]) -> Bool[Tensor, "trees required"]:
-        """Whether each tree has a relation, of which the expansions are given."""
+        """Whether each text around a tree has a relation, of which the expansions are given, whatever is drawn."""
         found = torch.zeros(len(self.roots), len(required), dtype=torch.int64, device=self.roots.device)
-        return found.index_add_(0, self.trees, required.T[self.least].long()) > 0
+        without = self.allowed.float() @ (~required).T.float() > 0  # [words required]: an expansion without it
+        return found.index_add_(0, self.trees, (~without).long()) > 0
 
     def dependents(
         self, words: Int[Tensor, "*places"], chosen: Int[Tensor, "*places"], place: int

@@ -158,6 +158,14 @@ def test_tables_agree_with_the_trees(sentence, scheme, gaps):
     assert labels[int(closed.roots[0])] == ROOT
 
 
+def test_a_tree_has_a_relation_that_all_expansions_of_a_word_have():
+    rows = [["<pad>"], ["<unk>"], [HEAD], ["x", HEAD, "y", "w"], ["x", HEAD, "z", "w"]]
+    tree = GivenTree((5, 6), (2, 0), ("x", "root"), (2,), "a text")
+    found = given_words([tree], rows, [True] * len(rows), TreeForm().written, levels=9, device=CPU)
+    relations = [[name in row for row in rows] for name in "xywz"]
+    assert found.with_relations(torch.tensor(relations)).tolist() == [[True, False, True, False]]
+
+
 def _path(heads, word):
     while word >= 0:
         yield word
