@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from depgen.data.levels import with_placeholders
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.level_search import likeliest_combinations
+from depgen.decoding.generated import Generated
+from depgen.decoding.level_search import _Search, likeliest_combinations
 from depgen.decoding.levels import ExpansionOptions
 from depgen.errors import UserError
 from tests import oracles_of_itexp as oracle
@@ -134,6 +135,17 @@ def test_a_search_that_ends_early_finds_the_same(monkeypatch):
     )
     late = written(bushy(), number=3, beam_size=3)
     assert [(each.ids, each.log_prob) for each in early] == [(each.ids, each.log_prob) for each in late]
+
+
+def test_a_search_ends_where_no_hypothesis_can_reach_the_last_text_that_is_wanted():
+    options = ExpansionOptions(beam_size=3, length_normalization=1.0)
+    writer = bushy()._writer(BUSHY, options, 9, [])
+    state = writer.beginning([0, 1], [0, 0], [0, 1], device=torch.device("cpu"))
+    text = Generated([], {}, 0.0)
+    search = _Search(writer, 3, 2, {0: [(-1.0, text), (-2.0, text)], 1: [(-1.0, text)]})
+    for score, ends in ((-17.0, False), (-18.0, True)):  # a text has 9 tokens at most
+        done = search._done(state, torch.tensor([score, -99.0]), torch.tensor([False, False]), 1)
+        assert done.tolist() == [ends, False]
 
 
 def test_skeletons_are_searched_in_turn(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.levels import ROOT, TreeForm
+from depgen.decoding.level_choices import chosen_expansions, restricted
 from depgen.decoding.levels import ExpansionOptions
 from depgen.decoding.skeletons import GivenTree, alignment, given_tree, given_words
 from depgen.errors import UserError
@@ -164,6 +165,37 @@ def test_a_tree_has_a_relation_that_all_expansions_of_a_word_have():
     found = given_words([tree], rows, [True] * len(rows), TreeForm().written, levels=9, device=CPU)
     relations = [[name in row for row in rows] for name in "xywz"]
     assert found.with_relations(torch.tensor(relations)).tolist() == [[True, False, True, False]]
+
+
+def test_the_room_around_given_words():
+    trees_given = [
+        GivenTree((2, -1, 4), (2, 0, 2), ("left", "root", "right"), (3,), "a text"),
+        GivenTree((5, 6, 7), (0, 1, 2), ("root", "right", "right"), (0,), "a text"),
+    ]
+    writer = small(FULL)._writer(FULL, ExpansionOptions(), 5, trees_given)
+    state = writer.beginning([0, 1], [0, 0], [0, 1], device=CPU)
+    first, second = (writer.room(state, level) for level in (1, 2))
+    assert first.most.tolist() == [8, 8]  # new tokens and given ones
+    assert first.free.tolist() == [1, 0]  # the root of the first is to be written
+    assert [FULL.tables["expansions"][k] for k in first.least[:, 0]] == [["left", HEAD, "right"], [HEAD, "right"]]
+    assert (first.reserved.tolist(), second.reserved.tolist()) == ([0, 1], [0, 0])
+    assert (first.opens_later.tolist(), second.opens_later.tolist()) == ([True, False], [False, False])
+
+
+def test_given_words_that_come_later_have_their_places():
+    chain = GivenTree((5, 6, 7), (0, 1, 2), ("root", "right", "right"), (0,), "a text")
+    rows, options = FULL.tables["expansions"], ExpansionOptions(greedy=True)
+    scores = torch.zeros(1, 1, len(rows))
+    scores[..., rows.index(["left", HEAD, "right"])] = 9
+    for most in (0, 1):
+        writer = small(FULL)._writer(FULL, options, most, [chain])
+        state = writer.beginning([0], [0], [0], device=CPU)
+        chosen, ends, cut = chosen_expansions(
+            restricted(scores, state, writer.given), state, writer.patterns, options, level=1,
+            room=writer.room(state, 1),
+        )  # fmt: skip
+        assert rows[int(chosen)] == ["left", HEAD, "right"][1 - most :]
+        assert (bool(cut), bool(ends)) == (not most, not most)
 
 
 def _path(heads, word):
