@@ -84,6 +84,9 @@ class ExpansionVocabulary:
         lossless: see `TreeForm`; not in the paper.
         irregular: see `TreeForm`.
         max_expansions: keep at most this number of expansions, the most frequent; None: all. Others become unknown.
+
+    Raises:
+        UserError: `max_expansions` is below 1, or `lossless` goes with another binarisation.
     """
 
     reads_trees = True
