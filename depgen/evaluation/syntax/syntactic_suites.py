@@ -180,11 +180,11 @@ class SuiteScores(Answers[ScoredItem]):
                     circuits.setdefault(circuit, []).append(found[0])
             if circuit in circuits and circuit != OTHER:
                 rows.append(self._mean("circuit", circuit, circuits[circuit]))
-        means, own = [row for row in rows if row["level"] == "circuit"], circuits.get(OTHER, [])
+        means, others = [row for row in rows if row["level"] == "circuit"], circuits.get(OTHER, [])
         if means:
             rows.append(self._mean("overall", f"{len(means)} circuits", means))
-        elif len(own) > 1:
-            rows.append(self._mean("overall", f"{len(own)} suites", own))
+        elif len(others) > 1:
+            rows.append(self._mean("overall", f"{len(others)} suites", others))
         return rows
 
     def _suite_rows(self, name: str, items: Sequence[ScoredItem]) -> list[Row]:
