@@ -172,9 +172,10 @@ def with_graphs(
             for whole, each in zip((from_earlier, to_earlier), arcs, strict=True):
                 whole[row, graph, :size, : size + 1] = torch.from_numpy(each)
     graphs = replace(batch, tapes=found.flatten(1, 2), from_earlier=from_earlier, to_earlier=to_earlier)
-    most, place = graphs.counts.flatten().max(0)
-    if most > tapes.max_count:
-        row, _, word = map(int, np.unravel_index(int(place), graphs.counts.shape))
+    too_many = (graphs.counts > tapes.max_count).nonzero().tolist()
+    if too_many:
+        row, graph, word = too_many[0]
+        most = int(graphs.counts[row, graph, word])
         raise UserError(
             f"{text(row)!r}: expected at most {tapes.max_count} arcs between a word and earlier ones, found {most} at "
             f"word {word + 1}. Raise model.init_args.max_count, or leave the sentence out."

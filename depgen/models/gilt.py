@@ -168,6 +168,7 @@ class GiLT(LeftToRight):
         super().__init__(**kwargs)
         self.save_hyperparameters()
         check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
+        check_at_least(1, feature_size=feature_size)
         check_at_least(0, language_modeling_epochs=language_modeling_epochs)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width

@@ -117,9 +117,9 @@ class PromptedModel(LanguageModel):
         return data
 
     def _unused(self) -> list[nn.Parameter]:
-        """The parameters that no answer depends on: a scorer of arcs."""
-        scorer: object = getattr(self.encoder, "scorer", None)
-        return list(scorer.parameters()) if isinstance(scorer, nn.Module) else []
+        """The parameters that no answer depends on: scorers of arcs."""
+        scorers: Sequence[nn.Module] = getattr(self.encoder, "scorers", ())
+        return [parameter for scorer in scorers for parameter in scorer.parameters()]
 
     @property
     def collate(self) -> Callable[[ItemBatch], PromptBatch]:

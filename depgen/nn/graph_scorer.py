@@ -253,7 +253,7 @@ class GraphScorer(nn.Module):
         return GraphScores(
             _placed(from_earlier, at_pairs, grid),
             _placed(to_earlier, at_children, grid),
-            self._possible(counts.view(batch, longest, -1), numbers),
+            self._possible(counts.view(batch, longest, counts.size(1)), numbers),
         )
 
     def root_state(self, rows: int, *, words: int = POSITIONS, tables: ScorerTables | None = None) -> ScorerState:

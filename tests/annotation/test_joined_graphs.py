@@ -46,6 +46,14 @@ def test_a_sentence_that_an_annotator_leaves_out_has_no_graph():
     assert [each.edges is None for each in found] == [True, False]
 
 
+def test_a_sentence_with_a_word_without_head_has_no_graph():
+    annotator = JoinedGraphs({"gold": GoldTrees(), "chain": LeftChain()})
+    found = annotator.annotate([Sentence(("a", "b"), heads=(-1, 0)), Sentence(("a", "b"), heads=(2, 0))])
+    assert [each.edges for each in found] == [
+        None, ((0, 1, "chain/root"), (2, 1, "gold/_"), (0, 2, "gold/_"), (1, 2, "chain/dep"))
+    ]  # fmt: skip
+
+
 def test_the_fingerprint_is_of_names_and_annotators():
     chains = {"a": LeftChain(), "b": RightChain()}
     others = [{"a": LeftChain(), "c": RightChain()}, {"a": RightChain(), "b": LeftChain()}]

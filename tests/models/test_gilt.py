@@ -56,7 +56,7 @@ def item(place, ids, arcs, ends=None):
         by_piece[first[dependent - 1]].append(last[head - 1] if head else 0)
     heads = np.array([head for piece in by_piece for head in piece], np.int64)
     offsets = np.cumsum([0, *map(len, by_piece)])
-    return TokenItem(place, np.array(ids), None, ends, None, Edges(offsets, heads, np.full(len(heads), "x")))
+    return TokenItem(place, np.array(ids, np.int64), None, ends, None, Edges(offsets, heads, np.full(len(heads), "x")))
 
 
 def batch_of(model, graphs=GRAPHS):
@@ -378,7 +378,7 @@ def pair_batch(model, pairs=PAIRS):
         edges = joined_graphs([[(*arc, "x") for arc in graph] for _, graph in named], NAMES)
         offsets = np.searchsorted([dependent for _, dependent, _ in edges], range(1, len(ids) + 2))
         heads, labels = (np.array([edge[part] for edge in edges], kind) for part, kind in ((0, np.int64), (2, object)))
-        items.append(TokenItem(place, np.array(ids), None, None, None, Edges(offsets, heads, labels)))
+        items.append(TokenItem(place, np.array(ids, np.int64), None, None, None, Edges(offsets, heads, labels)))
     return model.collate(ItemBatch(items, sum(len(each.ids) + 1 for each in items), LETTERS))
 
 
@@ -639,7 +639,7 @@ def test_rows_of_a_stream_are_refused():
 
 @pytest.mark.parametrize(("options", "name"), [
     ({"tape_layers": 4}, "tape_layers: expected 1 to 3"), ({"middle_layer": 9}, "middle_layer"),
-    ({"graphs": ["a", "a"]}, "different names"),
+    ({"graphs": ["a", "a"]}, "different names"), ({"feature_size": 0}, "feature_size"),
     ({"degree_weights": (0, 1)}, "degree_weights"), ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
 ])  # fmt: skip
 def test_impossible_options_are_refused(options, name):
@@ -650,6 +650,16 @@ def test_impossible_options_are_refused(options, name):
 def test_features_through_positions_need_relative_ones():
     with pytest.raises(UserError, match="positions: relative"):
         GiLT(partial(Transformer, layers=2, width=8, attention_heads=2), 14, tape_through="position")
+
+
+@torch.no_grad()
+def test_a_batch_without_words_has_the_loss_of_its_ends():
+    one, two = system(), system(graphs=NAMES)
+    for model, batch in ((one, batch_of(one, [([], [])])), (two, pair_batch(two, [([], [], [])]))):
+        ((end,),) = model.log_probs(batch).tolist()
+        assert model.training_step(batch, 0).item() == pytest.approx(-end)
+        ((joint,),) = model.joint_log_probs(batch, [[[]]], [[()]]).tolist()
+        assert joint == pytest.approx(end)
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """Prompts answered by a trained system, against the library of its network and figures by hand."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import yaml
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 
+from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.glue import GluePrompts
 from depgen.data.prompts import Prompts
@@ -17,6 +19,7 @@ from depgen.evaluation.export import export_pretrained
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.metrics.similarity import PairScores
+from depgen.models.gilt import GiLT
 from depgen.models.prompted import PromptedModel, class_figures, similarity_figures
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.sentence import Sentence
@@ -162,6 +165,15 @@ def test_graphs_of_prompts_are_the_best_of_the_beam_and_move_answers(place):
     assert not torch.allclose(first, second, rtol=0, atol=1e-7)
     assert not any(each.requires_grad for each in model.encoder.scorer.parameters())
     assert all(each.requires_grad for each in model.encoder.backbone.parameters())
+
+
+def test_no_answer_depends_on_the_scorer_of_either_graph():
+    model = PromptedModel(14)
+    network = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4)
+    model.encoder = GiLT(network, 14, graphs=["tree", "content"], feature_size=2)
+    unused = {id(each) for each in model._unused()}
+    names = {name.split(".")[0] for name, each in model.encoder.named_parameters() if id(each) in unused}
+    assert names == {"scorer", "further_scorers"}
 
 
 # -- figures ----------------------------------------------------------------------------------------------------------

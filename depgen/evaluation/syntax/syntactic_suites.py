@@ -164,7 +164,8 @@ class SuiteScores(Answers[ScoredItem]):
 
         The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a
         row for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without
-        suites of `other` names. `chance` is that of random surprisals.
+        suites of `other` names; of several suites that are all of such names, it is their mean. `chance` is that of
+        random surprisals.
         """
         suites: dict[str, list[ScoredItem]] = {}
         for item in self.items:
@@ -179,9 +180,11 @@ class SuiteScores(Answers[ScoredItem]):
                     circuits.setdefault(circuit, []).append(found[0])
             if circuit in circuits and circuit != OTHER:
                 rows.append(self._mean("circuit", circuit, circuits[circuit]))
-        means = [row for row in rows if row["level"] == "circuit"]
+        means, others = [row for row in rows if row["level"] == "circuit"], circuits.get(OTHER, [])
         if means:
             rows.append(self._mean("overall", f"{len(means)} circuits", means))
+        elif len(others) > 1:
+            rows.append(self._mean("overall", f"{len(others)} suites", others))
         return rows
 
     def _suite_rows(self, name: str, items: Sequence[ScoredItem]) -> list[Row]:
@@ -313,8 +316,8 @@ def syntactic_suites(
 ) -> str | None:
     """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent; tab-separated.
 
-    A row for each suite, each circuit (the mean of its suites) and all (the mean of the six circuits). The surprisal of
-    a region is the sum over its tokens, or the mean if the suite says so.
+    A row for each suite, each circuit (the mean of its suites) and all (the mean of the six circuits; of suites in none
+    of them, the mean of these). The surprisal of a region is the sum over its tokens, or the mean if the suite says so.
 
     Args:
         file: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in `$DEPGEN_DATA/syntaxgym`.
@@ -352,7 +355,7 @@ def syntactic_suites(
         progress=sys.stderr.isatty(),
     )
     rows = found.rows()
-    _report(rows[-1], found, system)
+    _report(next(row for row in reversed(rows) if row["level"] != "prediction"), found, system)
     return written(found, rows, item_output=item_output, output=output, json=json)
 
 

@@ -101,6 +101,15 @@ def test_rows_are_means_of_predictions_suites_and_circuits(tmp_path):
         ("number_x", 100), ("fgd_x", 50), ("cleft", 0), ("2 circuits", 62.5))]  # fmt: skip
 
 
+def test_suites_outside_the_circuits_have_a_mean(tmp_path):
+    always, never = "0 < 1", "1 < 0"
+    own = [suite_of(*ITEMS, formulas=[always, each], name=name) for name, each in (("mine", always), ("ours", never))]
+    scores = score_suites(unigrams(NATS), suites_of(tmp_path, *own), tokens="whitespace")
+    found = [(row["level"], row["name"], row["items"], row["accuracy"]) for row in scores.rows()]
+    assert found[-1] == ("overall", "2 suites", 4, 75)
+    assert [each[0] for each in found].count("suite") == 2
+
+
 def test_the_chance_of_an_item_knows_its_blank_regions(tmp_path):
     formula = "(1;%a%) < (1;%b%)"
     items = ({"a": ["", "x"], "b": ["y", "x"]}, {"a": ["x"], "b": ["y"]})
@@ -183,6 +192,9 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     assert "1 items, exact log-likelihood" in err
     (item,) = (json.loads(line) for line in items.read_text().splitlines())
     assert item["surprisals"]["what"]["5"] == 0 < item["surprisals"]["that"]["5"]
+    own = write_suite(tmp_path / "mine.json", suite_of(GPT2_ITEM, formulas=["0 < 1", "1 < 0"], name="mine"))
+    assert main(["syntactic-suites", str(own), *options]) == 0
+    assert "50.0 % (mine)" in capsys.readouterr().err
     path.write_text("[]")
     assert main(["syntactic-suites", str(path), *options]) == 2
     assert "fgd.json: expected a JSON object" in capsys.readouterr().err
