@@ -309,9 +309,17 @@ class GiLT(LeftToRight):
         return torch.cat((states, F.embedding(tokens, embedding.weight)), -1)
 
     def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
-        """The backbone's output with the graphs given."""
+        """The backbone's output with the graphs given.
+
+        Raises:
+            UserError: a sentence has no graph.
+        """
         assert isinstance(batch, GraphBatch)
-        assert batch.tapes is not None
+        if batch.tapes is None:
+            raise UserError(
+                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator "
+                "to one that gives every sentence a graph or a tree."
+            )
         _, features, _, nodes = batch.tapes.shape
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, features, -1, nodes))
         return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
@@ -336,16 +344,7 @@ class GiLT(LeftToRight):
     # -- losses -------------------------------------------------------------------------------------------------------
 
     def training_step(self, batch: GraphBatch, batch_idx: int) -> Float[Tensor, ""]:
-        """Eq. 6, per token of the global batch.
-
-        Raises:
-            UserError: a sentence has no graph.
-        """
-        if batch.tapes is None:
-            raise UserError(
-                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator "
-                "to one that gives every sentence a graph or a tree."
-            )
+        """Eq. 6, per token of the global batch."""
         tokens, arcs, counts = self._sentence_losses(batch)
         names = ("token_loss", "arc_loss", "count_loss")
         for name, each in zip(names, (tokens, arcs, counts), strict=True):
@@ -363,9 +362,9 @@ class GiLT(LeftToRight):
 
     def _sentence_losses(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
         """The cross-entropies (nats) of each sentence's tokens, arcs and counts, sums."""
+        log_probs, scores = self.teacher_forced(batch)
         assert batch.from_earlier is not None
         assert batch.to_earlier is not None
-        log_probs, scores = self.teacher_forced(batch)
         learnt = (each.unbind(1) for each in (batch.from_earlier, batch.to_earlier, batch.counts))
         losses = [
             graph_losses(found, earlier, later, number, batch.word_lengths, self_loops=self.self_loops)

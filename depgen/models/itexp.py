@@ -397,7 +397,7 @@ class ITEXP(LanguageModel):
     def _say_what_falls_short(texts: Sequence[Generated], writer: LevelWriter, options: ExpansionOptions) -> None:
         if cut := sum("cut" in each.structure for each in texts):
             most = min(writer.most, writer.longest)
-            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(texts), most, options.levels)
+            log.warning("%d of %d texts were cut at %d new tokens or %d levels", cut, len(texts), most, options.levels)
         if lacking := sum("lacks" in each.structure for each in texts):
             log.warning(
                 "%d of %d texts lack a relation, a word or tokens that they are to have, which `lacks` of their "

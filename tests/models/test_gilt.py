@@ -623,11 +623,12 @@ def test_an_edge_to_a_word_that_there_is_not_is_refused():
         model.sentence_log_probs([[[3, 4]]], vocabulary=LETTERS, structure=[[[(999, 1, "x")]]])
 
 
-def test_training_without_graphs_is_refused():
+@pytest.mark.parametrize("use", [lambda model, batch: model.training_step(batch, 0), GiLT.encode])
+def test_training_without_graphs_is_refused(use):
     model = system()
     batch = replace(batch_of(model), tapes=None, from_earlier=None, to_earlier=None)
     with pytest.raises(UserError, match="annotator"):
-        model.training_step(batch, 0)
+        use(model, batch)
 
 
 def test_rows_of_a_stream_are_refused():

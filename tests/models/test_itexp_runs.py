@@ -84,11 +84,11 @@ def test_texts_have_the_trees_that_python_gives_them(run, written):
 def test_limits_cut_texts_and_the_number_cut_is_said(written):
     rows, said = written("--max_new_tokens", "3", "--temperature", "3")
     assert max(len(row["text"].split()) for row in rows) == 3
-    assert " of 40 texts were cut at 3 tokens" in said
+    assert " of 40 texts were cut at 3 new tokens" in said
     count = int(said.partition(" of 40 texts were cut")[0].split()[-1])
     assert 0 < count < 40
     rows, said = written("--levels", "2", "--temperature", "3")
-    assert "of 40 texts were cut at 40 tokens or 2 levels" in said
+    assert "of 40 texts were cut at 40 new tokens or 2 levels" in said
     assert max(len(row["text"].split()) for row in rows) <= 3
 
 
