@@ -94,6 +94,7 @@ class ITEXP(LanguageModel):
     sentences_alone = True
     writes_trees = True
     generation_options = ExpansionOptions
+    learns_from_trees = True
     table_sizes = MappingProxyType({"expansions": "expansions", "placeholders": "placeholders"})
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 

@@ -14,6 +14,7 @@ from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
 from depgen.annotation.supar_training import BiaffineParser, SuparTraining
 from depgen.cli import main
 from depgen.evaluation.loading import load_run
+from depgen.training.runs import read_record
 from depgen.trees.binarization import levels_of
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -79,6 +80,10 @@ def test_texts_have_the_trees_that_python_gives_them(run, written):
         assert math.isclose(scores.sum(), row["log_prob"], abs_tol=1e-3)
         assert not {"<unk>", "<eos>"} & {*row["text"].split()}
         assert not {"[ROOT]", *(f"[{name}]" for name in structure["relations"])} & {*row["text"].split()}
+
+
+def test_the_record_names_the_trees(run):
+    assert read_record(run)["trees"] == "the corpus's own trees"
 
 
 def test_limits_cut_texts_and_the_number_cut_is_said(written):
