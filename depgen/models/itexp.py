@@ -397,8 +397,10 @@ class ITEXP(LanguageModel):
     @staticmethod
     def _say_what_falls_short(texts: Sequence[Generated], writer: LevelWriter, options: ExpansionOptions) -> None:
         if cut := sum("cut" in each.structure for each in texts):
-            most = min(writer.most, writer.longest)
-            log.warning("%d of %d texts were cut at %d new tokens or %d levels", cut, len(texts), most, options.levels)
+            log.warning(
+                "%d of %d texts were cut at %d new tokens or %d levels; a text has at most %d tokens in all",
+                cut, len(texts), min(writer.most, writer.longest), options.levels, writer.longest,
+            )  # fmt: skip
         if lacking := sum("lacks" in each.structure for each in texts):
             log.warning(
                 "%d of %d texts lack a relation, a word or tokens that they are to have, which `lacks` of their "
