@@ -20,9 +20,9 @@ Deviations from the paper (P) and the authors' code (C)
         is used is a parameter: at d = 1024 and C = 29 there are 51,568,926 parameters, 53,664,030 with whole matrices.
         C has 53,666,079: its matrices are 1025 x 1025 and 1024 x 1024, and 2 x 1024 of their entries are trained.
     D2. Whole matrices start as diagonal ones do, from U[0, 1) and zeros elsewhere; P does not say.
-    D3. Impossible counts (> 2i - 1, all arcs that word i can have) get the logit -inf in training and in search
-        (`mask_counts`). Targets are always possible, so a masked softmax loses nothing. C trains without a mask, and
-        cuts to the best few counts before it drops the impossible ones, which can leave no hypothesis.
+    D3. Impossible counts (> 2i - 1, all arcs that word i can have) get the logit -inf in training and in search.
+        Targets are always possible, so a masked softmax loses nothing. C trains without a mask, and cuts to the best
+        few counts before it drops the impossible ones, which can leave no hypothesis.
     D4. sqrt(2 i) as in C; P has sqrt(2 i - 1) (`count_scale`).
     D5. The self-loop i -> i is scored and trained as a negative, as in C; no search uses it (`self_loops`). Its pair is
         in s_i either way.
@@ -64,16 +64,6 @@ class GraphScores:
     from_earlier: Float[Tensor, "batch words nodes"]
     to_earlier: Float[Tensor, "batch words nodes"]
     counts: Float[Tensor, "batch words counts"]
-
-    @property
-    def from_pairs(self) -> Bool[Tensor, "batch words nodes"]:
-        """Where `from_earlier` has a pair."""
-        return self.from_earlier != -math.inf
-
-    @property
-    def to_pairs(self) -> Bool[Tensor, "batch words nodes"]:
-        """Where `to_earlier` has one."""
-        return self.to_earlier != -math.inf
 
 
 class ScorerTables(NamedTuple):
@@ -171,11 +161,9 @@ class GraphScorer(nn.Module):
         self_loops: whether the self-loop of each word is among the pairs that are trained (code).
         count_scale: sums are divided by sqrt(2 i) ("code") or sqrt(2 i - 1) ("paper").
         max_count: the largest number of arcs between a word and earlier ones (C).
-        mask_counts: whether impossible counts have no probability; False as in the authors' training.
         features: those of `FEATURES` that are read; with none of them, pairs know their distance in words alone.
         codes: the number of values that a feature has.
         feature_size: of a feature's embedding.
-        position_size: of the sinusoids; None: d.
     """
 
     def __init__(
@@ -186,18 +174,15 @@ class GraphScorer(nn.Module):
         self_loops: bool = True,
         count_scale: Literal["code", "paper"] = "code",
         max_count: int = 29,
-        mask_counts: bool = True,
         features: Sequence[str] = FEATURES,
         codes: int = LARGEST + 1,
         feature_size: int = 256,
-        position_size: int | None = None,
     ) -> None:
         super().__init__()
         self.feature_rows = _rows_of(features)
-        self.self_loops, self.count_scale, self.mask_counts = self_loops, count_scale, mask_counts
-        self.codes, self.position_size = codes, position_size or width
-        sizes = {"position_size": self.position_size, "feature_size": feature_size * len(features)}
-        self.parent, self.child = PairSide(width, **sizes), PairSide(width, **sizes)
+        self.self_loops, self.count_scale = self_loops, count_scale
+        self.codes, self.width = codes, width
+        self.parent, self.child = (PairSide(width, feature_size=feature_size * len(features)) for _ in range(2))
         self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in features)
         self.root = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, 3 * width)))
         self.arc, self.sum = (Bilinear(width, diagonal=bilinear == "diagonal") for _ in range(2))
@@ -205,7 +190,7 @@ class GraphScorer(nn.Module):
 
     def tables(self, words: int) -> ScorerTables:
         """The tables for sentences of at most `words` words; make it once for fixed weights."""
-        positions = sinusoids(words + 1, self.position_size, fairseq=False, dtype=self.root.dtype).to(self.root.device)
+        positions = sinusoids(words + 1, self.width, fairseq=False, dtype=self.root.dtype).to(self.root.device)
         features = positions.new_empty(0, self.codes, 0)
         if self.embeddings:
             features = torch.stack([each.weight for each in self.embeddings])  # type: ignore[misc]
@@ -346,9 +331,7 @@ class GraphScorer(nn.Module):
         return from_earlier, to_earlier, full_precision(self.count(sums * terms[:, None].to(sums.dtype).rsqrt()))
 
     def _possible(self, counts: Tensor, numbers: Tensor) -> Tensor:
-        """Logits of counts with -inf at those above 2i - 1, if they are masked; i is the word's number."""
-        if not self.mask_counts:
-            return counts
+        """Logits of counts with -inf at those above 2i - 1; i is the word's number."""
         most = 2 * numbers - 1
         return counts.masked_fill(torch.arange(counts.size(-1), device=counts.device) > most[..., None], -math.inf)
 

@@ -98,11 +98,10 @@ class PairSide(nn.Module):
 
     Args:
         width: of the representation (d); MLP1 reads 3d and returns 2d.
-        position_size: of the sinusoids.
         feature_size: of all features' embeddings together; 0 for none.
     """
 
-    def __init__(self, width: int, *, position_size: int, feature_size: int) -> None:
+    def __init__(self, width: int, *, feature_size: int) -> None:
         super().__init__()
         hidden = 2 * width
         self.of_word = nn.Sequential(
@@ -111,7 +110,7 @@ class PairSide(nn.Module):
         self.norm = nn.LayerNorm(hidden)
         self.hidden = nn.Linear(hidden, hidden)
         self.output = nn.Linear(hidden, width)
-        self.position = nn.Linear(position_size, hidden, bias=False)
+        self.position = nn.Linear(width, hidden, bias=False)
         self.features = nn.Linear(feature_size, hidden, bias=False) if feature_size else None
         for first in (self.of_word[1], self.hidden):
             assert isinstance(first, nn.Linear)
@@ -119,7 +118,7 @@ class PairSide(nn.Module):
             nn.init.zeros_(first.bias)
 
     def tables(
-        self, features: Float[Tensor, "features codes size"], positions: Float[Tensor, "distances position_size"]
+        self, features: Float[Tensor, "features codes size"], positions: Float[Tensor, "distances width"]
     ) -> SideTables:
         """The tables for all values of all features, and for the distances 0, 1, … in words."""
         rows = self.position(positions)

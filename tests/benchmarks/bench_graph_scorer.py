@@ -49,7 +49,7 @@ class Naive:
 def batch_of(width, sentences):
     torch.manual_seed(0)
     tapes = torch.randint(0, 151, (sentences, 3, WORDS + 1, WORDS + 1)).to(torch.uint8)
-    return GraphScorer(width, mask_counts=False), torch.randn(sentences, WORDS, 3 * width), tapes
+    return GraphScorer(width), torch.randn(sentences, WORDS, 3 * width), tapes
 
 
 def flops(action):
@@ -85,7 +85,8 @@ def test_products_and_time_at_the_size_of_the_paper():
         state = step().state
     found, ((from_earlier, _, counts),) = ours(), naive()
     torch.testing.assert_close(found.from_earlier[0].tril(), from_earlier.tril(), rtol=0, atol=1e-4)
-    torch.testing.assert_close(found.counts[0], counts, rtol=0, atol=1e-4)
+    possible = found.counts[0].isfinite()
+    torch.testing.assert_close(found.counts[0][possible], counts[possible], rtol=0, atol=1e-4)
     of_tables = flops(lambda: scorer.tables(WORDS))
     figures = {
         "sentence with its tables known": figure(flops(ours), "GFLOP", at_most=GOAL),
@@ -105,8 +106,7 @@ def test_a_training_step():
 
     def ours():
         found = scorer(vectors, tapes, lengths)
-        arcs = found.from_earlier[found.from_pairs].sum() + found.to_earlier[found.to_pairs].sum()
-        (arcs + found.counts.sum()).backward()
+        sum(each[each.isfinite()].sum() for each in (found.from_earlier, found.to_earlier, found.counts)).backward()
 
     def naive():
         sum(each.sum() for scores in Naive(scorer)(vectors, tapes) for each in scores).backward()

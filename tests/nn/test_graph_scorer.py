@@ -15,8 +15,8 @@ from depgen.trees.feature_tapes import FEATURES
 WIDTH, LENGTHS = 6, (5, 1, 3)
 OPTIONS = {
     "code": {},
-    "paper": {"bilinear": "full", "count_scale": "paper", "self_loops": False, "mask_counts": False},
-    "some features": {"features": ("distance", "degree"), "position_size": 10, "codes": 4},
+    "paper": {"bilinear": "full", "count_scale": "paper", "self_loops": False},
+    "some features": {"features": ("distance", "degree"), "codes": 4},
     "no features": {"features": (), "max_count": 3},
 }
 
@@ -52,9 +52,8 @@ def mlp(weights, name, vector):
 def naive(scorer, option, vectors, tape):
     """from_earlier, to_earlier and counts of one sentence, as lists; every pair by itself, by the equations."""
     weights = dict(scorer.named_parameters())
-    options = {"features": FEATURES, "self_loops": True, "count_scale": "code", "mask_counts": True}
-    options |= OPTIONS[option]
-    size, words = scorer.position_size, len(vectors)
+    options = {"features": FEATURES, "self_loops": True, "count_scale": "code"} | OPTIONS[option]
+    size, words = WIDTH, len(vectors)
     outputs = [None, *vectors]
 
     def position(distance):
@@ -87,7 +86,7 @@ def naive(scorer, option, vectors, tape):
         scaled = summed / math.sqrt(2 * i if options["count_scale"] == "code" else 2 * i - 1)
         logits = weights["count.weight"] @ scaled + weights["count.bias"]
         impossible = torch.arange(len(logits)) > 2 * i - 1
-        counts.append(logits.masked_fill(impossible, -math.inf) if options["mask_counts"] else logits)
+        counts.append(logits.masked_fill(impossible, -math.inf))
     return from_earlier, to_earlier, counts
 
 
@@ -255,12 +254,11 @@ def test_pairs_and_counts_that_exist():
     scores = scorer_of("code")(*batch_of())
     for b, n in enumerate(LENGTHS):
         arcs = [[[i, j] for i in range(n) for j in range(begin, i + end)] for begin, end in ((0, 1), (1, 2))]
-        assert scores.from_pairs[b].nonzero().tolist() == arcs[0]
-        assert scores.to_pairs[b].nonzero().tolist() == arcs[1]
+        assert scores.from_earlier[b].isfinite().nonzero().tolist() == arcs[0]
+        assert scores.to_earlier[b].isfinite().nonzero().tolist() == arcs[1]
     possible = [[count <= 2 * word - 1 for count in range(7)] for word in range(1, 6)]
     assert scores.counts[0].isfinite().tolist() == possible
-    assert scorer_of("paper")(*batch_of()).counts.isfinite().all()
-    assert not scorer_of("paper")(*batch_of()).to_pairs.diagonal(1, 1, 2).any()
+    assert not scorer_of("paper")(*batch_of()).to_earlier.isfinite().diagonal(1, 1, 2).any()
 
 
 def test_parameters_at_the_size_of_the_paper():
@@ -303,8 +301,8 @@ def test_a_sentence_longer_than_the_tables():
 def test_sentences_of_no_word_one_word_and_200_words():
     scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((0, 1, 200))
     whole = scorer(vectors, tapes, lengths)
-    assert not whole.from_pairs[0].any()
-    assert not whole.to_pairs[0].any()
+    assert not whole.from_earlier[0].isfinite().any()
+    assert not whole.to_earlier[0].isfinite().any()
     assert whole.counts[1, 0].isfinite().tolist() == [True, True] + [False] * 5
     for t, found in enumerate(steps(scorer, vectors[2], tapes[2], 200)):
         torch.testing.assert_close(found.from_earlier[0], whole.from_earlier[2, t, : t + 1], rtol=0, atol=1e-10)
