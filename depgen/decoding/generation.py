@@ -70,6 +70,7 @@ def generate(
     device: torch.device | str = "cpu",
     progress: bool = False,
     choices_per_token: int = 1,
+    min_new_tokens: int = 0,
     begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[Generated]:
     """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
@@ -89,6 +90,7 @@ def generate(
         device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, in texts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
+        min_new_tokens: a text does not end before it has as many; for one step a token.
         begin: the state that a batch of these prompts, by number, begins from; None: the step gets None.
 
     Raises:
@@ -112,7 +114,8 @@ def generate(
             generators = [Generator(precise_device(device)).manual_seed(seeds[item]) for item in items]
             batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=device)
             most = max_new_tokens * choices_per_token
-            finished = batch.run(step, sampling, most, advance, None if begin is None else begin(items))
+            state = None if begin is None else begin(items)
+            finished = batch.run(step, sampling, most, advance, state, min_new_tokens=min_new_tokens)
             cut += len(items) - finished
             for item, text, log_prob in zip(items, batch.texts, batch.log_probs.tolist(), strict=True):
                 texts[item] = Generated(text, None, log_prob)
@@ -130,6 +133,12 @@ def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.
         return tokens, None
     missing = torch.tensor([longest - len(prompt) for prompt in prompts], device=device)
     return tokens, mask_of(missing, longest)
+
+
+def without_end(distribution: Tensor | Mixture, eos: int) -> Tensor:
+    """Log-probabilities of a distribution but for the end of a text; not normalised again."""
+    log_probs = distribution.log_probs if isinstance(distribution, Mixture) else distribution
+    return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
 
 
 class _Batch:
@@ -152,12 +161,15 @@ class _Batch:
         most: int,
         advance: Callable[[int], None],
         state: StepState | None = None,
+        *,
+        min_new_tokens: int,
     ) -> int:
         """The number of texts that came to their end within the most steps; `texts` holds them all."""
         running = set(self.rows)
-        for _ in range(most):
+        for length in range(most):
             distribution, state = step(self.tokens, self.padding, state)
-            drawn = sample(distribution, sampling, [self.generators[row] for row in self.rows])
+            going_on = without_end(distribution, self.eos) if length < min_new_tokens else distribution
+            drawn = sample(going_on, sampling, [self.generators[row] for row in self.rows])
             self._add(log_probs_of(distribution, drawn), running)
             self.tokens, self.padding = drawn[:, None], None
             before = len(running)

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.decoding.settings import TokenOptions
+from depgen.decoding.settings import BeamOptions
 from depgen.decoding.skeletons import GivenWords
 from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.nn.lengths import mask_of
@@ -19,7 +19,7 @@ from depgen.trees.binarization import CLIMB, HEAD
 
 
 @dataclass(frozen=True)
-class ExpansionOptions(TokenOptions):
+class ExpansionOptions(BeamOptions):
     """How words and expansions are drawn or searched for, with the same filters; and what the tree is to have.
 
     Attributes:

@@ -49,8 +49,8 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class TokenOptions(Sampling):
-    """How a text is generated token by token: sampled, or searched for.
+class BeamOptions(Sampling):
+    """How a text is generated: sampled, or searched for.
 
     Attributes:
         beam_size: search for the likeliest texts with this many hypotheses a prompt, in place of sampling; several
@@ -78,7 +78,26 @@ class TokenOptions(Sampling):
 
 
 @dataclass(frozen=True)
-class StructureOptions(TokenOptions):
+class TokenOptions(BeamOptions):
+    """How a text is generated token by token.
+
+    Attributes:
+        min_new_tokens: a text does not end before it has this number of new tokens; the probability of an earlier end
+            goes to the other tokens.
+
+    Raises:
+        UserError: for a value out of range.
+    """
+
+    min_new_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(0, min_new_tokens=self.min_new_tokens)
+
+
+@dataclass(frozen=True)
+class StructureOptions(BeamOptions):
     """How a text is generated with its structure; filters and beams hold for the choices of structure as for tokens.
 
     Attributes:

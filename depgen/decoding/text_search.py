@@ -11,9 +11,9 @@ from torch import Tensor
 
 from depgen.decoding.beam import Survivors, pruned
 from depgen.decoding.generated import Generated
-from depgen.decoding.generation import Step, StepState, left_padded
+from depgen.decoding.generation import Step, StepState, left_padded, without_end
 from depgen.decoding.sampling import Mixture
-from depgen.decoding.settings import TokenOptions
+from depgen.decoding.settings import BeamOptions
 from depgen.errors import UserError
 from depgen.nn.precise import sum_type
 from depgen.progress import progress_bar
@@ -34,13 +34,14 @@ def likeliest_texts(
     prompts: Sequence[Sequence[int]],
     *,
     eos: int,
-    options: TokenOptions,
+    options: BeamOptions,
     max_new_tokens: int,
     number: int = 1,
     batch_size: int = 64,
     device: torch.device | str = "cpu",
     progress: bool = False,
     choices_per_token: int = 1,
+    min_new_tokens: int = 0,
 ) -> list[Generated]:
     """The `number` best texts that a beam finds after each prompt, the best first, those of a prompt together.
 
@@ -58,6 +59,7 @@ def likeliest_texts(
         device: where tokens live.
         progress: show a progress bar, in prompts.
         choices_per_token: see `depgen.decoding.generation.generate`.
+        min_new_tokens: a text does not end before it has as many; for one step a token.
 
     Raises:
         UserError: more texts than the beam has hypotheses, or than there are.
@@ -73,7 +75,8 @@ def likeliest_texts(
         for start in range(0, len(prompts), at_once):
             chosen = by_length[start : start + at_once]
             search = _Search(options, number, most, eos, len(chosen))
-            search.run(step, [prompts[index] for index in chosen], torch.device(device), shown)
+            begun = [prompts[index] for index in chosen]
+            search.run(step, begun, torch.device(device), shown, min_new_tokens=min_new_tokens)
             found |= zip(chosen, map(search.texts, range(len(chosen))), strict=True)
     texts = [text for index in range(len(prompts)) for text in found[index]]
     if cut := sum(len(text.ids) == most for text in texts):
@@ -84,13 +87,21 @@ def likeliest_texts(
 class _Search:
     """The search after some prompts; `finished` and `cut` hold the texts of each."""
 
-    def __init__(self, options: TokenOptions, number: int, most: int, eos: int, prompts: int) -> None:
+    def __init__(self, options: BeamOptions, number: int, most: int, eos: int, prompts: int) -> None:
         self.beam_size, self.power = options.beam_size or 1, options.length_normalization
         self.number, self.most, self.eos = number, most, eos
         self.finished: list[list[_Finished]] = [[] for _ in range(prompts)]
         self.cut: list[list[_Finished]] = [[] for _ in range(prompts)]
 
-    def run(self, step: Step, prompts: list[Sequence[int]], device: torch.device, shown: Callable[[int], None]) -> None:
+    def run(
+        self,
+        step: Step,
+        prompts: list[Sequence[int]],
+        device: torch.device,
+        shown: Callable[[int], None],
+        *,
+        min_new_tokens: int,
+    ) -> None:
         """Search until every prompt is done."""
         tokens, padding = left_padded(prompts, filler=self.eos, device=device)
         state: Any = None
@@ -101,6 +112,8 @@ class _Search:
         for length in range(1, self.most + 1):
             distribution, state = step(tokens, padding, state)
             log_probs = distribution.log_probs if isinstance(distribution, Mixture) else distribution
+            if length <= min_new_tokens:
+                log_probs = without_end(log_probs, self.eos)
             kept = pruned(scores, log_probs, items, beam_size=self.beam_size)
             kept, longer = self._without_finished(kept, ids, length)
             shown(running - len(torch.unique(kept.items)))

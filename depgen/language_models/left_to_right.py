@@ -20,7 +20,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import StepState, generate
 from depgen.decoding.sampling import Mixture
-from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.decoding.text_search import likeliest_texts
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
@@ -66,7 +66,7 @@ class LeftToRight(LanguageModel):
     backbone: Backbone
     max_length: int | None = None
     choices_per_token = 1
-    generation_options = TokenOptions
+    generation_options: type[BeamOptions] = TokenOptions
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
     def __init__(
@@ -296,7 +296,7 @@ class LeftToRight(LanguageModel):
         Args:
             prompts: token ids, without the `<eos>` that begins every sequence.
             vocabulary: that the system was trained with.
-            options: how a token is drawn from the distribution; `TokenOptions` with a beam: how the likeliest texts
+            options: how a token is drawn from the distribution; `BeamOptions` with a beam: how the likeliest texts
                 are searched for.
             seeds: one a continuation; a search needs none of them.
             max_new_tokens: where a continuation is cut; how many were is logged.
@@ -305,7 +305,8 @@ class LeftToRight(LanguageModel):
             progress: show a progress bar.
 
         Raises:
-            UserError: prompts and continuations would not fit into what the system can read.
+            UserError: prompts and continuations would not fit into what the system can read, or a text is to have more
+                tokens than it may.
         """
         longest = (1 + max(map(len, prompts), default=0)) // self.choices_per_token
         # the last token drawn is not read again
@@ -315,12 +316,18 @@ class LeftToRight(LanguageModel):
                 f"does not fit into the {self.max_length} positions of this model. "
                 f"{_remedy(self.max_length + 1 - longest)}"
             )
+        min_new_tokens = options.min_new_tokens if isinstance(options, TokenOptions) else 0
+        if min_new_tokens > max_new_tokens:
+            raise UserError(
+                f"min_new_tokens: expected at most the {max_new_tokens} of max_new_tokens, found {min_new_tokens}."
+            )
         eos = vocabulary.eos
         begun = [[eos, *prompt] for prompt in prompts]
-        if isinstance(options, TokenOptions) and options.beam_size is not None:
+        if isinstance(options, BeamOptions) and options.beam_size is not None:
             return likeliest_texts(
                 self.generation_step, begun, eos=eos, options=options, max_new_tokens=max_new_tokens, number=number,
                 batch_size=batch_size, device=self.device, progress=progress, choices_per_token=self.choices_per_token,
+                min_new_tokens=min_new_tokens,
             )  # fmt: skip
         return generate(
             self.drawing_step,
@@ -333,6 +340,7 @@ class LeftToRight(LanguageModel):
             device=self.device,
             progress=progress,
             choices_per_token=self.choices_per_token,
+            min_new_tokens=min_new_tokens,
         )
 
     def generate_in_turn(

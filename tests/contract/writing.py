@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling, TokenOptions
+from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.evaluation.text.document_generation import continue_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
@@ -95,9 +95,12 @@ def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path)
     """
     compared = 0
     drawn = [Sampling(top_p=0.5), Sampling(greedy=True), *(Sampling(temperature=t) for t in (1.0, 20.0, 30.0))]
-    searched = [TokenOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
+    searched: list[Sampling] = [BeamOptions(beam_size=3)] if isinstance(model, LeftToRight) else []
+    if model.generation_options is TokenOptions:
+        searched += [TokenOptions(min_new_tokens=2), TokenOptions(min_new_tokens=2, beam_size=3)]
     for sampling in drawn + searched:
         for document, text in zip(beginnings_of(model), generated(model, sampling), strict=True):
+            assert len(text.ids) >= getattr(sampling, "min_new_tokens", 0)
             if not text.ids:
                 continue
             whole, given = [[*document, text.ids]], {}
@@ -118,7 +121,7 @@ def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -
     assert drawn == written(model, Sampling(top_p=0.9), batch_size=2)
     assert len({tuple(text) for text, _ in drawn}) > 1
     if isinstance(model, LeftToRight):
-        beam = TokenOptions(beam_size=3)
+        beam = BeamOptions(beam_size=3)
         assert written(model, beam, batch_size=9) == written(model, beam, batch_size=1)
 
 

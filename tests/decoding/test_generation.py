@@ -99,13 +99,16 @@ def transformer_step(model: Transformer):
     return step
 
 
-def plain_text(model, prompt, seed, sampling, most):
+def plain_text(model, prompt, seed, sampling, most, least):
     """One text by the book, with its log-probability: the whole prefix is run again for each token."""
     generator, text, total = torch.Generator().manual_seed(seed), [], 0.0
     for _ in range(most):
         hidden = model(torch.tensor([[*prompt, *text]])).hidden[:, -1]
         log_probs = (hidden @ model.output_weight.T).log_softmax(-1)
-        token = sample(log_probs, sampling, [generator]).item()
+        possible = log_probs.clone()
+        if len(text) < least:
+            possible[:, EOS] = -torch.inf
+        token = sample(possible, sampling, [generator]).item()
         total += log_probs[0, token].item()
         if token == EOS:
             break
@@ -113,16 +116,18 @@ def plain_text(model, prompt, seed, sampling, most):
     return text, total
 
 
+@pytest.mark.parametrize("least", [0, 12])
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.8, temperature=1.2)], ids=str)
 @torch.no_grad()
-def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling):
+def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling, least):
     torch.manual_seed(0)
     # In double precision: of hundreds of draws at 1e-7 one may well fall between two tokens that change places.
     model = Transformer(30, layers=2, width=16, attention_heads=2, feedforward=32, tied=False).double().eval()
     prompts = [[EOS, *range(1, 1 + item % 7)] for item in range(16)]
     seeds = [100 + item for item in range(16)]
-    expected = [plain_text(model, p, s, sampling, 30) for p, s in zip(prompts, seeds, strict=True)]
+    expected = [plain_text(model, p, s, sampling, 30, least) for p, s in zip(prompts, seeds, strict=True)]
     assert len({len(text) for text, _ in expected}) > 3
+    assert min(len(text) for text, _ in expected) >= least
     for batch_size in (1, 7, 64):
         texts = generate(
             transformer_step(model),
@@ -132,6 +137,7 @@ def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling):
             seeds=seeds,
             max_new_tokens=30,
             batch_size=batch_size,
+            min_new_tokens=least,
         )
         assert [text.ids for text in texts] == [text for text, _ in expected]
         assert [text.log_prob for text in texts] == pytest.approx([total for _, total in expected], abs=1e-9)

@@ -42,10 +42,10 @@ def step_of(name):
     return step
 
 
-def best_texts(name, prompt, most, power, number):
-    """By all texts: those that end, and after them those that are cut."""
+def best_texts(name, prompt, most, power, number, least=0):
+    """By all texts of at least that length: those that end, and after them those that are cut."""
     ended, cut = [], []
-    for length in range(most + 1):
+    for length in range(least, most + 1):
         for ids in product(range(1, VOCABULARY), repeat=length):
             history = [*prompt]
             total = 0.0
@@ -74,6 +74,16 @@ def test_a_beam_that_is_wide_enough_finds_the_best_texts(name, prompts, most, po
     expected = [text for prompt in prompts for text in best_texts(name, prompt, most, power, number)]
     assert [ids for ids, _ in found] == [ids for ids, _ in expected]
     assert [total for _, total in found] == pytest.approx([total for _, total in expected], abs=1e-9)
+
+
+@given(st.integers(0, 999), PROMPTS, st.integers(1, 4), st.integers(0, 3))
+@settings(max_examples=30, deadline=None)
+def test_a_search_finds_the_best_texts_that_are_long_enough(name, prompts, most, least):
+    least = min(least, most)
+    found = found_texts(name, prompts, most, beam_size=100, number=2, min_new_tokens=least)
+    assert [ids for ids, _ in found] == [
+        ids for prompt in prompts for ids, _ in best_texts(name, prompt, most, 0.0, 2, least)
+    ]
 
 
 @given(st.integers(0, 999), PROMPTS, st.integers(1, 4), st.sampled_from([0.0, 1.0]))
@@ -162,6 +172,7 @@ class Whole(tuple):
         ({"beam_size": 2, "greedy": True}, "leave out top_p"),
         ({"length_normalization": 1.0}, "give beam_size too"),
         ({"beam_size": 2, "length_normalization": -1.0}, "length_normalization: expected 0 or more, found -1.0"),
+        ({"min_new_tokens": -1}, "min_new_tokens: expected at least 0, found -1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, message):
