@@ -196,7 +196,7 @@ class TableDefinition:
         sizes: those that it can be made at; a single one leaves no choice.
         seeds: of training, unless a command names others; by size where that differs.
         columns: measures, in order.
-        rows: systems, in order.
+        rows: systems, in order; in a file also the name of another table, for its rows without published numbers.
         measures: numbers beyond those of each row's own test.
         notes: lines printed below the table.
         pictures: what draws it: verbs of depgen with their options, such as `series`.
@@ -279,22 +279,26 @@ def is_made(row: Row, *, size: str) -> bool:
 
 
 def load_definition(name: str) -> TableDefinition:
-    """The table of that name (dashes and underscores alike), or the one in a YAML file given by its path.
-
-    Raises:
-        UserError: there is no such table, or its file does not read as one.
-    """
+    """The table of that name (dashes and underscores alike), or of the YAML file at a path; UserError otherwise."""
     path = Path(name) if is_path(name) else table_path(name.replace("-", "_"))
     if not path.is_file():
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
-    definition = read_as(TableDefinition, read_settings(path), str(path))
-    definition = dataclasses.replace(definition, rows=tuple(_located(row, path.parent) for row in definition.rows))
+    read = read_as(TableDefinition, _settings(path), str(path))
+    definition = dataclasses.replace(read, given=name, rows=tuple(_located(row, path.parent) for row in read.rows))
     _check(definition, str(path))
     for row in definition.rows:
         _check_row(definition, row, f"{path}: row {row.name}")
-    return dataclasses.replace(definition, given=name)
+    return definition
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What a table's file holds; `rows` may name another table."""
+    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": (), "in_paper": False}
+    if isinstance(other := settings.get("rows"), str):
+        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
+    return settings
 
 
 def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:

@@ -4,6 +4,7 @@ Each imports what it needs once it measures, so that a table is read and printed
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from depgen.errors import check_at_least
@@ -19,17 +20,25 @@ class Texts(Measure):
 
     Args:
         oracle: the experiment of the language model that judges texts; None where no column needs one.
+        empty: what an empty text is worth (`TextOptions.empty`); None takes that of the text measures' options.
         how: the texts are made, as in `Generation`.
     """
 
-    def __init__(self, *, oracle: str | None = None, **how: Any) -> None:  # noqa: ANN401 - jsonargparse checks them
-        self.generation, self.oracle = Generation(**how), oracle
+    def __init__(
+        self,
+        *,
+        oracle: str | None = None,
+        empty: Literal["zero", "drop"] | None = None,
+        **how: Any,  # noqa: ANN401 - jsonargparse checks them
+    ) -> None:
+        self.generation, self.oracle, self.empty = Generation(**how), oracle, empty
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The text measures of the table's columns."""
         from depgen.reporting.texts import measure_texts
 
-        return measure_texts(row)
+        options = row.options if self.empty is None else replace(row.options, empty=self.empty)
+        return measure_texts(replace(row, options=options))
 
     def keys(self) -> Collection[str]:
         """The text measures, and how many texts there are."""

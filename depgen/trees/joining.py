@@ -13,8 +13,9 @@ def joined_heads(document: Document, *, joining: Joining = "roots") -> list[int]
     Args:
         document: sentences, each with its own tree.
         joining: what becomes of the roots. "roots" keeps them all, so every one is a child of BOS, as the authors' code
-            of Yang & Wan (2022) does with such a list; "previous_sentence" makes them children of the last word before
-            their sentence.
+            of Yang & Wan (2022) does with such a list; what they gave it for a story is not published. The last word
+            of a sentence then has a future dependent in the last sentence only: `<eos>`. "previous_sentence", which
+            all experiments on stories take, makes roots children of the last word before their sentence.
 
     >>> story = Document((Sentence(("go", "!"), (0, 1)), Sentence(("she", "went"), (2, 0))), "story")
     >>> joined_heads(story), joined_heads(story, joining="previous_sentence")

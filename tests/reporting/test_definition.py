@@ -202,6 +202,25 @@ def test_options_make_another_experiment_of_a_row(project):
     assert row.experiment_at("small").digest != load_definition("toy").row("DM-Base").experiment_at("small").digest
 
 
+def test_rows_of_another_table_come_without_its_published_numbers(project):
+    toy = load_definition("toy")
+    text = (project / "experiments/tables/toy.yaml").read_text()
+    (project / "experiments/tables/again.yaml").write_text(
+        f"{text.replace('toy', 'again').split('rows:')[0]}rows: toy\n"
+    )
+    again = load_definition("again")
+    assert [row.name for row in again.rows] == [row.name for row in toy.rows]
+    assert any(row.values for row in toy.rows)
+    for row, other in zip(again.rows, toy.rows, strict=True):
+        assert (row.experiment, row.options, row.against) == (other.experiment, other.options, other.against)
+        assert (row.values, tuple(row.stars), row.in_paper) == ({}, (), False)
+    (project / "experiments/tables/again.yaml").write_text(
+        f"{text.replace('toy', 'again').split('rows:')[0]}rows: tox\n"
+    )
+    with pytest.raises(UserError, match="tox"):
+        load_definition("again")
+
+
 def test_table_2_says_what_the_paper_says(monkeypatch):
     monkeypatch.chdir(ROOT)
     definition = load_definition("dmlm-table2")

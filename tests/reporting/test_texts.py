@@ -149,6 +149,24 @@ def test_texts_that_another_process_generates_are_not_waited_for(free, depgen):
         measure_texts(row)
 
 
+def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
+    monkeypatch.setattr(texts, "generate", lambda *_, **__: ["one day it rained", "", "she was late"])
+    monkeypatch.setattr(texts, "prompts_of", lambda *_: Prompts(("a", "b", "c"), ("one day", "e", "she was")))
+    columns = (dataclasses.replace(load_definition("toy").columns[0], key="bleu1"),)
+    job = a_job("toy")
+    row = TrainedRow(
+        dataclasses.replace(job, definition=dataclasses.replace(job.definition, columns=columns)),
+        SimpleNamespace(run=project), None, None, TextOptions(resamples=10), None,
+    )  # fmt: skip
+    found = {empty: Texts(empty=empty).measure(row) for empty in (None, "zero", "drop")}
+    scores = found["zero"].items["bleu1"]
+    assert scores[1] == 0 < scores[0]
+    np.testing.assert_array_equal(found[None].items["bleu1"], scores)
+    np.testing.assert_array_equal(found["drop"].items["bleu1"], [scores[0], np.nan, scores[2]])
+    assert found["drop"].metrics["bleu1"] == pytest.approx(1.5 * found["zero"].metrics["bleu1"])
+    assert found["drop"].metrics["empty"] == 1
+
+
 def test_a_damaged_file_is_named(project, depgen):
     job, prompts = a_job("toy"), Prompts(("one day",), ("e",))
     trained = fit(job, depgen)
