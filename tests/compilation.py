@@ -21,7 +21,7 @@ from depgen.nn.vocabulary import vocabulary_logsumexp
 from tests.vocabularies import NO_WORDS
 
 BACKEND = "aot_eager"
-NETWORK = partial(Transformer, layers=2, width=16, attention_heads=2, feedforward=16, dropout=0.0)
+NETWORK = partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16, dropout=0.0)
 
 
 def batch_of(model: LeftToRight, lengths: tuple[int, ...]) -> Any:
@@ -75,8 +75,8 @@ def main() -> dict[str, Any]:
     for name, make, phase in (
         ("CausalLM", partial(CausalLM, NETWORK), 0),
         ("Transformer-XL", partial(CausalLM, partial(NETWORK, positions="relative", attention_bias=False)), 0),
-        ("DMLM, dependencies", partial(DMLM, NETWORK), 0),
-        ("DMLM, mixture", partial(DMLM, NETWORK), 1),
+        ("DMLM, dependencies", partial(DMLM, NETWORK, attention_layer=-1), 0),
+        ("DMLM, mixture", partial(DMLM, NETWORK, attention_layer=-1), 1),
     ):
         found[name] = compiled_as_eager(make, phase)
     return found

@@ -27,6 +27,11 @@ jaxtyping.jaxtyped = shapes_checked
 jaxtyping.install_import_hook(TENSOR_MODULES, "beartype.beartype")
 
 
+def pytest_collection_modifyitems(items):
+    """The one test of many minutes begins first, so that no process waits for it at the end."""
+    items.sort(key=lambda item: item.name != "test_depgens_commands_run_one_after_the_other")
+
+
 def pytest_collection_finish():
     """Let full collections look through what tests make alone, not through the libraries and the tests."""
     gc.collect()

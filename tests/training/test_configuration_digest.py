@@ -9,7 +9,7 @@ import yaml
 from depgen.errors import UserError
 from depgen.training import configuration_digest
 from depgen.training.configuration_digest import chosen_values, config_digest
-from depgen.training.experiment import Experiment, sizes_of
+from depgen.training.experiment import Experiment
 
 UDGN = Experiment(Path("experiments/udgn_ptb.yaml"), "small")
 
@@ -78,12 +78,3 @@ def test_what_is_no_configuration_is_refused(tmp_path, text):
     (tmp_path / "x.yaml").write_text(text)
     with pytest.raises(UserError, match=r"x\.yaml"):
         config_digest(tmp_path / "x.yaml")
-
-
-def test_every_experiment_has_a_digest_at_every_size_and_no_two_the_same():
-    found: dict[str, list[str]] = {}
-    for path in sorted(Path("experiments").glob("*.yaml")):
-        for each in (Experiment(path, size) for size in sizes_of(path)):
-            found.setdefault(each.digest, []).append(str(each))
-    assert len(found) > 130
-    assert [names for names in found.values() if len(names) > 1] == []
