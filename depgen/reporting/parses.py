@@ -12,7 +12,8 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
-from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
+from depgen.evaluation.trees.head_networks import parser_of
+from depgen.evaluation.trees.parsing import floors, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import experiment_file, settings_as
 from depgen.reporting.jobs import Job
