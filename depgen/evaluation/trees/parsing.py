@@ -319,7 +319,8 @@ def _counts(
 ) -> dict[str, InductionCounts]:
     """What is right in each sentence, by the name of a decoding."""
     gold = _heads_of(sentences)
-    found: dict[str, Heads] = {**_heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)}
+    by_decoding = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
+    found = {str(decoding): heads for decoding, heads in by_decoding.items()}
     if isinstance(network, OwnDecoder):
         found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
     return {name: induction_counts(heads, gold) for name, heads in found.items()}
