@@ -258,8 +258,9 @@ def make(
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
         lacking = [] if job.row.consensus_of is None else [seed for seed, run in members(job).items() if run is None]
         if lacking:
-            seeds = ", ".join(map(str, lacking))
-            return f"{job.name}: left out, {job.row.consensus_of} has no finished run of seed {seeds}."
+            row, seeds = job.definition.row(str(job.row.consensus_of)), ", ".join(map(str, lacking))
+            remedy = f"depgen reproduce {job.definition.argument} --row {row.slug} --size {job.size}"
+            return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {remedy}"
         try:
             made = (
                 floor(job, depgen, options or TextOptions(), wait=wait)
