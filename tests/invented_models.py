@@ -1,5 +1,6 @@
 """Models made on the spot: a pretrained one with random weights, and a run of a system that parses."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,6 +85,19 @@ def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str =
         assert main(["fit", "--config", str(config)]) == 0
     (run,) = (folder / experiment).iterdir()
     return run
+
+
+def write_other_seed(run: Path, copy: Path, loss: float | None = None) -> Path:
+    """A copy of a run of UDGN with other weights of its parser and this validation loss; None for none."""
+    shutil.copytree(run, copy)
+    content = torch.load(copy / "checkpoints/best.ckpt", weights_only=True)
+    generator = torch.Generator().manual_seed(1)
+    for name, weights in content["state_dict"].items():
+        if name.startswith("parser."):
+            weights.normal_(std=0.5, generator=generator)
+    content["callbacks"] = {} if loss is None else {"PhaseCheckpoint[language_modeling]": {"best": loss}}
+    torch.save(content, copy / "checkpoints/best.ckpt")
+    return copy
 
 
 def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str = "gpt2", graphs: bool = False) -> Path:

@@ -69,6 +69,12 @@ class ShortComplaints(ArgumentParser):
         finally:
             _GIVEN.reset(token)
 
+    # private in jsonargparse, which takes a lone value for its letters
+    def _check_value_key(self, action: Any, value: Any, *others: Any, **named: Any) -> Any:  # noqa: ANN401
+        """Check a value; a lone text for an option of several values, as YAML may have it, is a list of one."""
+        lone = action.nargs == "+" and isinstance(value, str)
+        return super()._check_value_key(action, [value] if lone else value, *others, **named)
+
     def error(self, message: str, ex: Exception | None = None) -> NoReturn:
         """Complain; parsers that jsonargparse uses within a parse keep its own way.
 

@@ -1,6 +1,6 @@
 """A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -211,6 +211,7 @@ class System:
         tokens: Tokens = "whitespace",
         tokens_per_batch: int = 8192,
         batch_size: int | None = None,
+        others: Sequence["System"] = (),
         progress: bool = False,
     ) -> ParsedTexts:
         """The dependency trees or graphs of sentences, by a system that parses; labels are `root` and `dep`.
@@ -229,17 +230,20 @@ class System:
             tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
                 the published `calibration: batch`.
             batch_size: the most sentences at once; None: as many as the tokens allow.
+            others: (trees) systems of other seeds. The trees are then those of the consensus: the mean of the
+                probabilities of heads of this system and the others.
             progress: show a progress bar.
 
         Raises:
-            UserError: the system does not parse, lacks an option or an attention head, or was trained on text of
-                unknown form (name it by `depgen.load(..., form=)`).
+            UserError: the system does not parse, lacks an option or an attention head, was trained on text of unknown
+                form (name it by `depgen.load(..., form=)`), or has no consensus with the others.
         """
         check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         parser = parser_of_system(
             self.trained, self.reading, form=self.form, decoding=decoding, attention_head=attention_head,
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
+            others=[each.trained for each in others],
         )  # fmt: skip
         return parse_documents(parser, _documents(texts, tokens), progress=progress)
 

@@ -1,6 +1,6 @@
 """A trained system out of its run folder, with the vocabulary that travels with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,11 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
         if isinstance(error, UserError):
             raise
         raise UserError(f"{checkpoint}: the settings there do not fit {path}: {reason_of(error)}") from error
+
+
+def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path | None]:
+    """The runs that one name or several are of, each as `load_trained` takes it; None, the newest, without a name."""
+    return [run] if run is None or isinstance(run, str | Path) else list(run) or [None]
 
 
 def system_class(reference: str | Path | None) -> type[LanguageModel] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
-from depgen.locations import file_sha256, runs_root
+from depgen.locations import runs_root
 from depgen.reporting.definition import is_made
 from depgen.reporting.results import Result
 from depgen.reporting.store import Ours
@@ -110,14 +110,14 @@ def _other_generation(job: "Job", result: Result, data: Any) -> Age | None:  # n
 
 
 def _other_weights(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
-    """Of the checkpoint that was measured, where its training is at hand."""
-    from depgen.reporting.jobs import finished_run  # torch, see `ages_of`
-    from depgen.training.runs import best_checkpoint
+    """Of the checkpoints that were measured, where their trainings are at hand."""
+    from depgen.reporting.jobs import finished_run, weights_of  # torch, see `ages_of`
 
-    run = None if result.weights_sha256 is None else finished_run(job)
-    if run is None or result.weights_sha256 == file_sha256(best_checkpoint(run)):
+    today = None if result.weights_sha256 is None else weights_of(job)
+    if today in (None, result.weights_sha256):
         return None
-    return Age(f"of other weights than those of {run}", "--remeasure")
+    whose = finished_run(job) if job.row.consensus_of is None else job.row.consensus_of
+    return Age(f"of other weights than those of {whose}", "--remeasure")
 
 
 def _data_of(config: Experiment) -> Any:  # noqa: ANN401 - any data module

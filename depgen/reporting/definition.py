@@ -94,6 +94,7 @@ class Row:
             that generated it, which no model can be expected to pass; `corpus`, its sizes; or `train`, `valid` or
             `test`, the sentences of this split in the place of a system's texts. Of its system: `speed`, with fresh
             weights.
+        consensus_of: another row, whose runs of all seeds of the table parse together (`depgen parse --run A B`).
         beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
             those of the measure, or of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
@@ -112,6 +113,7 @@ class Row:
     experiment: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     floor: str | None = None
+    consensus_of: str | None = None
     beam_size: int | None = None
     other_data: bool = False
     group: str | None = None
@@ -134,7 +136,7 @@ class Row:
     @property
     def is_floor(self) -> bool:
         """Whether nothing is trained for it: no seed varies it."""
-        return self.floor is not None
+        return self.floor is not None or self.consensus_of is not None
 
     @property
     def trained(self) -> str | None:
@@ -384,12 +386,17 @@ def _check(definition: TableDefinition, where: str) -> None:
 def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
     """Raises UserError unless all that a row names is in its table, and it has options for every size."""
     if row.is_floor and row.experiment is None and definition.parsing is None:
-        raise UserError(
-            f"{where}: floor: expected a measure of trees (depgen.reporting.measures.Trees), by which it is judged."
-        )
+        what = "floor" if row.floor else "consensus_of"
+        raise UserError(f"{where}: {what}: expected a measure of trees (depgen.reporting.measures.Trees) to judge it.")
     for size in definition.sizes:
         row.options_at(size)
     keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}
+    trained = [each.name for each in definition.rows if each.trained is not None]
+    if row.consensus_of is not None and (row.consensus_of not in trained or row.floor or row.experiment):
+        raise UserError(
+            f"{where}: consensus_of {row.consensus_of!r}: expected a row that is trained ({', '.join(trained)}), and "
+            "neither a floor nor an experiment."
+        )
     if strangers := sorted({*row.values, *row.stars} - keys):
         raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(sorted(keys))}).")
     for other in row.against:

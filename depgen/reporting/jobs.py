@@ -1,11 +1,12 @@
 """One row of a table at one size and seed: its files, and the commands that make them, each skipped once done."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.locations import below_runs, results_root
+from depgen.locations import below_runs, file_sha256, lines_sha256, results_root
 from depgen.reporting.definition import Row, TableDefinition, chosen_table, load_definition
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.needs import runs_in
@@ -15,6 +16,7 @@ from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training, run_place
+from depgen.training.runs import best_checkpoint
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,23 @@ def finished_run(job: Job) -> Path | None:
         return None
     run, here = found.absolute(), Path.cwd()
     return run.relative_to(here) if run.is_relative_to(here) else run
+
+
+def members(job: Job) -> dict[int, Path | None]:
+    """The newest finished runs that a consensus is of, by seed; None where a seed has none."""
+    assert job.row.consensus_of is not None
+    row = job.definition.row(job.row.consensus_of)
+    seeds = job.definition.seeds_at(job.size)
+    return {seed: finished_run(dataclasses.replace(job, row=row, seed=seed)) for seed in seeds}
+
+
+def weights_of(job: Job) -> str | None:
+    """The digest of the checkpoint that the job's numbers are of, or of those of a consensus; None where one lacks."""
+    runs = [finished_run(job)] if job.row.consensus_of is None else [*members(job).values()]
+    digests = [file_sha256(best_checkpoint(run)) for run in runs if run is not None]
+    if len(digests) < len(runs):
+        return None
+    return digests[0] if job.row.consensus_of is None else lines_sha256(digests)
 
 
 def run_of_row(table: str, row: str, size: str | None) -> Path:

@@ -17,9 +17,9 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
-from depgen.reporting.jobs import Job, fit
+from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
-from depgen.reporting.parses import measure_floor, treebank_of
+from depgen.reporting.parses import measure_floor, measure_trees, treebank_of
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
@@ -106,7 +106,7 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
 
 
 def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) -> Result:
-    """What can be had without training: of a corpus, a split, a source, a system's speed, or trees by a rule.
+    """What can be had without training: of a corpus, a split, a source, a system's speed, trees by a rule or of runs.
 
     Args:
         job: the row at a size and seed.
@@ -121,6 +121,8 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
     for split in SPLITS:
         if job.row.floor == split:
             return _of_split(SplitRow(job, split, data_of(job.config).corpus, options, depgen, wait))
+    if job.row.consensus_of is not None:
+        return _consensus(job)
     made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
     return made.get(job.row.floor or "", _floor_of_trees)(job)
 
@@ -162,6 +164,18 @@ def _sizes(job: Job) -> Result:
 
 def _speed(job: Job) -> Result:
     return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
+
+
+def _consensus(job: Job) -> Result:
+    """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
+    runs = [run for run in members(job).values() if run is not None]
+    assert job.definition.parsing is not None
+    found = measure_trees(job, runs, job.definition.parsing)
+    for column in job.definition.ours:
+        if column.key not in found.metrics:
+            found.not_computed.setdefault(column.key, "a consensus gives heads and nothing else")
+    result = _result(job, sift(found), facts_of(runs[0]).data)
+    return dataclasses.replace(result, weights_sha256=weights_of(job))
 
 
 def _floor_of_trees(job: Job) -> Result:

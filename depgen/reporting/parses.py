@@ -10,9 +10,10 @@ import numpy as np
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
-from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trained import Trained, load_trained, named_runs
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
-from depgen.evaluation.trees.parsing import floors, parser_of, parses_by, score_parser, sentences_with_trees
+from depgen.evaluation.trees.head_networks import network_of
+from depgen.evaluation.trees.parsing import floors, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import experiment_file, settings_as
 from depgen.reporting.jobs import Job
@@ -64,13 +65,18 @@ def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
 
 
-def measure_trees(job: Job, run: Path, name: str) -> Numbers:
-    """DDA and UDA of a run's trees by each decoding against a treebank, per cent, and the share of unknown words."""
-    trained = load_trained(run)
-    treebank = _read_by(trained, treebank_of(name))
-    chosen = parses_by(trained, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits)
+def measure_trees(job: Job, run: Path | Sequence[Path], name: str) -> Numbers:
+    """DDA and UDA of a run's trees by each decoding against a treebank, per cent, and the share of unknown words.
+
+    Of several runs, those of their consensus.
+    """
+    systems = [load_trained(each) for each in named_runs(run)]
+    network, treebank = network_of(systems), _read_by(systems[0], treebank_of(name))
+    chosen = [
+        parses_by(each, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits) for each in systems
+    ]
     sentences = sentences_with_trees(treebank.corpus, treebank.splits, max_words=treebank.max_words)
-    scores = score_parser(parser_of(trained), trained.vocabulary, sentences, resamples=1)
+    scores = score_parser(network, systems[0].vocabulary, sentences, resamples=1)
     found, keys = Numbers(), {column.key for column in job.definition.columns}
     for decoding, called in DECODINGS.items():
         if called in scores.counts:
@@ -79,7 +85,7 @@ def measure_trees(job: Job, run: Path, name: str) -> Numbers:
             lacking = keys & {f"{measure}_{decoding}" for measure in ("dda", "uda")}
             found.not_computed.update(dict.fromkeys(lacking, f"the system has no {called}"))
     found.metrics["unknown_words"] = 100 * scores.unknown_words
-    found.settings.update(chosen)
+    found.settings.update({name: "; ".join(each[name] for each in chosen) for name in chosen[0]})
     return found
 
 

@@ -19,7 +19,7 @@ from depgen.reporting.age import ages_of
 from depgen.reporting.checks import check_files, check_keys, check_options
 from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
 from depgen.reporting.experiments import is_path, note_own_table, table_path
-from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.jobs import Job, finished_run, members
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.prepare import plan_of
 from depgen.reporting.pretrained import can_be_pretrained
@@ -256,6 +256,11 @@ def make(
             _put_aside(job, renamed if renamed is not None else set(), wait=wait)
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
+        lacking = [] if job.row.consensus_of is None else [seed for seed, run in members(job).items() if run is None]
+        if lacking:
+            row, seeds = job.definition.row(str(job.row.consensus_of)), ", ".join(map(str, lacking))
+            remedy = f"depgen reproduce {job.definition.argument} --row {row.slug} --size {job.size}"
+            return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {remedy}"
         try:
             made = (
                 floor(job, depgen, options or TextOptions(), wait=wait)

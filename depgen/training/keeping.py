@@ -1,5 +1,6 @@
 """Callbacks that decide which checkpoints are kept: the best of each phase, and the latest, to resume from."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +61,18 @@ class PhaseCheckpoint(Checkpoint):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
         self.best = state_dict["best"]
+
+
+def best_value(checkpoint: Mapping[str, Any], phase: Phase) -> float | None:
+    """What a phase is judged by, at its best before a checkpoint was written; None where the checkpoint lacks it.
+
+    >>> phase = Phase("training", None, "val/loss")
+    >>> best_value({"callbacks": {"PhaseCheckpoint[training]": {"best": 4.5}}}, phase), best_value({}, phase)
+    (4.5, None)
+    """
+    state = checkpoint.get("callbacks", {}).get(PhaseCheckpoint(Path(), phase).state_key, {})
+    value = state.get("best")
+    return None if value is None else float(value)
 
 
 class Resume(Checkpoint):

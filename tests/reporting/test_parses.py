@@ -10,12 +10,16 @@ from depgen.errors import UserError
 from depgen.evaluation import forms
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.correlations import best_heads, correlate_heads
+from depgen.evaluation.trees.head_networks import network_of
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.models.udgn import UDGN
+from depgen.reporting.age import ages_of
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.parses import WORDS, measure_correlations, measure_floor, measure_trees, treebank_of
-from tests.invented_models import write_udgn_run
+from depgen.reporting.reproduce import make
+from depgen.reporting.results import read_result
+from tests.invented_models import write_other_seed, write_udgn_run
 
 STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
 TABLE = {
@@ -213,3 +217,50 @@ def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(project, co
         treebank_of("parsing_stories")
     with pytest.raises(UserError, match=r"No experiment file experiments/parsing_lost\.yaml"):
         treebank_of("parsing_lost")
+
+
+# -- the consensus of a row's seeds -----------------------------------------------------------------------------------
+
+CONSENSUS = {"name": "Consensus", "consensus_of": "UDGN", "in_paper": False}
+
+
+@pytest.fixture
+def consensus(run, job, monkeypatch, tmp_path):
+    """The job of a consensus, and the runs of its seeds, which a test may take away; the second has other weights."""
+    runs = {1: run, 2: write_other_seed(run, tmp_path / "other")}
+    monkeypatch.setattr("depgen.reporting.jobs.finished_run", lambda job: runs[job.seed])
+    return job("Consensus", rows=[*TABLE["rows"], CONSENSUS]), runs
+
+
+def test_a_row_is_the_consensus_of_the_seeds_of_another(consensus, sentences):
+    job, runs = consensus
+    assert "done" in make(job)
+    found = read_result(job.result)
+    systems = [load_trained(each, device="cpu") for each in runs.values()]
+    words = [each.words for each in sentences]
+    heads = predicted_heads(network_of(systems), systems[0].vocabulary, words, decoding="tree")
+    counts = np.sum([right(each.heads, own) for each, own in zip(sentences, heads, strict=True)], 0)
+    assert found.metrics["uda_tree"] == pytest.approx(100 * counts[1] / sum(map(len, words)))
+    alone = [measure_trees(job, each, "parsing_stories").metrics["uda_tree"] for each in runs.values()]
+    assert found.metrics["uda_tree"] not in alone
+    assert (found.seed, found.settings["uda_tree"], found.data.corpus) == (1, JUDGE, "generated")
+    assert not ages_of(job, [found])
+    runs[2] = runs[1]
+    assert ages_of(job, [found])[1].remedy == "--remeasure"
+
+
+def test_a_consensus_waits_for_the_runs_of_all_seeds(consensus):
+    job, runs = consensus
+    runs[2] = None
+    said = make(job)
+    assert said.startswith("Consensus, small, seed 1: left out, UDGN has no finished run of seed 2.")
+    assert said.endswith("depgen reproduce trees --row UDGN --size small")
+    assert not job.result.exists()
+
+
+@pytest.mark.parametrize("change", [{"consensus_of": "next word"}, {"consensus_of": "Nobody"}, {"floor": "next word"}])
+def test_a_consensus_is_of_a_row_that_is_trained(job, change):
+    with pytest.raises(UserError, match=r"row Consensus: consensus_of .*expected a row that is trained \(UDGN\)"):
+        job("Consensus", rows=[*TABLE["rows"], CONSENSUS | change])
+    with pytest.raises(UserError, match="row Consensus: consensus_of: expected a measure of trees"):
+        job("Consensus", rows=[TABLE["rows"][0], CONSENSUS], measures=[])

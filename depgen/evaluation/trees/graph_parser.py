@@ -111,6 +111,7 @@ def parser_of_system(
     beam_size: int | None = None,
     tokens_per_batch: int = 8192,
     batch_size: int | None = None,
+    others: Sequence[Trained] = (),
 ) -> GraphParser | InducedParser:
     """The parser of graphs or trees that a system is; see `depgen.evaluation.system.System.parse`.
 
@@ -120,10 +121,12 @@ def parser_of_system(
     check_at_least(1, beam_size=beam_size)
     name = type(trained.model).__name__
     if isinstance(trained.model, GraphNetwork):
+        if others:
+            raise UserError(f"A consensus of several runs is of trees, and {name} gives graphs: name one run.")
         if attention_head is not None or decoding != "tree":
             raise UserError(f"decoding and attention_head are of trees, and {name} gives graphs: leave them out.")
         return GraphParser(trained, reading, beam_size or BEAM_SIZE, tokens_per_batch, batch_size)
     found = form_for_parsing(trained, form)
     if beam_size is not None:
         raise UserError(f"beam_size is of systems that search for graphs, and {name} gives trees: leave it out.")
-    return InducedParser(trained, found, decoding, tokens_per_batch, batch_size, attention_head)
+    return InducedParser(trained, found, decoding, tokens_per_batch, batch_size, attention_head, tuple(others))

@@ -1,14 +1,15 @@
 """A trained system as a parser of sentences, in the form of the text that it has learnt from."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.parsing import Decoding, likely_heads, parser_of, predicted_heads
+from depgen.evaluation.trees.head_networks import network_of, parser_of
+from depgen.evaluation.trees.parsing import Decoding, likely_heads, predicted_heads
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
@@ -45,6 +46,7 @@ class InducedParser:
         tokens_per_batch: parsed at once, padding included.
         batch_size: the most sentences at once; None: any number.
         attention_head: layer and attention head that a masked Transformer parses by, both 0-based; None: its own.
+        others: systems whose consensus with the first one gives the trees.
     """
 
     trained: Trained
@@ -53,12 +55,14 @@ class InducedParser:
     tokens_per_batch: int = 8192
     batch_size: int | None = None
     attention_head: tuple[int, int] | None = None
+    others: tuple[Trained, ...] = ()
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with heads and relations; always a single root.
 
         Raises:
-            UserError: the system does not parse, or not by that attention head; a sentence or a word is empty.
+            UserError: a system does not parse, or not by that attention head, or there is no consensus; a sentence or a
+                word is empty.
         """
         check_words(sentences)
         kept = [self.kept(sentence) for sentence in sentences]
@@ -116,18 +120,26 @@ class InducedParser:
     @contextmanager
     def _network(self) -> Iterator[HeadNetwork]:
         """The network, which parses by `attention_head` until it is given back."""
-        network = parser_of(self.trained)
-        if self.attention_head is None:
-            yield network
-            return
-        if not isinstance(network, AttentionParser):
-            raise UserError(
-                f"attention_head is of masked Transformers: {self.trained.checkpoint} holds a "
-                f"{type(network).__name__}, which has its own parser."
-            )
-        before = network.parses_by
-        network.parse_by(self.attention_head)
-        try:
-            yield network
-        finally:
-            network.parses_by = before
+        systems = (self.trained, *self.others)
+        with ExitStack() as stack:
+            if self.attention_head is not None:
+                for each in systems:
+                    stack.enter_context(_parsing_by(self.attention_head, each))
+            yield network_of(systems)
+
+
+@contextmanager
+def _parsing_by(attention_head: tuple[int, int], trained: Trained) -> Iterator[None]:
+    """A masked Transformer parses by an attention head meanwhile."""
+    network = parser_of(trained)
+    if not isinstance(network, AttentionParser):
+        raise UserError(
+            f"attention_head is of masked Transformers: {trained.checkpoint} holds a {type(network).__name__}, which "
+            "has its own parser."
+        )
+    before = network.parses_by
+    network.parse_by(attention_head)
+    try:
+        yield
+    finally:
+        network.parses_by = before

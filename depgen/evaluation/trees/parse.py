@@ -10,6 +10,7 @@ from depgen.annotation.named_parser import parser_named
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.trained import named_runs
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.trees.parsing import Decoding
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 def parse(
     *,
     input: Path,
-    run: str | None = None,
+    run: Sequence[str] | str | None = None,
     parser: str | None = None,
     output: Path | None = None,
     decoding: Decoding = "tree",
@@ -48,7 +49,9 @@ def parse(
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
-        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run. Several
+            runs that give trees and differ in their seed alone parse by their consensus, the mean of their
+            probabilities of heads.
         parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
         output: where the result goes; by default it is printed.
         decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
@@ -69,8 +72,8 @@ def parse(
             parsing-scores` chooses; by default those that it was trained with, if any.
 
     Raises:
-        UserError: no such file, run, parser, form or attention head, a run that does not parse, CoNLL-U that is none
-            (line named), a parser with a run or with an option that only runs have.
+        UserError: no such file, run, parser, form or attention head, a run that does not parse, several runs that have
+            no consensus, CoNLL-U that is none (line named), a parser with a run or with an option that only runs have.
     """
     if output is not None:
         check_output(output)
@@ -91,15 +94,17 @@ def parse(
             )
         parsed, source = parse_documents(annotator, [document]), annotator.scheme
     elif format == "brackets":
-        system = load_run(run, device=device, form=form)
+        if len(named := named_runs(run)) > 1:
+            raise UserError(f"--format brackets: expected one run, found {len(named)}: a consensus is of trees.")
+        system = load_run(named[0], device=device, form=form)
         lines = bracketed_lines(system, document, beam_size=beam_size, tokens_per_batch=tokens_per_batch)
         return _written("".join(f"{line}\n" for line in lines), output, sentences=len(lines))
     else:
-        system = load_run(run, device=device, form=form)
-        source = str(system.trained.checkpoint)
+        system, *others = (load_run(each, device=device, form=form) for each in named_runs(run))
+        source = ", ".join(str(each.trained.checkpoint) for each in (system, *others))
         parsed = system.parse(
             [document], decoding=decoding, attention_head=attention_head, beam_size=beam_size,
-            tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
+            tokens_per_batch=tokens_per_batch, others=others, progress=sys.stderr.isatty(),
         )  # fmt: skip
     content = parsed.to_sdp() if format == "sdp" else _as_conllu(blocks, parsed)
     _report(parsed, source, read_by_run=parser is None)

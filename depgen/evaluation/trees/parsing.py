@@ -24,8 +24,8 @@ from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
-from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees.bracketing import Bracketer
+from depgen.evaluation.trained import Trained, load_trained, named_runs
+from depgen.evaluation.trees.head_networks import Consensus, network_of, parser_of, validation_losses
 from depgen.language_models.masked import AttentionParser, HeadNetwork, OwnDecoder
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
@@ -70,7 +70,7 @@ class ParsingScores:
 def parsing_scores(
     *,
     corpus: Corpus,
-    run: str | None = None,
+    run: Sequence[str] | str | None = None,
     splits: Sequence[Split] = ("test",),
     choose_on: Sequence[Split] = ("valid",),
     max_words: int | None = None,
@@ -83,10 +83,13 @@ def parsing_scores(
 ) -> str:
     """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, and floors; tab-separated.
 
+    Of several runs, that of their consensus, whose probabilities of heads are the means of theirs; then that of each
+    run and of the mean run. Their validation losses, and which is lowest, are in the order of the runs.
+
     Args:
         corpus: a treebank; its name says where it was brought into another form. NormalizedTreebank
             (depgen.data.normalized) has the words of the language-modelling Penn Treebank.
-        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        run: a run folder (its best checkpoint) or a checkpoint file, or several; by default the newest run.
         splits: parts of the treebank, taken together.
         choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
             sentences of any length; of no effect on other systems.
@@ -103,48 +106,32 @@ def parsing_scores(
         json: print JSON.
 
     Raises:
-        UserError: no such run, one that does not parse, a treebank without trees or sentences, or one that would be
-            judged by the trees that an attention head is chosen by.
+        UserError: no such run, one that does not parse, runs that differ in more than their seed, a treebank without
+            trees or sentences, or one that would be judged by the trees that an attention head is chosen by.
     """
-    trained = load_trained(run, device=device)
-    corpus = in_form_of_run(trained.run, corpus, form)
-    chosen = parses_by(trained, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
+    systems = [load_trained(each, device=device) for each in named_runs(run)]
+    network, vocabulary = network_of(systems), systems[0].vocabulary
+    corpus = in_form_of_run(systems[0].run, corpus, form)
+    chosen = [
+        parses_by(each, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
+        for each in systems
+    ]
     sentences = sentences_with_trees(corpus, splits, max_words=max_words)
     scores = score_parser(
-        parser_of(trained), trained.vocabulary, sentences, seeds=seeds, resamples=resamples,
-        tokens_per_batch=tokens_per_batch,
-    )  # fmt: skip
+        network, vocabulary, sentences, seeds=seeds, resamples=resamples, tokens_per_batch=tokens_per_batch
+    )
     facts = {
-        "run": str(trained.run),
-        "checkpoint": trained.checkpoint.name,
+        "run": _one_or_all([str(each.run) for each in systems]),
+        "checkpoint": _one_or_all([each.checkpoint.name for each in systems]),
+        **(validation_losses(systems) if len(systems) > 1 else {}),
         "corpus": corpus.name,
         "splits": " ".join(splits),
-        **chosen,
+        **{name: _one_or_all([each[name] for each in chosen]) for name in chosen[0]},
         "sentences": scores.sentences,
         "words": scores.words,
         "unknown_words": scores.unknown_words,
     }
     return _as_json(facts, scores) if json else _as_table(facts, scores)
-
-
-def parser_of(trained: Trained) -> HeadNetwork:
-    """A run's system as a network that parses.
-
-    Raises:
-        UserError: it is none.
-    """
-    network: object = trained.model
-    if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
-            "`depgen parse --format brackets` writes them, `depgen bracketing-f1` compares them with a treebank's."
-        )
-    if not isinstance(network, HeadNetwork):
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by trees: take a run of "
-            "UDGN, StructFormer or a masked Transformer, or a run of GiLT, which gives graphs."
-        )
-    return network
 
 
 def parses_by(
@@ -210,15 +197,21 @@ def score_parser(
     resamples: int = 2000,
     tokens_per_batch: int = 8192,
 ) -> ParsingScores:
-    """A network's accuracy on sentences with trees, by each decoding, and of floors; see `parsing_scores`."""
+    """A network's accuracy on sentences with trees, by each decoding, and of floors; see `parsing_scores`.
+
+    Of a consensus, that of each member and their mean too.
+    """
     gold = _heads_of(sentences)
-    found = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
-    counts: dict[str, list[InductionCounts]] = {name: [induction_counts(heads, gold)] for name, heads in found.items()}
-    if isinstance(network, OwnDecoder):
-        counts["own rule"] = [induction_counts(_own_heads(network, vocabulary, sentences, tokens_per_batch), gold)]
+    found = _counts(network, vocabulary, sentences, tokens_per_batch)
+    counts = {name: [each] for name, each in found.items()}
     for name, annotators in floors(seeds).items():
         drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
         counts[name] = [induction_counts(heads, gold) for heads in drawn]
+    if isinstance(network, Consensus):
+        runs = [_counts(each, vocabulary, sentences, tokens_per_batch) for each in network.networks]
+        for name in runs[0]:
+            counts |= {f"{name}, run {number}": [each[name]] for number, each in enumerate(runs, start=1)}
+            counts[f"{name}, mean run"] = [each[name] for each in runs]
     words = chain.from_iterable(sentence.words for sentence in sentences)
     unknown = [is_unknown(vocabulary, word) for word in words]
     return ParsingScores(
@@ -321,6 +314,18 @@ def _heads_by(
     return found
 
 
+def _counts(
+    network: HeadNetwork, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
+) -> dict[str, InductionCounts]:
+    """What is right in each sentence, by the name of a decoding."""
+    gold = _heads_of(sentences)
+    by_decoding = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
+    found = {str(decoding): heads for decoding, heads in by_decoding.items()}
+    if isinstance(network, OwnDecoder):
+        found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
+    return {name: induction_counts(heads, gold) for name, heads in found.items()}
+
+
 def _own_heads(
     network: OwnDecoder, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> Heads:
@@ -368,15 +373,23 @@ def _heads_of(sentences: Sequence[Sentence]) -> list[Sequence[int]]:
     return heads  # type: ignore[return-value]
 
 
+def _one_or_all(values: list[str]) -> str | list[str]:
+    """The value of a single run, or those of several."""
+    return values[0] if len(values) == 1 else values
+
+
 def _as_table(facts: Mapping[str, object], scores: ParsingScores) -> str:
-    lines = [
-        f"{name}\t{value:.4f}" if isinstance(value, float) else f"{name}\t{value}" for name, value in facts.items()
-    ]
+    lines = ["\t".join((name, *_cells(value))) for name, value in facts.items()]
     lines.append("heads\tDDA\tlow\thigh\tUDA\tlow\thigh")
     for name, row in scores.rows.items():
         figures = (f"{figure:.2f}" for each in (row.dda, row.uda) for figure in (each.value, each.low, each.high))
         lines.append("\t".join((name, *figures)))
     return "\n".join(lines)
+
+
+def _cells(value: object) -> list[str]:
+    several = value if isinstance(value, list) else [value]
+    return [f"{each:.4f}" if isinstance(each, float) else str(each) for each in several]
 
 
 def _as_json(facts: Mapping[str, object], scores: ParsingScores) -> str:

@@ -133,3 +133,8 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
 def test_a_sentence_without_words_is_refused(system):
     with pytest.raises(UserError, match="sentence 2"):
         GraphParser(system.trained, system.reading).annotate([Sentence(("a",)), Sentence(())])
+
+
+def test_graphs_have_no_consensus(system):
+    with pytest.raises(UserError, match="GiLT gives graphs: name one run"):
+        system.parse([TEXT], others=[system])

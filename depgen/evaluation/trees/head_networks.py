@@ -1,0 +1,95 @@
+"""Trained systems as networks that parse by probabilities of heads: one alone, or the consensus of several."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from depgen.errors import UserError
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.bracketing import Bracketer
+from depgen.language_models.masked import HeadNetwork
+from depgen.locations import lines_sha256
+from depgen.nn.precise import precise
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.keeping import best_value
+
+
+class Consensus(nn.Module):
+    """A network in evaluation mode whose probabilities of heads are the means of its members'.
+
+    Args:
+        networks: the members, which read the same token ids.
+    """
+
+    def __init__(self, networks: Sequence[HeadNetwork]) -> None:
+        super().__init__()
+        self.networks = tuple(networks)
+        self.members = nn.ModuleList(cast(Sequence[nn.Module], networks))  # gives the device
+        self.eval()
+
+    def head_probabilities(
+        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+    ) -> Float[Tensor, "batch dependents heads"]:
+        """The means in float64, which leave no room for the order of the members."""
+        return torch.stack([precise(each.head_probabilities(tokens, lengths)) for each in self.networks]).mean(0)
+
+
+def network_of(systems: Sequence[Trained]) -> HeadNetwork:
+    """The network of a system that parses, or the consensus of several.
+
+    Raises:
+        UserError: one does not parse, or another one than the first has another class of network or vocabulary, or
+            only one of them has learnt from trees.
+    """
+    first, *others = systems
+    network, *members = map(parser_of, systems)
+    if not others:
+        return network
+    for each in others:
+        for expected, found in zip(_kinds(first), _kinds(each), strict=True):
+            if expected != found:
+                raise UserError(
+                    f"{each.checkpoint}: expected {expected}, as in {first.checkpoint}, found {found}. A consensus is "
+                    "of runs that differ in their seed alone: leave out one of the two."
+                )
+    return Consensus([network, *members])
+
+
+def _kinds(trained: Trained) -> Iterator[str]:
+    """What all members of a consensus share."""
+    yield f"a {type(trained.model).__name__}"
+    learns = getattr(trained.model, "learns_from_trees", False)
+    yield f"heads that were learnt {'from' if learns else 'without'} trees"
+    vocabulary = trained.vocabulary
+    yield f"vocabulary {lines_sha256(vocabulary.files().values())[:12]} of {vocabulary.size:,} types"
+
+
+def parser_of(trained: Trained) -> HeadNetwork:
+    """A run's system as a network that parses.
+
+    Raises:
+        UserError: it is none.
+    """
+    network: object = trained.model
+    if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
+            "`depgen parse --format brackets` writes them, `depgen bracketing-f1` compares them with a treebank's."
+        )
+    if not isinstance(network, HeadNetwork):
+        raise UserError(
+            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by trees: take a run of "
+            "UDGN, StructFormer or a masked Transformer, or a run of GiLT, which gives graphs."
+        )
+    return network
+
+
+def validation_losses(systems: Sequence[Trained]) -> dict[str, object]:
+    """The validation loss of each run as far as its checkpoint says it, and the run of the lowest where all do."""
+    losses = [best_value(load_checkpoint(each.checkpoint, mmap=True), each.model.phases[-1]) for each in systems]
+    known = [each for each in losses if each is not None]
+    lowest = {"lowest_validation_loss": f"run {1 + known.index(min(known))}"} if len(known) == len(losses) else {}
+    return {"validation_loss": losses, **lowest}

@@ -1,0 +1,202 @@
+"""The consensus of several runs, against a loop over all pairs of words and against the runs by themselves."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import depgen
+from depgen.cli import main
+from depgen.cli.verb_functions import parser_of
+from depgen.cli.verbs import VERBS
+from depgen.data.treebank import ConlluTreebank
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.text_documents import document_of
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees import parsing
+from depgen.evaluation.trees.head_networks import Consensus, network_of
+from depgen.evaluation.trees.induced_parser import InducedParser
+from depgen.evaluation.trees.parsing import decoded_heads, parsing_scores
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.structformer import StructFormer
+from depgen.models.udgn import UDGN
+from depgen.trees.conllu import read_conllu
+from depgen.trees.removal import keep_words
+from depgen.trees.tree import cut_cycles
+from tests.invented_models import write_other_seed
+from tests.models.encoders import encoder, spread
+
+WORDS = ("ash", "birch", "cedar", "elm", "fir")
+VOCABULARY = Vocabulary.of_words(WORDS, specials=["mask_id"])
+LOADED = cache(load_trained)
+TOKENS = torch.tensor([[3, 4, 5, 6], [5, 0, 0, 0], [7, 3, 7, 0]])
+LENGTHS = torch.tensor([4, 1, 3])
+TEXT = "The dog , she said , ran .\nDogs\nShe ran 3 km\n"
+
+
+def udgn(seed, **options):
+    torch.manual_seed(seed)
+    model = UDGN(VOCABULARY.size, width=8, layers=1, attention_heads=2, head_size=4, parser_layers=1, **options)
+    torch.nn.init.normal_(model.parser.arcs.weight)
+    return model.eval()
+
+
+def trained(model, vocabulary=VOCABULARY, name="other"):
+    return Trained(model, vocabulary, Path(name), Path(f"{name}/best.ckpt"))
+
+
+def test_probabilities_are_the_means_of_those_of_the_networks():
+    networks = [udgn(seed) for seed in range(3)]
+    with torch.inference_mode():
+        found = Consensus(networks).head_probabilities(TOKENS, LENGTHS)
+        single = [network.head_probabilities(TOKENS, LENGTHS).tolist() for network in networks]
+        turned = Consensus(networks[::-1]).head_probabilities(TOKENS, LENGTHS)
+    for sentence in range(3):
+        for word in range(4):
+            for head in range(4):
+                mean = sum(each[sentence][word][head] for each in single) / 3
+                assert found[sentence, word, head].item() == pytest.approx(mean, rel=1e-12)
+    assert len({each[0][0][1] for each in single}) == 3
+    torch.testing.assert_close(turned, found, rtol=1e-15, atol=0)
+
+
+def test_one_system_is_its_network():
+    model = udgn(0)
+    assert network_of([trained(model)]) is model
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (trained(udgn(1), Vocabulary.of_words(WORDS[::-1], specials=["mask_id"])), "vocabulary [0-9a-f]+ of 8 types"),
+        (trained(udgn(1, supervised_weight=1.0)), "heads that were learnt without trees.*found .*from trees"),
+        (trained(StructFormer(encoder(), VOCABULARY.size).eval()), "a UDGN.*found a StructFormer"),
+    ],
+)
+def test_systems_that_differ_in_more_than_their_seed_are_refused(other, message):
+    with pytest.raises(UserError, match=rf"^other/best\.ckpt: expected .*{message}.*leave out one"):
+        network_of([trained(udgn(0), name="first"), other])
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def second(parsing_place, tmp_path_factory):
+    """A run that differs in its parser's weights, with a lower validation loss."""
+    (run,) = (parsing_place / "runs/udgn").iterdir()
+    return write_other_seed(run, tmp_path_factory.mktemp("runs") / "second", 1.25)
+
+
+@pytest.fixture(autouse=True)
+def loaded_once(monkeypatch):
+    monkeypatch.setattr(parsing, "load_trained", LOADED)
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "story.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def scores(*runs):
+    content = parsing_scores(corpus=ConlluTreebank(), run=runs, seeds=1, resamples=50, json=True)
+    return json.loads(content)
+
+
+def test_the_consensus_of_a_run_with_itself_is_the_run(parsing_run):
+    one, two = scores(str(parsing_run)), scores(str(parsing_run), str(parsing_run))
+    assert {name: two["rows"][name] for name in one["rows"]} == one["rows"]
+    assert two["rows"]["tree, run 2"] == two["rows"]["tree, mean run"] == one["rows"]["tree"]
+    assert one["run"] == str(parsing_run)
+    assert "validation_loss" not in one
+
+
+def test_scores_of_the_consensus_come_with_those_of_the_runs_and_of_the_mean_run(parsing_run, second):
+    alone = [scores(str(run)) for run in (parsing_run, second)]
+    both, turned = scores(str(parsing_run), str(second)), scores(str(second), str(parsing_run))
+    for name in ("argmax", "tree"):
+        first, other = (each["rows"][name] for each in alone)
+        assert first != other
+        assert [both["rows"][f"{name}, run {number}"] for number in (1, 2)] == [first, other]
+        for measure in ("dda", "uda"):
+            mean = both["rows"][f"{name}, mean run"][measure]["value"]
+            assert mean == pytest.approx((first[measure]["value"] + other[measure]["value"]) / 2)
+        assert both["rows"][name] == turned["rows"][name]
+        assert turned["rows"][f"{name}, run 1"] == other
+    assert both["run"] == [str(parsing_run), str(second)]
+    loss = both["validation_loss"]
+    assert (loss[1], loss[0] > 1.25, both["lowest_validation_loss"]) == (1.25, True, "run 2")
+    assert turned["lowest_validation_loss"] == "run 1"
+
+
+def test_the_verb_takes_several_runs(parsing_run, second, capsys):
+    arguments = ["parsing-scores", "--corpus", "depgen.data.treebank.ConlluTreebank", "--seeds", "1"]
+    assert main([*arguments, "--run", str(parsing_run), str(second), "--resamples", "50"]) == 0, capsys.readouterr().err
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["run", str(parsing_run), str(second)]
+    assert lines[1] == ["checkpoint", "best.ckpt", "best.ckpt"]
+    assert (lines[2][0], lines[2][2], lines[3]) == ("validation_loss", "1.2500", ["lowest_validation_loss", "run 2"])
+    rows = scores(str(parsing_run), str(second))["rows"]
+    shown = {name: (values[0], values[3]) for name, *values in lines if name in rows}
+    assert shown == {name: tuple(f"{each[m]['value']:.2f}" for m in ("dda", "uda")) for name, each in rows.items()}
+
+
+def test_a_checkpoint_that_does_not_say_its_validation_loss(parsing_run, tmp_path):
+    found = scores(str(parsing_run), str(write_other_seed(parsing_run, tmp_path / "third", None)))
+    assert found["validation_loss"][1] is None
+    assert "lowest_validation_loss" not in found
+
+
+@pytest.mark.parametrize("decoding", ["tree", "argmax"])
+def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, capsys):
+    systems = [depgen.load(run) for run in (parsing_run, second)]
+    words = ("the", "dog", "she", "said", "ran")
+    ids = torch.tensor([[systems[0].tokenizer.pieces(word)[0] for word in words]])
+    with torch.inference_mode():
+        single = [each.model.head_probabilities(ids, torch.tensor([5])).double().numpy() for each in systems]
+    *alone, mean = (decoded_heads(each, np.array([5]), decoding)[0].tolist() for each in (*single, sum(single) / 2))
+    assert mean not in alone, "the consensus is one of the two"
+    options = ["--input", str(text), "--decoding", decoding]
+    assert main(["parse", "--run", str(parsing_run), str(second), *options]) == 0
+    content = capsys.readouterr().out
+    path = text.with_suffix(".conllu")
+    path.write_text(content)
+    tree = next(iter(read_conllu(path, by_document=False))).sentences[0]
+    assert keep_words(tree, [word not in ",." for word in tree.words]).heads == tuple(cut_cycles(mean))
+    document = document_of(TEXT, name=text.name)
+    for first, other in (systems, systems[::-1]):
+        assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
+
+
+@pytest.mark.parametrize("verb", ["parse", "parsing-scores"])
+@pytest.mark.parametrize(("written", "runs"), [("a", ["a"]), ("[a, b]", ["a", "b"]), ("null", None)])
+def test_yaml_names_a_run_or_several(verb, written, runs, tmp_path):
+    config = tmp_path / "runs.yaml"
+    config.write_text(f"run: {written}\n")
+    given = {"parse": ["--input", "text"], "parsing-scores": ["--corpus", "depgen.data.treebank.ConlluTreebank"]}[verb]
+    assert parser_of(verb, VERBS[verb]).parse_args(["--config", str(config), *given]).run == runs
+
+
+def test_brackets_have_no_consensus(parsing_run, second, text, capsys):
+    runs = [str(parsing_run), str(second)]
+    assert main(["parse", "--run", *runs, "--input", str(text), "--format", "brackets"]) == 2
+    assert "expected one run, found 2" in capsys.readouterr().err
+
+
+def test_attention_heads_are_those_of_all_runs():
+    systems = [trained(spread(MaskedTransformer(encoder(), VOCABULARY.size)).eval(), name=name) for name in "ab"]
+    with torch.no_grad():
+        next(systems[1].model.backbone.layers.parameters()).neg_()
+    parser = InducedParser(systems[0], "as_is", attention_head=(1, 0), others=(systems[1],))
+    with parser._network() as network:
+        found = network.head_probabilities(TOKENS, LENGTHS)
+        single = [each.model.head_probabilities(TOKENS, LENGTHS).double() for each in systems]
+    assert not torch.equal(*single)
+    torch.testing.assert_close(found, (single[0] + single[1]) / 2, rtol=1e-12, atol=0)
+    assert [each.model.parses_by for each in systems] == [None, None]
