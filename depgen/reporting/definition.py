@@ -12,11 +12,10 @@ from pydantic import PlainValidator
 
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
-from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path
+from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path, table_settings
 from depgen.reporting.fields import made_as, read_as
 from depgen.reporting.numbers import Generation, Measure
 from depgen.training.experiment import SIZES, Experiment
-from depgen.yaml_files import read_settings
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 TOKENS, WORDS = "tokens", "words"
@@ -287,20 +286,12 @@ def load_definition(name: str) -> TableDefinition:
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
-    read = read_as(TableDefinition, _settings(path), str(path))
+    read = read_as(TableDefinition, table_settings(path), str(path))
     definition = dataclasses.replace(read, given=name, rows=tuple(_located(row, path.parent) for row in read.rows))
     _check(definition, str(path))
     for row in definition.rows:
         _check_row(definition, row, f"{path}: row {row.name}")
     return definition
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """What a table's file holds; `rows` may name another table."""
-    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": (), "in_paper": False}
-    if isinstance(other := settings.get("rows"), str):
-        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
-    return settings
 
 
 def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:

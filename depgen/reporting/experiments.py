@@ -84,6 +84,18 @@ def table_path(name: str) -> Path:
     return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
 
 
+def table_settings(path: Path) -> dict[str, Any]:
+    """What a table's file holds. `rows` may name another table: its rows, without the numbers of the paper.
+
+    Raises:
+        UserError: a file is not there, or is no YAML of names and values.
+    """
+    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": (), "in_paper": False}
+    if isinstance(other := settings.get("rows"), str):
+        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
+    return settings
+
+
 def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:
     """The object that a file of settings makes, less some of its keys: what the systems of a table are judged by.
 
