@@ -39,6 +39,7 @@ class Column:
         items: the per-item scores that the test takes; None takes those named like the key.
         holm_over_seeds: whether the tests over seeds of the pairs that rows name by `against` are one family, whose
             p-values are corrected by Holm's method. A pair of the family that is not tested counts with p = 1.
+        spread: whether the notes compare the ranges over seeds of those pairs, by Levene's test.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
@@ -55,6 +56,7 @@ class Column:
     test: TestName = "none"
     items: str | None = None
     holm_over_seeds: bool = False
+    spread: bool = False
     weights: str | None = None
     explanation: str | None = None
     measure: str | None = None

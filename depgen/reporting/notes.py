@@ -1,15 +1,17 @@
 """What is printed below a table: its marks, what does not compare, what is missing, verdicts, and the runs."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
+from depgen.metrics.significance import levene_over_seeds
 from depgen.reporting.age import Age
 from depgen.reporting.compare import LEVEL, SystemComparison
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.digests import change_since
-from depgen.reporting.extras import mean_of, tokens_of
+from depgen.reporting.extras import mean_of, p_value_in_words, tokens_of
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.results import BOUND, OF_DOCUMENTS, UNKNOWN, Result
 from depgen.reporting.store import Ours
@@ -47,7 +49,7 @@ def notes_of(
         ("Not compared", _not_compared(ours, comparisons)),
         ("Columns", [f"{each.header}: {each.explanation}" for each in definition.columns if each.explanation]),
         ("Settings", _settings(ours)),
-        ("Rows", _rows(ours)),
+        ("Rows", (*_rows(ours), *_spreads(ours))),
         ("Texts", _texts(ours)),
         ("Notes", definition.notes),
     )
@@ -327,6 +329,25 @@ def _rows(ours: Ours) -> Iterator[str]:
             said = f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}"
             yield said + (
                 "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"
+            )
+
+
+def _spreads(ours: Ours) -> Iterator[str]:
+    """How far the seeds of rows lie apart that are judged against one another, and whether one spread is larger."""
+    definition = ours.definition
+    for column, row in itertools.product(definition.columns, definition.rows):
+        for other in row.against if column.spread else ():
+            figures = [(name, ours.figure(name, column.key)) for name in (row.name, other)]
+            found = [(name, list(figure.values.values())) for name, figure in figures if figure is not None]
+            if len(found) < 2 or (p_value := levene_over_seeds(found[0][1], found[1][1])) is None:
+                continue
+            ranges = (
+                f"{name} {min(values):.{column.decimals}f} to {max(values):.{column.decimals}f}"
+                for name, values in found
+            )
+            yield (
+                f"{column.header} over seeds: {' | '.join(ranges)} (Levene's test that they spread alike: "
+                f"{p_value_in_words(p_value)})"
             )
 
 

@@ -12,6 +12,7 @@ from depgen.metrics import significance as module
 from depgen.metrics.significance import (
     bootstrap_interval,
     holm,
+    levene_over_seeds,
     paired_bootstrap,
     paired_t_test,
     welch_over_seeds,
@@ -154,6 +155,18 @@ def test_equal_systems_are_told_apart_over_seeds_in_at_most_five_per_cent(seeds)
     figures = np.random.default_rng(seeds).normal(size=(2, 2000, seeds))
     wrong = np.mean([welch_over_seeds(list(a), list(b)) < 0.05 for a, b in zip(*figures, strict=True)])
     assert 0.005 < wrong < 0.06
+
+
+def test_spreads_over_seeds_are_compared_by_an_analysis_of_variance_of_distances_from_the_median():
+    first, second = [50.5, 55.2, 62.8, 58.0], [57.0, 57.4, 57.9]
+    distances = [np.abs(np.array(each) - np.median(each)) for each in (first, second)]
+    assert levene_over_seeds(first, second) == pytest.approx(stats.f_oneway(*distances).pvalue)
+    assert levene_over_seeds([9.0, 9.0, 9.0], second) < 1
+
+
+@pytest.mark.parametrize(("first", "second"), [([50.0, 51.0], [44.0, 45.0, 49.0]), ([5.0] * 3, [4.0] * 3)])
+def test_seeds_that_allow_no_test_of_spreads_have_no_p_value(first, second):
+    assert levene_over_seeds(first, second) is None
 
 
 def test_items_of_a_group_are_drawn_together():

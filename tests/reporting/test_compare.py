@@ -199,6 +199,23 @@ def test_tests_over_seeds_of_a_family_are_corrected_those_that_are_missing_inclu
     assert "0 tests" not in note
 
 
+def test_spreads_of_rows_that_are_judged_against_one_another_are_noted(store):
+    definition = load_definition("toy")
+    rows = tuple(
+        dataclasses.replace(each, against=("Base",) if each.name == "DM-Base" else ()) for each in definition.rows
+    )
+    ppl = dataclasses.replace(definition.column("perplexity"), spread=True)
+    definition = dataclasses.replace(definition, columns=(ppl,), rows=rows)
+    figures = {"Base": (44.0, 50.0, 57.0, 63.0), "DM-Base": (52.0, 52.5, 53.0, 53.5)}
+    for row, values in figures.items():
+        for seed, value in enumerate(values):
+            store(row, seed, {"perplexity": value})
+    (note,) = (each for each in lay_out(toy(definition)).notes if each.startswith("Rows"))
+    p_value = stats.levene(*figures.values(), center="median").pvalue
+    tested = f"(Levene's test that they spread alike: p {p_value:.2g})"
+    assert f"PPL over seeds: DM-Base 52.00 to 53.50 | Base 44.00 to 63.00 {tested}" in note
+
+
 def test_what_cannot_be_tested_says_why(put, store, scores):
     put({"Base": scores["base"]})
     for items, said in ((None, "no per-item scores of DM-Base"), ([1.0, 2.0], "200 items and DM-Base 2|2 items and")):
