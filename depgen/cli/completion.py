@@ -70,7 +70,7 @@ def _training_parser(verb: str) -> argparse.ArgumentParser:
     try:
         command.__init__(Request(verb), [], source=None, checkpoint=None, locks=ExitStack())  # type: ignore[misc]
     except _BuiltError:
-        return command._subcommand_parsers[verb]
+        return command.parser
     raise AssertionError("Lightning parses what it is given")
 
 

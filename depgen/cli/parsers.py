@@ -20,8 +20,10 @@ NOISE = re.compile(
 DUMPED = re.compile(r"\. Got value: Namespace\(.*$|Type [\w.]+\[.*\] expects a function or a callable class: ")
 """What jsonargparse adds to a line: all settings of a class, and the type of an argument."""
 
-MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)|Option '([\w.]+)' is not accepted$")
-OF_VERB = re.compile(r"Subcommand '(\w+)' does not accept option '([\w.]+)'")
+MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)")
+IN_FILE = re.compile(
+    r"Group '(?P<group>[\w.]+)' does not accept option '(?P<part>[\w.]+)'|Option '(?P<whole>[\w.]+)' is not accepted"
+)
 UNPLACED = re.compile(r"unrecognized arguments: ([^-\s]\S*)")
 UNEXPECTED = "Unexpected config: "
 """What jsonargparse says, without the file's name, where YAML holds no settings."""
@@ -81,26 +83,23 @@ class ShortComplaints(ArgumentParser):
         Raises:
             UserError: always, in a parser that speaks to the user.
         """
-        message = f"{message}{self._meant(str(message))}"
         if not self.exit_on_error:
             super().error(message, ex)
-        verb = str(self.prog).replace("[options] ", "")
-        if (found := OF_VERB.search(message)) is not None:
-            raise UserError(self._unknown_in_file(found[1], found[2])) from ex
+        if (found := IN_FILE.fullmatch(str(message))) is not None:
+            option = found["whole"] or f"{found['group']}.{found['part']}"
+            raise UserError(self._unknown_in_file(option)) from ex
+        message = f"{message}{self._meant(str(message))}"
         if plain := plain_complaint(message, _GIVEN.get()):
-            raise UserError(f"{plain} `{verb} --help` lists the options.") from ex
-        raise UserError(f"{short_message(message)}\n`{verb} --help` lists the options.") from ex
+            raise UserError(f"{plain} `{self.prog} --help` lists the options.") from ex
+        raise UserError(f"{short_message(message)}\n`{self.prog} --help` lists the options.") from ex
 
-    def _unknown_in_file(self, verb: str, option: str) -> str:
-        """What to say of an option in a YAML file that a verb has not."""
-        subcommands = self._subcommands_action
-        assert subcommands is not None
-        parser = subcommands._name_parser_map[verb]
-        known = [each.removeprefix("--") for each in parser._option_string_actions if each.startswith("--")]
+    def _unknown_in_file(self, option: str) -> str:
+        """What to say of an option in a YAML file that the parser has not."""
+        known = [each.removeprefix("--") for each in self._option_string_actions if each.startswith("--")]
         parts = {part for each in known for part in each.split(".")}
         wrong = next((each for each in option.split(".") if each not in parts), option.rpartition(".")[2])
         place = place_of(word(wrong), _GIVEN.get()) or "settings"
-        return f"{place}: there is no option {option!r}.{did_you_mean(option, known)} `depgen {verb} --help` lists all."
+        return f"{place}: there is no option {option!r}.{did_you_mean(option, known)} `{self.prog} --help` lists all."
 
     def _meant(self, message: str) -> str:
         """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""
@@ -110,8 +109,7 @@ class ShortComplaints(ArgumentParser):
             return f". Did you mean '{option} {unplaced[1]}'?" if option in self._option_string_actions else ""
         if found is None:
             return ""
-        dashes = "--" if found[1] else ""
-        options = (option.removeprefix("--") for option in self._option_string_actions if option.startswith("--"))
-        known = [f"{dashes}{option}" for option in options if not option.endswith((".help", "+"))]
-        meant = did_you_mean(f"{dashes}{found[1] or found[2]}", known)
+        options = (option for option in self._option_string_actions if option.startswith("--"))
+        known = [option for option in options if not option.endswith((".help", "+"))]
+        meant = did_you_mean(f"--{found[1]}", known)
         return meant and f".{meant}"

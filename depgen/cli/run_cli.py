@@ -101,52 +101,50 @@ class RunCLI(LightningCLI):
             seed_everything_default=42,
             trainer_defaults=TRAINER_DEFAULTS,
             parser_class=TrainingParser,
-            parser_kwargs={"prog": "depgen"},
-            args=[request.verb, *arguments],
+            parser_kwargs={"prog": f"depgen {request.verb}"},
+            args=list(arguments),
+            run=False,
         )
+        given = {name: self.config_init[name] for name in self._of_verb}
+        getattr(self, request.verb)(model=self.model, datamodule=self.datamodule, **given)
 
     # -- options and settings -------------------------------------------------------------------------------------
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Our own options, and the vocabulary's size from the data to the model."""
-        add_own_options(parser, vocabulary_size=self._vocabulary_size)
+        """Our own options, the vocabulary's size from the data to the model, and the arguments of the trainer's method.
 
-    # static in Lightning, where no request is known
-    def subcommands(self) -> dict[str, set[str]]:  # type: ignore[override]
-        """The requested verb alone: the parsers of all four would take a third of the time before a run."""
-        return {self.request.verb: super().subcommands()[self.request.verb]}
-
-    # private in Lightning: no public hook sees a verb's parser with all its options
-    def _prepare_subcommand_parser(self, klass: type, subcommand: str, **kwargs: Any) -> LightningArgumentParser:  # noqa: ANN401
-        parser = super()._prepare_subcommand_parser(klass, subcommand, **kwargs)
+        Lightning's own way, a parser of subcommands with one for each verb, would read every configuration twice.
+        """
+        verb = self.request.verb
         assert isinstance(parser, TrainingParser)
-        show_what_counts(parser, subcommand)
-        return parser
+        add_own_options(parser, vocabulary_size=self._vocabulary_size)
+        self._of_verb = parser.add_method_arguments(L.Trainer, verb, skip=set(self.subcommands()[verb]))
+        show_what_counts(parser, verb)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others but more epochs, the others say them."""
         self.config = parser.parse_args(args)
         self._refuse_runs_in_files()
         verb = self.request.verb
-        seed = self.config[verb].get("seed_everything")
+        seed = self.config.get("seed_everything")
         if seed is not None and not isinstance(seed, bool):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
-            if verb == "fit" and "model" in self.config[verb]:
-                settle_epochs(self.config[verb], self.request.files, self.request.options)
+            if verb == "fit" and "model" in self.config:
+                settle_epochs(self.config, self.request.files, self.request.options)
             return
-        self.config[verb]["ckpt_path"] = str(self.checkpoint)
+        self.config["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
-        parsed = parser.parse_object({"subcommand": verb, verb: held})
+        parsed = parser.parse_object(held)
         if verb == "fit":
-            settle_resumed(self.config[verb], parsed[verb], self.request.files, self.request.options)
+            settle_resumed(self.config, parsed, self.request.files, self.request.options)
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
-            self._longer, found = longer(found, last_length(parsed[verb]))
+            self._longer, found = longer(found, last_length(parsed))
             refuse(found, self.source)
         else:
             report(found, self.checkpoint)
-        asked, held = self.config[verb], parsed[verb]
+        asked, held = self.config, parsed
         free = {name: asked[name] for name in (*FREE, *self._longer) if name in asked and name in held}
         for section in SECTIONS:
             asked[section] = held[section]
@@ -156,22 +154,17 @@ class RunCLI(LightningCLI):
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
         for name in ("resume", "run", "input", "parser", "size", "ckpt_path"):
-            given = self.config[self.request.verb].get(name)
+            given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":
                     raise refused_start(str(given))
                 raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")
 
-    # private in Lightning: no public switch turns off that a checkpoint's settings win without a word
-    def _parse_ckpt_path(self) -> None:
-        """Does nothing; `parse_arguments` compares the settings instead."""
-
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
         text = self.parser.dump(
             config, skip_link_targets=True, skip_none=False, format="yaml", skip_validation=True
         )  # a parser has read it
-        settings = yaml.safe_load(text)[self.request.verb]
-        assert isinstance(settings, dict)
+        settings: dict[str, Any] = yaml.safe_load(text)
         return settings
 
     # -- building -------------------------------------------------------------------------------------------------
@@ -190,7 +183,7 @@ class RunCLI(LightningCLI):
 
     def instantiate_classes(self) -> None:
         """Build data, model and trainer; raises UserError for settings that they can't be built from."""
-        with usable(self.config[self.request.verb].as_dict()):
+        with usable(self.config.as_dict()):
             super().instantiate_classes()
 
     def _own(self, folder: Path) -> None:
@@ -199,7 +192,7 @@ class RunCLI(LightningCLI):
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
-        settings = self.config_init[self.request.verb]["trainer"]
+        settings = self.config_init["trainer"]
         self._compare_data()
         refuse_early_stopping(as_list(settings.get("callbacks")), self.model)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
@@ -257,7 +250,7 @@ class RunCLI(LightningCLI):
 
     def _begin(self) -> None:
         """Make the run folder and write the configuration and the versions into it."""
-        seed = self.config[self.request.verb].get("seed_everything")
+        seed = self.config.get("seed_everything")
         seed = None if seed is None or seed is False else int(seed)
         self.folder = create_run(self.request.place(seed or 0) or type(self.model).__name__)
         if process_rank() > 0:
@@ -284,7 +277,7 @@ class RunCLI(LightningCLI):
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
             bar = bar or [ValidationLines()]
-            every = self.config[self.request.verb].get("resume_every_n_steps")
+            every = self.config.get("resume_every_n_steps")
             record = [DataRecord(folder)] if self.source is None else []
             guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
             return [*bar, *record, *guards]
@@ -297,7 +290,7 @@ class RunCLI(LightningCLI):
         return bar
 
     def _loggers(self, fits: bool) -> list[Any]:
-        mode, folder = self.config[self.request.verb].get("wandb"), self.folder or self.source
+        mode, folder = self.config.get("wandb"), self.folder or self.source
         loggers: list[Any] = [CurveLogger(self.folder)] if fits and self.folder is not None else []
         if not mode or folder is None:
             return loggers
@@ -312,8 +305,8 @@ class RunCLI(LightningCLI):
         Raises:
             SystemExit: code 130 after Ctrl-C.
         """
-        torch.set_float32_matmul_precision(self._get(self.config, "float32_matmul_precision"))
-        if self._get(self.config, "compile"):
+        torch.set_float32_matmul_precision(self.config["float32_matmul_precision"])
+        if self.config["compile"]:
             self._compile()
         try:
             self.trainer.fit(**kwargs)
@@ -363,7 +356,7 @@ class RunCLI(LightningCLI):
 
     @property
     def _beam_size(self) -> int | None:
-        found: int | None = self.config[self.request.verb].get("beam_size")
+        found: int | None = self.config.get("beam_size")
         return found
 
     @property
