@@ -186,6 +186,10 @@ def test_it_takes_a_step(number, place, capsys):
         options += ["--data.init_args.vocabulary.init_args.builder.init_args.min_count=1"]
     if "skipped_documents" in text:  # more than there are here
         options += ["--data.init_args.corpus.init_args.skipped_documents=0"]
+    backbone = settings["model"]["init_args"].get("backbone") or {}
+    if str(backbone.get("class_path")).endswith(".Transformer"):  # quick: mixed precision is slow on some CPUs
+        sizes = [name for name in ("width", "feedforward") if name in backbone["init_args"]]
+        options += [f"--model.init_args.backbone.init_args.{name}=32" for name in sizes]
     if is_pretrained(settings):
         options += ["--model.init_args.tape_layers=1"] if "GiLT" in text else []
         sizes = {"layers": 2, "width": 16, "attention_heads": 2}
