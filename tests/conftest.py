@@ -39,6 +39,13 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory):
+    """A folder of this run of the tests that all its processes share: under a lock, one makes what all need."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture
 def runs_of_any_name(monkeypatch):
     """The command line takes every name of a run for one that exists, for tests that give it a model by themselves."""

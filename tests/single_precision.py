@@ -8,6 +8,7 @@ import copy
 import json
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -138,10 +139,26 @@ def waits_for(name: str, args: Any, kwargs: Any) -> bool:
     return name in WAITS
 
 
+def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """The tensors among the arguments of an operation, alone or in lists; torch's own walk takes ten times as long."""
+    for each in values:
+        if isinstance(each, torch.Tensor):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from tensors_in(each)
+
+
+def on_cpu(value: Any) -> Any:
+    """An argument of an operation with the tensors of the device as those of the CPU."""
+    if isinstance(value, SimpleTensor):
+        return value.raw
+    return type(value)(map(on_cpu, value)) if type(value) in (list, tuple) else value
+
+
 def run(op: Any, *args: Any, **kwargs: Any) -> Any:
     """An operation of the device, on the CPU."""
     name = op._schema.name
-    tensors = [each for each in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+    tensors = [*tensors_in(args), *tensors_in(kwargs.values())]
     ours = [each for each in tensors if isinstance(each, SimpleTensor)]
     others = [each for each in tensors if not isinstance(each, SimpleTensor) and each.dim()]
     if name in INDEXED:
@@ -167,7 +184,7 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
             and args[0].dtype == torch.float64 != args[1].dtype
         ):
             raise RefusedError(f"{name}: from {NAME} to float64 at once")
-    plain, named = tree_map(lambda each: each.raw if isinstance(each, SimpleTensor) else each, (args, kwargs))
+    plain, named = on_cpu(args), {name: on_cpu(value) for name, value in kwargs.items()}
     found = FUSED.get(name, op)(*plain, **named)
     return _wrapped(op, found, args, kwargs, plain, here=here)
 
@@ -187,6 +204,8 @@ def _wrapped(op: Any, found: Any, args: Any, kwargs: Any, plain: Any, *, here: b
         return found
     if name == PACKING:
         return SimpleTensor.of(found[0]), found[1]  # the sizes of batches lie on the CPU
+    if isinstance(found, torch.Tensor):
+        return SimpleTensor.of(found)
     return tree_map(lambda each: SimpleTensor.of(each) if isinstance(each, torch.Tensor) else each, found)
 
 
@@ -324,7 +343,7 @@ def use(system: System) -> None:
             for found, score in zip(one, other, strict=True):
                 np.testing.assert_allclose(found, score, rtol=1e-4, atol=1e-5)
     if "generates" in system.claims:
-        for sampling in (Sampling(), Sampling(top_p=0.9), Sampling(top_k=3)):
+        for sampling in (Sampling(), Sampling(top_p=0.9, top_k=3)):
             written(model, sampling, batch_size=2)
     if isinstance(model, HeadNetwork):
         tokens = torch.tensor([[4, 5, 6], [7, 8, 0]]).to(NAME)

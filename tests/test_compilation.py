@@ -5,13 +5,18 @@ import subprocess
 import sys
 
 import pytest
+from filelock import FileLock
 
 
 @pytest.fixture(scope="module")
-def found():
-    ended = subprocess.run([sys.executable, "-m", "tests.compilation"], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout.splitlines()[-1])
+def found(shared_folder):
+    path = shared_folder / "compilation.json"
+    with FileLock(shared_folder / "compilation.lock"):
+        if not path.exists():
+            ended = subprocess.run([sys.executable, "-m", "tests.compilation"], capture_output=True, text=True)
+            assert ended.returncode == 0, ended.stderr
+            path.write_text(ended.stdout.splitlines()[-1])
+    return json.loads(path.read_text())
 
 
 @pytest.mark.parametrize("part", ["vocabulary", "Transformer", "Transformer with attention"])

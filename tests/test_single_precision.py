@@ -6,29 +6,37 @@ import subprocess
 import sys
 
 import pytest
+from filelock import FileLock
 
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
 
 
 def outcomes_of(folder, float64):
-    """Torch takes the device's name for good, so another process learns it."""
+    """Torch takes the device's name for good, so another process learns it, once for all processes of tests."""
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock"):
+        if not (folder / "outcomes.json").exists():
+            run(folder, float64)
+    return json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
+
+
+def run(folder, float64):
     roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
     environment = {**os.environ, **roots, "DEPGEN_RUNS": str(folder / "encoder" / "runs"), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "tests.single_precision", str(folder), float64]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
-    return json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def without_float64(tmp_path_factory):
-    return outcomes_of(tmp_path_factory.mktemp("without_float64"), "without")
+def without_float64(shared_folder):
+    return outcomes_of(shared_folder / "without_float64", "without")
 
 
 @pytest.fixture(scope="module")
-def with_float64(tmp_path_factory):
-    return outcomes_of(tmp_path_factory.mktemp("with_float64"), "with")
+def with_float64(shared_folder):
+    return outcomes_of(shared_folder / "with_float64", "with")
 
 
 @pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -74,11 +73,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(shared_folder: Path) -> Path:
     """Where a session keeps what it has trained and tested, one folder for all its processes."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return tmp_path_factory.mktemp("kept")
-    folder = tmp_path_factory.getbasetemp().parent / "kept"
+    folder = shared_folder / "kept"
     folder.mkdir(exist_ok=True)
     return folder
 
