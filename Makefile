@@ -26,6 +26,7 @@ GRID ?= dclm_table2
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
+parallel := -n auto --maxprocesses 8 --dist worksteal
 ready := .venv/.ready
 developer := .venv/.developer
 pythons := python3.11 python3.12 python3.13 python3.14
@@ -82,9 +83,9 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a t
 	$(depgen) report --tables demo --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process
-# takes a half of the tests, file after file, so that few files make their fixtures twice.
-test: $(developer) ## run the tests on two processes
-	PYTHONDONTWRITEBYTECODE= $(python) -m pytest -n 2 --dist worksteal
+# takes its part of the tests, file after file, so that few files make their fixtures twice.
+test: $(developer) ## run the tests, on a process for each core, at most eight
+	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel)
 
 test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
 	@found=; failed=; for python in $(pythons); do \
@@ -101,7 +102,7 @@ test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each 
 	@touch $@
 
 .matrix/%/tested: .matrix/%/.ready FORCE
-	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest -n 2 --dist worksteal
+	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest $(parallel)
 
 lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .

@@ -25,13 +25,6 @@ def test_columns_of_all_tables_are_known():
             check_keys(definition, rows_of(definition, size), size=size)
 
 
-def test_options_of_all_tables_are_known():
-    for name in table_names():
-        definition = load_definition(name)
-        for size in definition.sizes:
-            check_options(definition, rows_of(definition, size), size=size)
-
-
 BACKBONE = "model.init_args.backbone.init_args"
 
 
