@@ -26,7 +26,7 @@ GRID ?= dclm_table2
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
-parallel := -n auto --maxprocesses 8 --dist worksteal
+parallel := -n auto --maxprocesses 4 --dist worksteal
 ready := .venv/.ready
 developer := .venv/.developer
 pythons := python3.11 python3.12 python3.13 python3.14
@@ -84,7 +84,7 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a t
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process
 # takes its part of the tests, file after file, so that few files make their fixtures twice.
-test: $(developer) ## run the tests, on a process for each core, at most eight
+test: $(developer) ## run the tests, on a process for each core, at most four
 	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel)
 
 test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/

@@ -198,7 +198,7 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
 @pytest.mark.parametrize(
     ("target", "command"),
     [
-        ("test", "-m pytest -n auto --maxprocesses 8"),
+        ("test", "-m pytest -n auto --maxprocesses 4"),
         ("lint", "-m ruff format --check ."),
         ("lint", "lint-imports"),
         ("union", "reproduce dmlm_table2 --row PRPN --prepare"),
