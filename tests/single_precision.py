@@ -184,7 +184,7 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
             and args[0].dtype == torch.float64 != args[1].dtype
         ):
             raise RefusedError(f"{name}: from {NAME} to float64 at once")
-    plain, named = on_cpu(args), {name: on_cpu(value) for name, value in kwargs.items()}
+    plain, named = on_cpu(args), {key: on_cpu(value) for key, value in kwargs.items()}
     found = FUSED.get(name, op)(*plain, **named)
     return _wrapped(op, found, args, kwargs, plain, here=here)
 

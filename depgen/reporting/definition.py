@@ -39,7 +39,7 @@ class Column:
         items: the per-item scores that the test takes; None takes those named like the key.
         holm_over_seeds: whether the tests over seeds of the pairs that rows name by `against` are one family, whose
             p-values are corrected by Holm's method. A pair of the family that is not tested counts with p = 1.
-        spread: whether the notes compare the ranges over seeds of those pairs, by Levene's test.
+        spread: whether the notes give those pairs' ranges over seeds, and Levene's test that they spread alike.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.

@@ -42,7 +42,7 @@ def histories(draw):
 
 
 @given(histories(), st.booleans(), st.sampled_from([0, 64]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_it_equals_concatenation_however_it_branches(history, gradients, per_column):
     rows, columns, steps = history
     generator = torch.Generator().manual_seed(1)
