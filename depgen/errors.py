@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, get_args
 
 
@@ -76,6 +77,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """
     found = nearest(name, known)
     return f" Did you mean {found!r}?" if found else ""
+
+
+def no_file(path: Path) -> UserError:
+    """What is said of a file that is not there, with the name in its folder that is spelt most like it."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return UserError(f"No file at {path.absolute()}: there is no folder {folder}. Check the path.")
+    meant = did_you_mean(path.name, (each.name for each in folder.iterdir()))
+    return UserError(f"No file at {path.absolute()}.{meant or ' Check the path.'}")
 
 
 def no_option(owner: str | None, name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
-from depgen.errors import UserError, did_you_mean
+from depgen.errors import UserError, nearest, no_file
 from depgen.training.runs import announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
@@ -45,10 +45,13 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
     names = {each.partition("=")[0] for each in arguments}
     if names & {"-h", "--help"} or any(name.endswith(".help") for name in names):
         return
-    if verb == "fit" and not any(name.lstrip("-").partition(".")[0] in _SOURCES for name in names):
+    parts = {name.lstrip("-").partition(".")[0] for name in names if name.startswith("-")}
+    if verb == "fit" and not parts & set(_SOURCES):
+        meant = [each for part in sorted(parts) if (each := nearest(part, _SOURCES))]
+        question = f" Did you mean '--{meant[0]}'?" if meant else ""
         raise UserError(
             "fit needs a system: `depgen fit --config experiments/demo_transformer.yaml`, or your own YAML there, or "
-            "`depgen fit --resume RUN` to continue a run."
+            f"`depgen fit --resume RUN` to continue a run.{question}"
         )
     _refuse_empty(arguments)
     if arguments and not arguments[0].startswith("-"):
@@ -86,11 +89,8 @@ def _values(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _check_file(name: str) -> None:
-    path = Path(name)
-    if path.exists():
-        return
-    siblings = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-    raise UserError(f"No file at {path.absolute()}.{did_you_mean(path.name, siblings)}")
+    if not Path(name).exists():
+        raise no_file(Path(name))
 
 
 def _check_run(name: str) -> None:

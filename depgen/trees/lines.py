@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from depgen.errors import UserError
+from depgen.errors import UserError, no_file
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -21,7 +21,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
     if not path.is_file():
-        raise UserError(f"No file at {path.absolute()}.")
+        raise no_file(path)
     number = 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:

@@ -36,6 +36,7 @@ ABSENT = ("nowhere", "here")
     ("arguments", "message"),
     [
         (["fit"], "`depgen fit --config experiments/demo_transformer.yaml`"),
+        (["fit", "--modle", "DMLM"], "Did you mean '--model'?"),
         (["fit", "--config", "demo_transfomer.yaml"], "Did you mean 'demo_transformer.yaml'?"),
         (["fit", "--resume", "nowhere"], "/nowhere"),
         (["test", "--run=nowhere"], "/nowhere"),

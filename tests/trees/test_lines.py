@@ -39,8 +39,10 @@ def test_errors(tmp_path, name, content, message):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(UserError, match="No file at"):
-        list(read_lines(tmp_path / "none.txt"))
+    (tmp_path / "news.txt").write_text("a\n")
+    for name, remedy in (("nwes.txt", "Did you mean 'news.txt'"), ("zz", "Check"), ("below/a", "no folder .*below")):
+        with pytest.raises(UserError, match=f"No file at .*{name}.*{remedy}"):
+            list(read_lines(tmp_path / name))
     with pytest.raises(UserError, match="expected a file, found a folder"):
         list(read_lines(tmp_path))
 
