@@ -382,6 +382,7 @@ def test_bounds_are_summed_over_documents_and_all(scored):
     [
         (("--trees", "k_best", "--by", "word"), "of sentences, not of their words"),
         (("--trees", "k_best", "--beam_size", "3"), "beam_size: expected without trees"),
+        (("--trees", "k_best", "--seed", "3"), "seed: expected with sampled trees"),
         (("--trees", "k_best", "--number_of_trees", "0"), "number_of_trees"),
         (("--by", "all"), "parser: expected with trees"),
     ],

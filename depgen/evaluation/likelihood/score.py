@@ -95,7 +95,7 @@ def score(
         number_of_trees: (with `trees`) of each sentence, by default 100. The bounds by the first 1, 10, 100, … have
             columns too, and with `sampled` the effective sample sizes.
         parser: (with `trees`) a SuPar dependency parser by its name or folder, by default `ewt_supar`.
-        seed: (with `trees`) of the samples, by default 0.
+        seed: (with `sampled` trees) of the samples, by default 0.
 
     Raises:
         UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
@@ -109,6 +109,8 @@ def score(
     if misplaced := [name for name, value in (of_trees if trees is None else others).items() if value is not None]:
         remedy = "add trees" if trees is None else "leave out trees"
         raise UserError(f"{', '.join(misplaced)}: expected {'with' if trees is None else 'without'} trees: {remedy}.")
+    if seed is not None and trees != "sampled":
+        raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
     if pretrained is None:
         system = load_run(run, device=device, form=form, first_word_space=first_word_space)
     else:
