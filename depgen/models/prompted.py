@@ -31,8 +31,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.data.batch import ItemBatch
-from depgen.data.glue import HIGHEST
 from depgen.data.prompts import PromptBatch, Prompts, collate_prompts
+from depgen.data.sts import HIGHEST
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.left_to_right import LeftToRight

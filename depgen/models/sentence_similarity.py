@@ -29,7 +29,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
-from depgen.data.sts import TEST_SETS
+from depgen.data.sts import HIGHEST, TEST_SETS
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
@@ -43,8 +43,6 @@ from depgen.training.trust import classes_checked
 
 log = logging.getLogger(__name__)
 
-HIGHEST = 5.0
-"""The similarity of two sentences that say the same."""
 READ_AT_ONCE = 4
 """Parts of a batch, by length, in which sentences are read."""
 
