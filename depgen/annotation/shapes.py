@@ -6,18 +6,12 @@ All are projective and have one root and at most one dependent at each side of a
 import hashlib
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import Annotator
 from depgen.trees.binarization import binarized, depths, lifted
 from depgen.trees.sentence import Sentence
-
-
-def _labelled(sentence: Sentence, heads: Sequence[int]) -> Sentence:
-    relations = tuple("root" if head == 0 else "dep" for head in heads)
-    return replace(sentence, heads=tuple(heads), relations=relations)
 
 
 class BalancedTrees:
@@ -35,7 +29,7 @@ class BalancedTrees:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with balanced trees."""
-        return [_labelled(each, balanced_heads(len(each))) for each in sentences]
+        return [each.with_heads(balanced_heads(len(each))) for each in sentences]
 
 
 class OneLabel:
@@ -55,7 +49,7 @@ class OneLabel:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with the annotator's trees, less their relations."""
-        return [_labelled(each, _shape(each)) for each in self.annotator.annotate(sentences)]
+        return [each.with_heads(_shape(each)) for each in self.annotator.annotate(sentences)]
 
 
 class RandomShapes:
@@ -80,7 +74,7 @@ class RandomShapes:
         for each in self.annotator.annotate(sentences):
             digest = hashlib.sha256("\0".join([str(self.seed), *each.words]).encode()).digest()
             deepest = int(depths(_shape(each)).max(initial=0))
-            found.append(_labelled(each, random_heads(len(each), deepest, random.Random(digest))))
+            found.append(each.with_heads(random_heads(len(each), deepest, random.Random(digest))))
         return found
 
 

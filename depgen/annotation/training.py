@@ -1,7 +1,7 @@
 """What the verb `train-parser` asks of a kind of parser, and the treebank that it is trained on."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -165,11 +165,8 @@ class CorpusTreebank:
         for document in self.corpus.documents(part):
             for sentence in document.sentences:
                 _check_structure(sentence, structure, f"{document.identifier} of {self.corpus.name}")
-                if sentence.heads is None:
-                    sentences.append(sentence)
-                    continue
-                bare = tuple("root" if head == 0 else "dep" for head in sentence.heads)
-                sentences.append(replace(sentence, relations=sentence.relations or bare))
+                heads = None if sentence.relations else sentence.heads
+                sentences.append(sentence if heads is None else sentence.with_heads(heads))
         return sentences
 
     def fingerprint(self) -> str:

@@ -15,11 +15,6 @@ def _digest(*parts: object) -> str:
     return lines_sha256(map(str, parts))
 
 
-def _filled(sentence: Sentence, heads: Sequence[int]) -> Sentence:
-    relations = tuple("root" if head == 0 else "dep" for head in heads)
-    return replace(sentence, heads=tuple(heads), relations=relations)
-
-
 class LeftChain:
     """Each word hangs on the word before it; the first is the root.
 
@@ -39,7 +34,7 @@ class LeftChain:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with chains of heads 0, 1, 2, …"""
-        return [_filled(sentence, range(len(sentence))) for sentence in sentences]
+        return [sentence.with_heads(range(len(sentence))) for sentence in sentences]
 
 
 class RightChain:
@@ -59,7 +54,7 @@ class RightChain:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with chains of heads 2, 3, …, 0."""
-        return [_filled(sentence, [*range(2, len(sentence) + 1), 0][: len(sentence)]) for sentence in sentences]
+        return [sentence.with_heads([*range(2, len(sentence) + 1), 0][: len(sentence)]) for sentence in sentences]
 
 
 class RandomTree:
@@ -82,7 +77,7 @@ class RandomTree:
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with random trees."""
-        return [_filled(sentence, self._heads(sentence.words)) for sentence in sentences]
+        return [sentence.with_heads(self._heads(sentence.words)) for sentence in sentences]
 
     def _heads(self, words: Sequence[str]) -> list[int]:
         seed = hashlib.sha256("\0".join([str(self.seed), *words]).encode()).digest()

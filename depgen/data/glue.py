@@ -12,13 +12,13 @@ from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.files import content_fingerprint
+from depgen.data.sts import similarity_of
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.locations import find_file
+from depgen.trees.lines import read_texts
 from depgen.trees.sentence import Document, Sentence
 
 Task = Literal["rte", "sst2", "mrpc", "stsb"]
-HIGHEST = 5.0
-"""The similarity of two sentences of STS-B that say the same; the lowest is 0."""
 SELECTED_EVERY = 10
 _HOW_TO_GET = "The tasks are at https://gluebenchmark.com/tasks: put train.tsv and dev.tsv into {}."
 
@@ -79,13 +79,10 @@ def read_task(path: Path, task: GlueTask) -> list[tuple[str, tuple[str, ...], fl
     """The identifier, the sentences and the answer of each line; the first line names the columns, quotes are text.
 
     Raises:
-        UserError: a missing column, a line of another number of columns, an answer that there is not, no example.
+        UserError: an empty file, a missing column, a line of another number of columns, an answer that there is not, no
+            example.
     """
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8, found {error}; convert the file, for instance by iconv.") from error
-    first, *lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    first, *lines = read_texts(path)
     names = first.split("\t")
     if missing := [name for name in (*task.texts, task.label) if name not in names]:
         raise UserError(f"{path}:1: expected the column {missing[0]!r}, found {', '.join(map(repr, names))}.")
@@ -108,17 +105,11 @@ def _answer(text: str, task: GlueTask, where: str) -> float:
     Raises:
         UserError: it is neither.
     """
-    if task.classes:
-        if text not in task.classes:
-            raise UserError(f"{where}: {task.label}: expected {' or '.join(task.classes)}, found {text!r}.")
-        return float(task.classes.index(text))
-    try:
-        score = float(text)
-    except ValueError:
-        score = -1.0
-    if not 0 <= score <= HIGHEST:
-        raise UserError(f"{where}: {task.label}: expected a similarity from 0 to {HIGHEST:g}, found {text!r}.")
-    return score
+    if not task.classes:
+        return similarity_of(text, f"{where}: {task.label}")
+    if text not in task.classes:
+        raise UserError(f"{where}: {task.label}: expected {' or '.join(task.classes)}, found {text!r}.")
+    return float(task.classes.index(text))
 
 
 class GluePrompts:

@@ -1,10 +1,8 @@
 """Prompts of a task in batches, encoded by the vocabulary of the run that is fine-tuned, with graphs where wanted."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,44 +10,28 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenBatch, TokenItem, collate_tokens
-from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.corpus import Corpus, Split
+from depgen.data.encoder_run import EncoderRun
 from depgen.data.glue import Prompt
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.text import BatchedItems, CorpusData, EncodedSplit
-from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import Annotator
-from depgen.trees.sentence import Document
 
 
 @runtime_checkable
-class PromptCorpus(Protocol):
+class PromptCorpus(Corpus, Protocol):
     """A corpus of prompts with answers; as a `Corpus`, each prompt is a document of one sentence.
 
     Attributes:
-        name: what results call it.
-        published: the published sizes.
         verbalisers: the words that name the classes; none: answers are similarities.
     """
 
-    name: str
-    published: Mapping[Split, SplitStatistics]
     verbalisers: tuple[str, ...]
 
     def prompts(self, split: Split) -> Iterator[Prompt]:
         """The prompts of a split, in file order."""
-        ...
-
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The same, each a document of one sentence."""
-        ...
-
-    def fingerprint(self, split: Split) -> str:
-        """A hex digest of the split's content and of the reading options."""
         ...
 
 
@@ -102,7 +84,7 @@ class AnsweredItems:
         return self.split[index], float(self.answers[index])
 
 
-class Prompts(CorpusData):
+class Prompts(EncoderRun, CorpusData):
     """Prompts as ids of the vocabulary of a trained run.
 
     Args:
@@ -135,25 +117,6 @@ class Prompts(CorpusData):
         check_at_least(1, prompts_per_batch=prompts_per_batch)
         self.prompt_corpus, self.encoder = corpus, encoder
         self.prompts_per_batch, self.eval_tokens_per_batch = prompts_per_batch, eval_tokens_per_batch
-
-    # -- the run that is fine-tuned -----------------------------------------------------------------------------------
-
-    @cached_property
-    def encoder_checkpoint(self) -> Path:
-        """The file that the encoder's weights lie in.
-
-        Raises:
-            UserError: there is no such run, or it holds no checkpoint.
-        """
-        return named_checkpoint(self.encoder)[1]
-
-    def encoder_content(self) -> dict[str, Any]:
-        """The content of that file: `hyper_parameters` and `state_dict` among it."""
-        return load_checkpoint(self.encoder_checkpoint)
-
-    def _own_vocabulary(self) -> Vocabulary:
-        """The encoder's; a run takes it over and needs the encoder's no more."""
-        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     def verbaliser_ids(self) -> list[int]:
         """The id of each class: the first piece of its word.

@@ -1,10 +1,9 @@
 """Pairs of sentences in batches, encoded by the vocabulary of the run that is fine-tuned."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,42 +13,22 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from depgen.data.batch import Batch
-from depgen.data.corpus import Split, SplitStatistics
+from depgen.data.corpus import Corpus, Split
+from depgen.data.encoder_run import EncoderRun
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.sts import SentencePair
-from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.training.checkpoints import load_checkpoint
-from depgen.training.runs import named_checkpoint
-from depgen.trees.sentence import Document
 
 log = logging.getLogger(__name__)
 
 
 @runtime_checkable
-class PairCorpus(Protocol):
-    """A corpus of judged pairs of sentences; as a `Corpus`, each pair is a document.
-
-    Attributes:
-        name: what results call it.
-        published: the published sizes.
-    """
-
-    name: str
-    published: Mapping[Split, SplitStatistics]
+class PairCorpus(Corpus, Protocol):
+    """A corpus of judged pairs of sentences; as a `Corpus`, each pair is a document of two sentences."""
 
     def pairs(self, split: Split) -> Iterator[SentencePair]:
         """The pairs of a split, in file order."""
-        ...
-
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The same, each a document of two sentences."""
-        ...
-
-    def fingerprint(self, split: Split) -> str:
-        """A hex digest of the split's content and of the reading options."""
         ...
 
 
@@ -153,7 +132,7 @@ class PairSplit(Dataset[EncodedPair]):
         return PairItems([(int(i), self.pairs[int(i)]) for i in share.indices], share.global_tokens, self.unk)
 
 
-class SentencePairs(EncodedData[PairSplit]):
+class SentencePairs(EncoderRun, EncodedData[PairSplit]):
     """Judged pairs of sentences, as ids of the vocabulary of a trained run.
 
     Args:
@@ -180,29 +159,6 @@ class SentencePairs(EncodedData[PairSplit]):
         check_at_least(1, pairs_per_batch=pairs_per_batch)
         self.corpus, self.encoder = corpus, encoder
         self.pairs_per_batch, self.eval_tokens_per_batch = pairs_per_batch, eval_tokens_per_batch
-
-    # -- vocabulary -----------------------------------------------------------------------------------------------
-
-    @cached_property
-    def encoder_checkpoint(self) -> Path:
-        """The file that the encoder's weights lie in.
-
-        Raises:
-            UserError: there is no such run, or it holds no checkpoint.
-        """
-        return named_checkpoint(self.encoder)[1]
-
-    def encoder_content(self) -> dict[str, Any]:
-        """The content of that file: `hyper_parameters` and `state_dict` among it.
-
-        Raises:
-            UserError: it is no checkpoint, or damaged.
-        """
-        return load_checkpoint(self.encoder_checkpoint)
-
-    def _own_vocabulary(self) -> Vocabulary:
-        """The encoder's; a run takes it over and needs the encoder's no more."""
-        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     # -- splits ---------------------------------------------------------------------------------------------------
 

@@ -21,11 +21,14 @@ from depgen.data.files import content_fingerprint
 from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
+from depgen.trees.lines import read_texts
 from depgen.trees.normalization import NUMBER, lowered
 from depgen.trees.sentence import Document, Sentence
 
 TEST_SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sick")
 """In the order of tables."""
+HIGHEST = 5.0
+"""The similarity of two sentences that say the same; the lowest is 0."""
 TrainingSet = Literal["stsb", "sick"]
 Numbers = Literal["runs", "whole"]
 
@@ -90,7 +93,7 @@ def read_task(folder: Path) -> list[JudgedPair]:
     pairs = []
     for path in inputs:
         gold = find_file(path.absolute().with_name(path.name.replace("input", "gs", 1)), how_to_get=_HOW_TO_GET)
-        texts, scores = _lines(path), _lines(gold)
+        texts, scores = read_texts(path), read_texts(gold)
         if len(texts) != len(scores):
             raise UserError(
                 f"{gold}: expected a line for each of the {len(texts)} in {path.name}, found {len(scores)}."
@@ -98,35 +101,28 @@ def read_task(folder: Path) -> list[JudgedPair]:
         for number, (text, score) in enumerate(zip(texts, scores, strict=True), start=1):
             if score.strip():
                 first, second, *_ = _columns(text, path, number, at_least=2)
-                pairs.append(JudgedPair(f"{path.name}:{number}", first, second, _score(score, gold, number)))
+                pairs.append(
+                    JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{gold}:{number}"))
+                )
     return pairs
 
 
 def read_benchmark(path: Path) -> list[JudgedPair]:
     """The pairs of a file of the STS Benchmark: score and sentences are its columns 5 to 7; quotes are text."""
     pairs = []
-    for number, line in enumerate(_lines(path), start=1):
+    for number, line in enumerate(read_texts(path), start=1):
         _, _, _, _, score, first, second, *_ = _columns(line, path, number, at_least=7)
-        pairs.append(JudgedPair(f"{path.name}:{number}", first, second, _score(score, path, number)))
+        pairs.append(JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{path}:{number}")))
     return pairs
 
 
 def read_sick(path: Path) -> list[JudgedPair]:
     """The pairs of a file of SICK, whose first line names its columns."""
     pairs = []
-    for number, line in enumerate(_lines(path)[1:], start=2):
+    for number, line in enumerate(read_texts(path)[1:], start=2):
         _, first, second, score, *_ = _columns(line, path, number, at_least=4)
-        pairs.append(JudgedPair(f"{path.name}:{number}", first, second, _score(score, path, number)))
+        pairs.append(JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{path}:{number}")))
     return pairs
-
-
-def _lines(path: Path) -> list[str]:
-    """Lines by their line feeds alone: sentences may hold other characters that Unicode calls line ends."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8, found {error}; convert the file, for instance by iconv.") from error
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")] if text else []
 
 
 def _columns(line: str, path: Path, number: int, *, at_least: int) -> list[str]:
@@ -136,13 +132,22 @@ def _columns(line: str, path: Path, number: int, *, at_least: int) -> list[str]:
     return columns
 
 
-def _score(text: str, path: Path, number: int) -> float:
+def similarity_of(text: str, where: str) -> float:
+    """The similarity that a column holds.
+
+    Args:
+        text: of the column.
+        where: its place, for messages.
+
+    Raises:
+        UserError: it is no number from 0 to 5.
+    """
     try:
         score = float(text)
     except ValueError:
-        raise UserError(f"{path}:{number}: expected a similarity from 0 to 5, found {text!r}.") from None
-    if not 0 <= score <= 5:
-        raise UserError(f"{path}:{number}: expected a similarity from 0 to 5, found {text!r}.")
+        score = -1.0
+    if not 0 <= score <= HIGHEST:
+        raise UserError(f"{where}: expected a similarity from 0 to {HIGHEST:g}, found {text!r}.")
     return score
 
 

@@ -3,7 +3,6 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from depgen.locations import write_atomically
 from depgen.trees.annotator import check_words
 from depgen.trees.conllu import write_conllu
 from depgen.trees.constituency import bracketing_of_distances, format_bracketing
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document
 
 TEST_TREES = Path("trees") / "test.conllu"
 """Trees of the test split, in the run folder."""
@@ -97,16 +96,11 @@ class Trees(Predictions):
         trees = (heads for _, heads in rows)
         write_conllu(
             (
-                Document(tuple(_with_heads(each, next(trees)) for each in document.sentences), document.identifier)
+                Document(tuple(each.with_heads(next(trees)) for each in document.sentences), document.identifier)
                 for document in self.documents
             ),
             path,
         )
-
-
-def _with_heads(sentence: Sentence, heads: Sequence[int]) -> Sentence:
-    relations = tuple("root" if head == 0 else "dep" for head in heads)
-    return replace(sentence, heads=tuple(heads), relations=relations)
 
 
 class Bracketings(Predictions):

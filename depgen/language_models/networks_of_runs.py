@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
+from depgen.training.trust import classes_checked
 
 _Kind = TypeVar("_Kind", bound=LanguageModel)
 _NOT_BUILT_BY = ("optimizer", "scheduler", "_instantiator")
@@ -47,6 +48,25 @@ def built(architecture: str, kind: type[_Kind]) -> _Kind:
         found, {name: value for name, value in settings.items() if name != "_class_path"}
     )
     return network
+
+
+def trained_encoder(content: Mapping[str, Any], kind: type[_Kind], *, origin: Path, expected: str) -> tuple[str, _Kind]:
+    """The architecture of the system that a checkpoint holds, and the system with its weights.
+
+    Args:
+        content: of the checkpoint.
+        kind: see `architecture_of`.
+        origin: the checkpoint's file.
+        expected: see `architecture_of`.
+
+    Raises:
+        UserError: the checkpoint is of another kind of system, or names classes and is not trusted.
+    """
+    architecture = architecture_of(content, kind, origin=origin, expected=expected)
+    with classes_checked(origin):
+        encoder = built(architecture, kind)
+    encoder.load_state_dict(content["state_dict"])
+    return architecture, encoder
 
 
 def _class_of(settings: Mapping[str, Any], kind: type[_Kind]) -> type[_Kind] | None:

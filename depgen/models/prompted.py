@@ -22,7 +22,6 @@ Deviations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -31,16 +30,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.data.batch import ItemBatch
-from depgen.data.glue import HIGHEST
 from depgen.data.prompts import PromptBatch, Prompts, collate_prompts
+from depgen.data.sts import HIGHEST
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.left_to_right import LeftToRight
-from depgen.language_models.networks_of_runs import architecture_of, built
+from depgen.language_models.networks_of_runs import built, trained_encoder
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary
 from depgen.training.phases import Phase
-from depgen.training.trust import classes_checked
 
 Selection = Literal["accuracy", "f1", "correlation"]
 
@@ -87,19 +85,16 @@ class PromptedModel(LanguageModel):
         """Build the encoder; in a new run, with the weights of the run that the data names."""
         if hasattr(self, "encoder"):
             return
-        weights, files = None, list[Path]()
         if self.architecture is None:
             data = self._data()
-            content, origin = data.encoder_content(), data.encoder_checkpoint
-            self.architecture = self.hparams["architecture"] = architecture_of(
-                content, LeftToRight, origin=origin, expected="a left-to-right language model, such as GPT-2"
-            )
-            self.verbalisers = self.hparams["verbalisers"] = data.verbaliser_ids()
-            weights, files = content["state_dict"], [origin]
-        with classes_checked(*files):
+            self.architecture, self.encoder = trained_encoder(
+                data.encoder_content(), LeftToRight, origin=data.encoder_checkpoint,
+                expected="a left-to-right language model, such as GPT-2",
+            )  # fmt: skip
+            self.verbalisers = data.verbaliser_ids()
+            self.hparams.update(architecture=self.architecture, verbalisers=self.verbalisers)
+        else:
             self.encoder = built(self.architecture, LeftToRight)
-        if weights is not None:
-            self.encoder.load_state_dict(weights)
         self.regression = None if self.verbalisers else nn.Linear(self.encoder.backbone.width, 1)
         if bool(self.verbalisers) is (self.selected_by == "correlation"):
             answers = "classes" if self.verbalisers else "similarities"

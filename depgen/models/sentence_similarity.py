@@ -20,7 +20,6 @@ Deviations
 
 import logging
 import math
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import torch
@@ -29,22 +28,19 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from depgen.data.sentence_pairs import PairBatch, SentencePairs
-from depgen.data.sts import TEST_SETS
+from depgen.data.sts import HIGHEST, TEST_SETS
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
-from depgen.language_models.networks_of_runs import architecture_of, built
+from depgen.language_models.networks_of_runs import built, trained_encoder
 from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision
 from depgen.training.phases import Phase
-from depgen.training.trust import classes_checked
 
 log = logging.getLogger(__name__)
 
-HIGHEST = 5.0
-"""The similarity of two sentences that say the same."""
 READ_AT_ONCE = 4
 """Parts of a batch, by length, in which sentences are read."""
 
@@ -145,23 +141,21 @@ class SentenceSimilarity(LanguageModel):
         """Build the encoder; in a new run, with the weights of the run that the data names."""
         if hasattr(self, "encoder"):
             return
-        weights, files = None, list[Path]()
         if self.architecture is None:
-            content, origin = self._data().encoder_content(), self._data().encoder_checkpoint
-            self.architecture = self.hparams["architecture"] = architecture_of(
-                content, MaskedLanguageModel, origin=origin, expected="a masked language model, such as UDGN"
-            )
-            weights, files = content["state_dict"], [origin]
-            log.info("Encoder: %s", origin)
-        with classes_checked(*files):
+            data = self._data()
+            self.architecture, self.encoder = trained_encoder(
+                data.encoder_content(), MaskedLanguageModel, origin=data.encoder_checkpoint,
+                expected="a masked language model, such as UDGN",
+            )  # fmt: skip
+            self.hparams["architecture"] = self.architecture
+            log.info("Encoder: %s", data.encoder_checkpoint)
+        else:
             self.encoder = built(self.architecture, MaskedLanguageModel)
         if self.encoder.needs_trees:
             raise UserError(
                 f"The encoder is a {type(self.encoder).__name__} that reads by given trees (mask_from: trees), and "
                 "pairs of sentences have none: name a run with mask_from: parser by data.init_args.encoder."
             )
-        if weights is not None:
-            self.encoder.load_state_dict(weights)
         types, width = self.encoder.output_weight.shape
         assert types == self.vocabulary_size, f"an encoder of {types} types, a vocabulary of {self.vocabulary_size}"
         self.head = PairHead(width, dropout=self.dropout)

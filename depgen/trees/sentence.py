@@ -1,7 +1,7 @@
 """What every corpus reader yields: sentences with whatever structure is known of them, in documents."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 Edge = tuple[int, int, str]
 """Head, dependent and label; both 1-based, head 0 = root."""
@@ -41,6 +41,15 @@ class Sentence:
         if self.spans is not None:
             places = [(start, -end) for start, end, _ in self.spans]
             assert places == sorted(places), "constituents are in top-down order"
+
+    def with_heads(self, heads: Sequence[int]) -> "Sentence":
+        """The sentence with another tree, whose relations are `root` and `dep`.
+
+        >>> Sentence(("she", "went")).with_heads([2, 0]).relations
+        ('dep', 'root')
+        """
+        relations = tuple("root" if head == 0 else "dep" for head in heads)
+        return replace(self, heads=tuple(heads), relations=relations)
 
     def __len__(self) -> int:
         return len(self.words)

@@ -68,12 +68,13 @@ def test_a_sentence_that_looks_like_a_place_is_text(glue):
 
 
 @pytest.mark.parametrize(("text", "said"), [
-    ("", r"dev\.tsv:1: expected the column 'sentence1', found ''"),
+    ("", r"dev\.tsv: the file is empty"),
+    ("\n", r"dev\.tsv:1: expected the column 'sentence1', found ''"),
     (f"{HEADERS['RTE']}\n", r"dev\.tsv: expected examples .* found none"),
     ("index\tsentence1\tlabel\n0\ta\tentailment\n", r"dev\.tsv:1: expected the column 'sentence2'"),
     (f"{HEADERS['RTE']}\n0\ta\tb\tentailment\n1\ta\tb\n", r"dev\.tsv:3: expected 4 columns .* found 3"),
     (f"{HEADERS['RTE']}\n0\ta\tb\tmaybe\n", r"dev\.tsv:2: label: expected not_entailment or entailment, found 'maybe'"),
-    (b"index\tsentence1\tsentence2\tlabel\n0\t\xff\tb\tentailment\n", r"dev\.tsv: expected UTF-8"),
+    (b"index\tsentence1\tsentence2\tlabel\n0\t\xff\tb\tentailment\n", r"dev\.tsv:2: expected UTF-8"),
 ])  # fmt: skip
 def test_files_of_another_form_are_refused(glue, text, said):
     path = glue / "RTE" / "dev.tsv"

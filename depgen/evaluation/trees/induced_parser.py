@@ -77,9 +77,7 @@ class InducedParser:
             )
         annotated = []
         for sentence, marks, tree in zip(sentences, kept, found, strict=True):
-            heads = tuple(put_words_back(cut_cycles(tree), marks))
-            relations = tuple("root" if head == 0 else "dep" for head in heads)
-            annotated.append(replace(sentence, heads=heads, relations=relations))
+            annotated.append(sentence.with_heads(put_words_back(cut_cycles(tree), marks)))
         return annotated
 
     def with_graphs(self, sentences: Sequence[Sentence], *, least: float) -> list[Sentence]:
