@@ -1,18 +1,14 @@
 """Graphs that a system finds as it reads, as an annotation source for others."""
 
 from collections.abc import Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.annotating_run import AnnotatingRun
 from depgen.evaluation.trees.graph_parser import BEAM_SIZE, GraphParser
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import below_runs, file_sha256, lines_sha256
-from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import Structure
 from depgen.trees.sentence import Sentence
 
@@ -20,7 +16,7 @@ RULES = "1"
 """Raised when the graphs of the same run change."""
 
 
-class InducedGraphs:
+class InducedGraphs(AnnotatingRun):
     """Gives each sentence the likeliest graph that a run of GiLT finds as it reads its words as they are.
 
     Args:
@@ -36,11 +32,9 @@ class InducedGraphs:
         self, run: str, *, beam_size: int = BEAM_SIZE, tokens_per_batch: int = 8192, device: str | None = None
     ) -> None:
         check_at_least(1, beam_size=beam_size)
-        self.run, self.beam_size, self.tokens_per_batch, self.device = run, beam_size, tokens_per_batch, device
+        super().__init__(run, device)
+        self.beam_size, self.tokens_per_batch = beam_size, tokens_per_batch
         self.scheme = f"graphs induced by {below_runs(run)} (beam {beam_size})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "trained"}
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the beam.
@@ -63,13 +57,3 @@ class InducedGraphs:
             raise UserError(f"run: expected a system that finds graphs, such as GiLT, found {kind}, {self.run}.")
         parser = GraphParser(self.trained, Reading("as_is"), self.beam_size, self.tokens_per_batch)
         return parser.annotate(sentences)
-
-    @cached_property
-    def source(self) -> tuple[Path, Path]:
-        """The run folder and the checkpoint that the graphs come from."""
-        return named_checkpoint(self.run)
-
-    @cached_property
-    def trained(self) -> Trained:
-        """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device)

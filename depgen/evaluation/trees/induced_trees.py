@@ -2,18 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
-from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.annotating_run import AnnotatingRun
 from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
 from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import below_runs, file_sha256, lines_sha256
-from depgen.training.runs import named_checkpoint
-from depgen.training.trust import is_trusted
 from depgen.trees.annotator import Structure, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -22,7 +18,7 @@ RULES = "4"
 """Raised when the trees of the same run change."""
 
 
-class InducedTrees:
+class InducedTrees(AnnotatingRun):
     """Gives each sentence the tree that a run of UDGN, or of another system that parses, finds in it.
 
     Words are read in the form of the text that the run has learnt from: what that text lacks (punctuation) is left out,
@@ -49,6 +45,11 @@ class InducedTrees:
         UserError: `likely_heads` is no such probability.
     """
 
+    remedy = (
+        " Trees are induced by a run of a system that parses: train one, such as `depgen fit --config "
+        "experiments/udgn_ptb.yaml --size small` or the rows of `depgen reproduce udgn_table1`, and name it."
+    )
+
     def __init__(
         self,
         run: str,
@@ -62,17 +63,14 @@ class InducedTrees:
     ) -> None:
         if likely_heads is not None and not 0 < likely_heads <= 1:
             raise UserError(f"likely_heads: expected a probability above 0 and at most 1, found {likely_heads}.")
-        self.run, self.decoding, self.form = run, decoding, form
-        self.tokens_per_batch, self.device, self.attention_head = tokens_per_batch, device, attention_head
+        super().__init__(run, device)
+        self.decoding, self.form, self.tokens_per_batch = decoding, form, tokens_per_batch
+        self.attention_head = attention_head
         self.likely_heads = None if likely_heads is None else float(likely_heads)
         self.structure: Structure = "tree" if likely_heads is None else "graph"
         by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
         also = "" if likely_heads is None else f", heads of {likely_heads} and more"
         self.scheme = f"induced by {below_runs(run)} ({decoding}{by}{also})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        others = {name: value for name, value in self.__dict__.items() if name != "trained"}
-        return {**others, "_trusts": is_trusted(self.source[1])}  # another process has not heard of --trust-run
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the options.
@@ -103,23 +101,6 @@ class InducedTrees:
         found = parser.annotate(sentences)
         return found if self.likely_heads is None else parser.with_graphs(found, least=self.likely_heads)
 
-    # -- the run --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def source(self) -> tuple[Path, Path]:
-        """The run folder and the checkpoint that the trees come from.
-
-        Raises:
-            UserError: there is no such run.
-        """
-        try:
-            return named_checkpoint(self.run)
-        except UserError as error:
-            raise UserError(
-                f"{error} Trees are induced by a run of a system that parses: train one, such as `depgen fit --config "
-                "experiments/udgn_ptb.yaml --size small` or the rows of `depgen reproduce udgn_table1`, and name it."
-            ) from error
-
     @cached_property
     def text_form(self) -> FormName:
         """The form that sentences are brought into.
@@ -128,8 +109,3 @@ class InducedTrees:
             UserError: none was named, and the run's corpus does not say; or the run does not parse.
         """
         return self.form or form_of_run(self.source[0]) or form_for_parsing(self.trained)
-
-    @cached_property
-    def trained(self) -> Trained:
-        """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device, trust=self.__dict__.get("_trusts", False))

@@ -16,7 +16,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees import induced_trees
+from depgen.evaluation.trees import annotating_run, induced_trees
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models.base import LanguageModel
@@ -221,7 +221,7 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
     def other(checkpoint, *, device, trust):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
 
-    monkeypatch.setattr(induced_trees, "load_trained", other)
+    monkeypatch.setattr(annotating_run, "load_trained", other)
     with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
         InducedTrees("udgn").annotate([QUOTED])
     monkeypatch.setattr(induced_trees, "form_of_run", lambda run: None)

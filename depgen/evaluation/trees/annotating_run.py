@@ -1,0 +1,46 @@
+"""The trained run that an annotation source takes its structures from."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from depgen.errors import UserError
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.training.runs import named_checkpoint
+from depgen.training.trust import is_trusted
+
+
+class AnnotatingRun:
+    """A run that annotates; sent to another process, it is loaded there again, and trusted where it is trusted here.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
+        device: cpu, cuda, …; None: a GPU where there is one.
+    """
+
+    remedy = ""
+    """Said to a user whose run is missing."""
+
+    def __init__(self, run: str, device: str | None) -> None:
+        self.run, self.device, self._trusted = run, device, False
+
+    def __getstate__(self) -> dict[str, Any]:
+        others = {name: value for name, value in self.__dict__.items() if name != "trained"}
+        return {**others, "_trusted": self._trusted or is_trusted(self.source[1])}  # --trust-run is not known elsewhere
+
+    @cached_property
+    def source(self) -> tuple[Path, Path]:
+        """The run folder and the checkpoint.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        try:
+            return named_checkpoint(self.run)
+        except UserError as error:
+            raise UserError(f"{error}{self.remedy}") from error
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The system, in evaluation mode."""
+        return load_trained(self.source[1], device=self.device, trust=self._trusted)
