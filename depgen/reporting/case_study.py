@@ -55,7 +55,7 @@ class CaseStudy:
         texts: how many texts of each system, where they are written from nothing.
         top_p: the nucleus of the texts; None takes the table's own.
         invented: contexts, tokens with spaces between, that the systems continue in place of those of a corpus.
-        first: show the first texts written from nothing, and the first human ones, in place of drawn ones.
+        first: show the first texts and the first human ones, in place of drawn ones.
         variants: texts of other settings of generation than the table's, each by its name.
         trees: `levels` shows each text written from nothing level by level, `pictures` also draws the trees.
     """
@@ -168,10 +168,6 @@ class _System:
     made: str
     structures: tuple[Any, ...] = ()
 
-    def shown(self, place: int) -> str:
-        """A text, or a word for an empty one."""
-        return self.texts[place] if self.texts[place].strip() else EMPTY
-
     def sentence(self, place: int) -> Sentence:
         """A text with its tree.
 
@@ -261,21 +257,20 @@ def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]
     Raises:
         UserError: the corpus is not there, or holds other prompts than those that were written on.
     """
-    first, generator = systems[0], np.random.default_rng(study.seed)
+    first = systems[0]
     if study.trees == "levels":
         for system in systems:
             for place in _places(study, len(system.texts)):
                 yield _by_level(system, place)
     elif study.invented:
         for place, context in enumerate(study.invented):
-            texts = tuple((each.name, (each.shown(place),)) for each in systems)
-            yield Example(f"Context {place + 1}", context, texts)
+            yield Example(f"Context {place + 1}", context, _texts(systems, [place]))
     elif first.prompts is None:
         human = [" ".join(document.words()) for document in _corpus(first).documents("test")]
+        generator = np.random.default_rng(study.seed)
         places = _places(study, min(len(each.texts) for each in systems), generator)
-        texts = tuple((each.name, tuple(map(each.shown, places))) for each in systems)
         theirs = tuple(human[place] for place in _places(study, len(human), generator))
-        yield Example(None, None, (*texts, (HUMAN, theirs)))
+        yield Example(None, None, (*_texts(systems, places), (HUMAN, theirs)))
     else:
         found = prompts_of(_corpus(first), generation_of(first.job.definition))
         if found.prompts != first.prompts:
@@ -284,10 +279,17 @@ def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]
                 f"The test split has changed since {job.row.name} wrote on it: make its texts again (depgen reproduce "
                 f"{job.definition.argument} --row {job.row.slug} --size {job.size} --remeasure)."
             )
-        for place in _drawn(generator, len(first.prompts), study.contexts or 0):
-            texts = tuple((each.name, (each.shown(place),)) for each in systems)
-            human_text = (HUMAN, (found.references[place],))
-            yield Example(f"Context (test document {place + 1})", first.prompts[place], (*texts, human_text))
+        for place in _places(study, len(first.prompts)):
+            texts = (*_texts(systems, [place]), (HUMAN, (found.references[place],)))
+            yield Example(f"Context (test document {place + 1})", first.prompts[place], texts)
+
+
+def _texts(systems: Sequence[_System], places: Sequence[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The texts at these places, by system; a word for empty ones."""
+    return tuple(
+        (each.name, tuple(text if (text := each.texts[place]).strip() else EMPTY for place in places))
+        for each in systems
+    )
 
 
 def _corpus(system: _System) -> Corpus:
@@ -297,15 +299,12 @@ def _corpus(system: _System) -> Corpus:
 
 
 def _places(study: CaseStudy, count: int, generator: np.random.Generator | None = None) -> list[int]:
-    """The places of the texts that are shown, out of `count` texts; without a generator, by the study's seed."""
+    """The places of what is shown out of `count` texts, in order; drawn by the study's seed without a generator."""
+    wanted = min(count, study.texts if study.contexts is None else study.contexts)
     if study.first:
-        return [*range(min(study.texts, count))]
-    return _drawn(generator or np.random.default_rng(study.seed), count, study.texts)
-
-
-def _drawn(generator: np.random.Generator, count: int, wanted: int) -> list[int]:
-    """So many different places, in order; all where there are fewer."""
-    return sorted(int(place) for place in generator.choice(count, min(wanted, count), replace=False))
+        return [*range(wanted)]
+    places: list[int] = (generator or np.random.default_rng(study.seed)).choice(count, wanted, replace=False).tolist()
+    return sorted(places)
 
 
 def _by_level(system: _System, place: int) -> Example:

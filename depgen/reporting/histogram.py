@@ -97,4 +97,5 @@ def as_csv(shares: Mapping[str, np.ndarray], edges: np.ndarray) -> str:
     from pandas import DataFrame
 
     low, high = ([f"{each:g}" for each in ends] for ends in (edges[:-1], edges[1:]))
-    return DataFrame({"from": low, "to": high, **shares}).to_csv(index=False, float_format="%.6f", lineterminator="\n")
+    lines = DataFrame({"from": low, "to": high, **shares})
+    return str(lines.to_csv(index=False, float_format="%.6f", lineterminator="\n"))
