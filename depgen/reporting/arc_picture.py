@@ -1,11 +1,10 @@
 """A sentence as a picture: its words, and above them the arcs from heads to dependents."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from depgen.reporting.drawing import FONT, Drawing, escaped, text_width
+from depgen.reporting.drawing import BLACK, Drawing, Line, Text, text_width
 from depgen.trees.annotator import Structure
 from depgen.trees.sentence import Edge, Sentence
 
@@ -18,7 +17,7 @@ _LABEL, _LEVEL, _WORD_DROP, _TAG_DROP, _MARGIN = 20, 18, 24, 32, 8
 to what is below, around all."""
 _ASIDE, _HEAD = 10.0, 4
 """Pixels between a word's middle and the arcs that begin there; half the width of an arrowhead."""
-_PLAIN, _RIGHT, _WRONG, _NOT_COUNTED = "#000000", "#1565a8", "#c62828", "#9a9a9a"
+_PLAIN, _RIGHT, _WRONG, _NOT_COUNTED = BLACK, "#1565a8", "#c62828", "#9a9a9a"
 """Colours of arcs: without a gold tree, right, wrong (dashed too, for print without colour), and of punctuation."""
 
 
@@ -61,11 +60,11 @@ def word_places(words: Sequence[str], edges: Sequence[Edge]) -> WordPlaces:
     """
     widths = [max(_NARROWEST, text_width(word, size=_SIZE) + _GAP) for word in words]
     middles = [right - width / 2 for right, width in zip(accumulate(widths), widths, strict=True)]
-    for arc in sorted({*_arcs(edges)}, key=lambda arc: (arc.end - arc.start, arc)):
-        room = text_width(arc.label, size=_LABEL_SIZE) + 2 * _ASIDE + _GAP
-        missing = room - (middles[arc.end] - middles[arc.start])
-        if arc.label and missing > 0:
-            middles[arc.end :] = [middle + missing for middle in middles[arc.end :]]
+    for arc in sorted(_arcs(edges), key=lambda arc: (_length(arc), min(arc[:2]), arc[1] < arc[0], arc[2])):
+        (start, end), label = _ends(arc), arc[2]
+        missing = text_width(label, size=_LABEL_SIZE) + 2 * _ASIDE + _GAP - (middles[end] - middles[start])
+        if label and missing > 0:
+            middles[end:] = [middle + missing for middle in middles[end:]]
     return WordPlaces(tuple(middles), tuple(widths))
 
 
@@ -86,30 +85,25 @@ def arc_picture(
         gold: the edges that these are compared with.
         left_out: whether each word is punctuation.
     """
-    colours = _colours(edges, gold, left_out)
-    arcs = {arc: colours[edge] for edge in edges for arc in _arcs([edge])}
-    levels = _levels([*arcs])
+    colours, arcs = _colours(edges, gold, left_out), _arcs(edges)
+    levels = _levels(arcs)
     highest = max(levels.values(), default=0)
     foot = float(_LABEL + highest * _LEVEL)
-    below = defaultdict[int, list[Edge]](list)
-    for edge in edges:
-        below[edge[1]].extend([edge] if edge[0] in (0, edge[1]) else [])
-    parts = list[str]()
-    for place, word in enumerate(words):
-        x, y = places.middles[place], foot + _WORD_DROP
-        parts.append(_text(word, x, y, "word"))
-        for head, dependent, label in below[place + 1]:
-            kind = "root" if head == 0 else "itself"
-            shown = label if head == 0 else f"itself: {label}"
-            y += _TAG_DROP if y == foot + _WORD_DROP else _LEVEL
-            parts.append(_text(shown, x, y, kind, colour=colours[head, dependent, label]))
+    shapes, lowest = list[Text | Line](), foot + _WORD_DROP + _TAG_DROP
+    for number, word in enumerate(words, start=1):
+        x, y = places.middles[number - 1], foot + _WORD_DROP
+        shapes.append(Text(word, x, y, "word", _SIZE))
+        y += _TAG_DROP
+        for edge in edges:
+            if edge[1] == number and edge[0] in (0, number):
+                kind, shown = ("itself", f"itself: {edge[2]}") if edge[0] else ("root", edge[2])
+                shapes.append(Text(shown, x, y, kind, _SIZE, colours[edge]))
+                lowest = max(lowest, y)
+                y += _LEVEL
     order = (_NOT_COUNTED, _PLAIN, _RIGHT, _WRONG)
-    for arc in sorted(arcs, key=lambda arc: order.index(arcs[arc])):
-        parts.append(_arc_drawn(arc, places, foot, level=levels[arc], highest=highest, colour=arcs[arc]))
-    width = places.middles[-1] + places.widths[-1] / 2
-    svg = f'<g font-family="{FONT}" font-size="{_SIZE}" text-anchor="middle">{"".join(parts)}</g>'
-    more = max(0, *(len(each) - 1 for each in below.values()), 0) * _LEVEL
-    return Drawing(svg, width, foot + _WORD_DROP + _TAG_DROP + more + _MARGIN)
+    for arc in sorted(arcs, key=lambda arc: order.index(colours[arc])):
+        shapes += _arc_drawn(arc, places, foot, level=levels[arc], highest=highest, colour=colours[arc])
+    return Drawing(tuple(shapes), places.middles[-1] + places.widths[-1] / 2, lowest + _MARGIN)
 
 
 def _colours(edges: Sequence[Edge], gold: Sequence[Edge] | None, left_out: Sequence[bool]) -> dict[Edge, str]:
@@ -123,51 +117,43 @@ def _colours(edges: Sequence[Edge], gold: Sequence[Edge] | None, left_out: Seque
     }
 
 
-@dataclass(frozen=True, order=True)
-class _Arc:
-    """An arc between two words by their places; `points_left` says that the dependent is the first of them."""
-
-    start: int
-    end: int
-    points_left: bool
-    label: str
+def _arcs(edges: Sequence[Edge]) -> list[Edge]:
+    """The edges between two words, each once."""
+    return [edge for edge in dict.fromkeys(edges) if edge[0] not in (0, edge[1])]
 
 
-def _arcs(edges: Sequence[Edge]) -> list[_Arc]:
-    """The arcs between two words."""
-    return [
-        _Arc(min(word, head) - 1, max(word, head) - 1, word < head, label)
-        for head, word, label in edges
-        if head not in (0, word)
-    ]
+def _ends(arc: Edge) -> tuple[int, int]:
+    """The places of its words from left to right, from 0."""
+    return min(arc[:2]) - 1, max(arc[:2]) - 1
 
 
-def _levels(arcs: Sequence[_Arc]) -> dict[_Arc, int]:
+def _length(arc: Edge) -> int:
+    return abs(arc[0] - arc[1])
+
+
+def _levels(arcs: Sequence[Edge]) -> dict[Edge, int]:
     """The height of each arc, from 1: above all shorter arcs between the same words."""
-    heights, levels = [0] * max((arc.end for arc in arcs), default=0), dict[_Arc, int]()
-    for arc in sorted(arcs, key=lambda arc: arc.end - arc.start):
-        levels[arc] = max(heights[arc.start : arc.end]) + 1
-        heights[arc.start : arc.end] = [levels[arc]] * (arc.end - arc.start)
+    heights, levels = [0] * max((max(arc[:2]) for arc in arcs), default=0), dict[Edge, int]()
+    for arc in sorted(arcs, key=_length):
+        start, end = _ends(arc)
+        levels[arc] = max(heights[start:end]) + 1
+        heights[start:end] = [levels[arc]] * (end - start)
     return levels
 
 
-def _arc_drawn(arc: _Arc, places: WordPlaces, foot: float, *, level: int, highest: int, colour: str) -> str:
+def _arc_drawn(
+    arc: Edge, places: WordPlaces, foot: float, *, level: int, highest: int, colour: str
+) -> list[Text | Line]:
     """Line, label and arrowhead; lower arcs are further from the word's middle, so that no two share a line."""
+    head, word, label = arc
+    start, end = _ends(arc)
     lower = (highest - level) / highest
-    left = places.middles[arc.start] + _ASIDE + places.widths[arc.start] / 8 * lower
-    right = places.middles[arc.end] - places.widths[arc.end] / 4 * lower
-    top, tip = foot - level * _LEVEL, left if arc.points_left else right
-    label = _text(arc.label, (left + right) / 2, top - 4, "label", size=_LABEL_SIZE) if arc.label else ""
-    dashes = ' stroke-dasharray="5 3"' if colour == _WRONG else ""
-    sides = f"L{tip - _HEAD:g},{foot - 6:g} {tip + _HEAD:g},{foot - 6:g}"
-    return (
-        f'<path class="arc" d="M{left:g},{foot:g} {left:g},{top:g} {right:g},{top:g} {right:g},{foot:g}" fill="none" '
-        f'stroke-width="2" stroke="{colour}"{dashes}/>{label}'
-        f'<path class="arrowhead" fill="{colour}" d="M{tip:g},{foot + 2:g} {sides}"/>'
-    )
-
-
-def _text(text: str, x: float, y: float, kind: str, *, size: int = _SIZE, colour: str = _PLAIN) -> str:
-    shown = escaped(text)
-    fill = "" if colour == _PLAIN else f' fill="{colour}"'
-    return f'<text class="{kind}" x="{x:g}" y="{y:g}" font-size="{size}"{fill}>{shown}</text>'
+    left = places.middles[start] + _ASIDE + places.widths[start] / 8 * lower
+    right = places.middles[end] - places.widths[end] / 4 * lower
+    top, tip = foot - level * _LEVEL, left if word < head else right
+    text = [Text(label, (left + right) / 2, top - 4, "label", _LABEL_SIZE)] if label else []
+    return [
+        Line(((left, foot), (left, top), (right, top), (right, foot)), "arc", colour, dashed=colour == _WRONG),
+        *text,
+        Line(((tip, foot + 2), (tip - _HEAD, foot - 6), (tip + _HEAD, foot - 6)), "arrowhead", colour),
+    ]

@@ -107,19 +107,14 @@ class AttentionPicture(L.Callback):
         """Draw and log."""
         if trainer.sanity_checking or not trainer.is_global_zero or trainer.current_epoch % self.every_n_epochs:
             return
+        from lightning.pytorch.loggers import WandbLogger
+
         vocabulary: Vocabulary = trainer.datamodule.vocabulary  # type: ignore[attr-defined]
         attention = sentence_attention(pl_module, vocabulary, self.sentence.split(), kind="dependency")
         drawing = attention_figure(attention)
-        if not _log_to_wandb(trainer, drawing):
+        loggers = [logger for logger in trainer.loggers if isinstance(logger, WandbLogger)]
+        for logger in loggers:
+            logger.log_image(key="attention", images=[drawing])
+        if not loggers:
             folder = Path(trainer.log_dir or trainer.default_root_dir) / "attention"
             save(drawing, folder / f"epoch-{trainer.current_epoch:04d}.png")
-
-
-def _log_to_wandb(trainer: L.Trainer, drawing: "Figure") -> bool:
-    """Whether a W&B logger took the picture."""
-    from lightning.pytorch.loggers import WandbLogger
-
-    loggers = [logger for logger in trainer.loggers if isinstance(logger, WandbLogger)]
-    for one in loggers:
-        one.log_image(key="attention", images=[drawing])
-    return bool(loggers)

@@ -10,7 +10,7 @@ Deviations:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,17 +22,18 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
+from depgen.reporting.definition import TableDefinition, chosen_table, is_made
+from depgen.reporting.drawing import Drawing
 from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
-from depgen.reporting.texts import prompts_of, texts_of
-from depgen.reporting.trees import Trees, trees_svg
+from depgen.reporting.texts import generation_of, prompts_of, texts_of
+from depgen.reporting.trees import stacked, write_svg
 from depgen.training.runs import read_record
-from depgen.trees.binarization import Level, levels_of
+from depgen.trees.binarization import levels_of
 from depgen.trees.sentence import Sentence
 from depgen.yaml_files import read_settings
 
@@ -54,7 +55,7 @@ class CaseStudy:
         texts: how many texts of each system, where they are written from nothing.
         top_p: the nucleus of the texts; None takes the table's own.
         invented: contexts, tokens with spaces between, that the systems continue in place of those of a corpus.
-        first: show the first texts written from nothing, and the first human ones, in place of drawn ones.
+        first: show the first texts and the first human ones, in place of drawn ones.
         variants: texts of other settings of generation than the table's, each by its name.
         trees: `levels` shows each text written from nothing level by level, `pictures` also draws the trees.
     """
@@ -143,23 +144,28 @@ def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Fo
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"
         write_atomically(path, render(examples, format=each))
     if examples.trees:
-        write_atomically(results_root() / study.study / f"trees-{chosen}.svg", trees_svg(examples.trees))
+        write_svg(examples.trees, results_root() / study.study / f"trees-{chosen}.svg")
     return render(examples, format=format)
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """The texts of a row, the prompts that they continue, if any, and where and when its result or run was made.
+class _System:
+    """The texts of a row at one seed.
 
-    The name is the row's, of the study's variants with theirs.
+    Attributes:
+        name: the row's; of the study's variants with theirs.
+        job: the row at its seed.
+        texts: what it wrote.
+        prompts: what the texts continue; None for texts from nothing.
+        made: on which machine, and when.
+        structures: what it has built over each text.
     """
 
-    row: Row
-    seed: int
+    name: str
+    job: Job
     texts: tuple[str, ...]
     prompts: tuple[str, ...] | None
     made: str
-    name: str
     structures: tuple[Any, ...] = ()
 
     def sentence(self, place: int) -> Sentence:
@@ -180,206 +186,160 @@ def examples_of(
         UserError: no row has texts, or those that have wrote different numbers of them or on different prompts.
     """
     rows = [definition.row(name) for name in study.rows]
-    if study.invented:
-        kept = [found for row in rows if (found := _written(study, definition, row, size, seeds)) is not None]
-    else:
-        kept = [each for row in rows for each in _kept(study, definition, row, size, seeds)]
-    if not kept and study.invented:
+    top_p = generation_of(definition).top_p if study.top_p is None else study.top_p
+    find = _written if study.invented else _kept
+    systems = [each for row in rows for each in find(study, Job(definition, row, size, 0), seeds)]
+    command = f"depgen reproduce {definition.argument} --size {size}"
+    if not systems and study.invented:
         raise UserError(
             f"None of {', '.join(study.rows)} of {definition.table} is trained at size {size}. Train them first: "
-            f"depgen reproduce {definition.argument} --size {size}"
+            f"{command}"
         )
-    if not kept:
+    if not systems:
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
         raise UserError(
-            f"No texts of {definition.table} at size {size}{nucleus}. Make them first: "
-            f"depgen reproduce {definition.argument} --size {size} --remeasure"
+            f"No texts of {definition.table} at size {size}{nucleus}. Make them first: {command} --remeasure"
         )
-    _check_side_by_side(kept, definition, size)
-    generator = np.random.default_rng(study.seed)
-    if study.invented:
-        shown = [_ending(f"Context {place + 1}", kept, place, ()) for place in range(len(study.invented))]
-    elif study.trees == "levels":
-        shown = [each for system in kept for each in _by_level(study, system)]
-    elif study.contexts is None:
-        shown = [_from_nothing(study, kept, _human_sentences(definition, kept[0], size), generator)]
-    else:
-        shown = _endings(study, kept, _human_endings(definition, kept[0], size), generator)
-    missing = [row for row in rows if row.name not in {each.row.name for each in kept}]
-    notes = _notes(study, definition, kept, [_why_missing(row, size) for row in missing])
+    first, *others = systems
+    for each in others:
+        if each.prompts != first.prompts or (first.prompts is not None and len(each.texts) != len(first.texts)):
+            raise UserError(
+                f"{first.job.row.name} and {each.job.row.name} wrote on different prompts, so that their texts do not "
+                f"compare. Make them again: {command} --remeasure"
+            )
     caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
-    drawn = [each for system in kept for each in _pictures(study, system)] if study.trees == "pictures" else []
-    return Examples(caption, tuple(shown), notes, tuple(drawn))
+    written = {each.job.row.name for each in systems}
+    missing = [
+        f"{row.name} ({'not run yet' if is_made(row, size=size) else 'not built yet'})"
+        for row in rows
+        if row.name not in written
+    ]
+    notes = _notes(study, systems, missing, top_p)
+    pictures = _pictures(study, systems) if study.trees == "pictures" else ()
+    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), dict(pictures))
 
 
-def _kept(
-    study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
-) -> Iterator[_Kept]:
-    """The texts of the first seed that has any; of each variant that has any."""
-    if definition.generation is None:
-        raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
-    results = {each.seed: each for each in read_results(definition.table, row.slug, size=size)}
-    for name, how in (study.variants or {"": {}}).items():
+def _kept(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterator[_System]:
+    """The kept texts of the first seed of a row that has any; of each variant that has any."""
+    results = {each.seed: each for each in read_results(job.definition.table, job.row.slug, size=job.size)}
+    for variant, how in (study.variants or {"": {}}).items():
         for seed in results if seeds is None else seeds:
             kept = texts_of(results[seed], study.top_p, **how) if seed in results else None
             if kept is not None and (study.contexts is None or kept.prompts is not None):
+                name = ", ".join(filter(None, (job.row.name, variant)))
                 made = f"{results[seed].hardware}, {results[seed].date}"
                 prompts = None if study.contexts is None else kept.prompts
-                title = ", ".join(filter(None, (row.name, name)))
-                yield _Kept(row, seed, kept.texts, prompts, made, title, kept.structures)
+                yield _System(name, replace(job, seed=seed), kept.texts, prompts, made, kept.structures)
                 break
 
 
-def _written(
-    study: CaseStudy, definition: TableDefinition, row: Row, size: str, seeds: Sequence[int] | None
-) -> _Kept | None:
+def _written(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterator[_System]:
     """What the run of the first seed that has a finished one writes on the study's own contexts."""
-    if definition.generation is None or not is_made(row, size=size):
-        return None
-    how = definition.generation.at(size)
-    for seed in definition.seeds_at(size) if seeds is None else seeds:
-        run = finished_run(Job(definition, row, size, seed))
+    if not is_made(job.row, size=job.size):
+        return
+    how = generation_of(job.definition).at(job.size)
+    for seed in job.definition.seeds_at(job.size) if seeds is None else seeds:
+        of_seed = replace(job, seed=seed)
+        run = finished_run(of_seed)
         if run is not None:
             found = load_run(run).generate(
                 study.invented, seed=study.seed + seed, max_new_tokens=how.max_new_tokens,
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip
             made = f"{facts_of(run).hardware}, {str(read_record(run).get('finished', 'unknown'))[:10]}"
-            return _Kept(row, seed, tuple(each.text for each in found), tuple(study.invented), made, row.name)
-    return None
+            yield _System(job.row.name, of_seed, tuple(each.text for each in found), tuple(study.invented), made)
+            return
 
 
-def _check_side_by_side(kept: Sequence[_Kept], definition: TableDefinition, size: str) -> None:
-    first = kept[0]
-    for other in kept[1:]:
-        if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
-            raise UserError(
-                f"{first.row.name} and {other.row.name} wrote on different prompts, so that their texts do not "
-                f"compare. Make them again: depgen reproduce {definition.argument} --size {size} --remeasure"
-            )
-
-
-def _human_endings(definition: TableDefinition, kept: _Kept, size: str) -> tuple[str, ...]:
-    """What the corpus has after each prompt.
+def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]:
+    """What is shown of the systems' texts and, where there is a corpus, of the human ones.
 
     Raises:
         UserError: the corpus is not there, or holds other prompts than those that were written on.
     """
-    assert definition.generation is not None
-    found = prompts_of(_corpus(definition, kept, size), definition.generation)
-    if found.prompts != kept.prompts:
-        raise UserError(
-            f"The test split has changed since {kept.row.name} wrote on it: make its texts again (depgen reproduce "
-            f"{definition.argument} --row {kept.row.slug} --size {size} --remeasure)."
-        )
-    return found.references
+    first = systems[0]
+    if study.trees == "levels":
+        for system in systems:
+            for place in _places(study, len(system.texts)):
+                yield _by_level(system, place)
+    elif study.invented:
+        for place, context in enumerate(study.invented):
+            yield Example(f"Context {place + 1}", context, _texts(systems, [place]))
+    elif first.prompts is None:
+        human = [" ".join(document.words()) for document in _corpus(first).documents("test")]
+        generator = np.random.default_rng(study.seed)
+        places = _places(study, min(len(each.texts) for each in systems), generator)
+        theirs = tuple(human[place] for place in _places(study, len(human), generator))
+        yield Example(None, None, (*_texts(systems, places), (HUMAN, theirs)))
+    else:
+        found = prompts_of(_corpus(first), generation_of(first.job.definition))
+        if found.prompts != first.prompts:
+            job = first.job
+            raise UserError(
+                f"The test split has changed since {job.row.name} wrote on it: make its texts again (depgen reproduce "
+                f"{job.definition.argument} --row {job.row.slug} --size {job.size} --remeasure)."
+            )
+        for place in _places(study, len(first.prompts)):
+            texts = (*_texts(systems, [place]), (HUMAN, (found.references[place],)))
+            yield Example(f"Context (test document {place + 1})", first.prompts[place], texts)
 
 
-def _human_sentences(definition: TableDefinition, kept: _Kept, size: str) -> tuple[str, ...]:
-    return tuple(" ".join(document.words()) for document in _corpus(definition, kept, size).documents("test"))
+def _texts(systems: Sequence[_System], places: Sequence[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The texts at these places, by system; a word for empty ones."""
+    return tuple(
+        (each.name, tuple(text if (text := each.texts[place]).strip() else EMPTY for place in places))
+        for each in systems
+    )
 
 
-def _corpus(definition: TableDefinition, kept: _Kept, size: str) -> Corpus:
-    corpus = data_of(Job(definition, kept.row, size, kept.seed).config).corpus
+def _corpus(system: _System) -> Corpus:
+    corpus = data_of(system.job.config).corpus
     assert isinstance(corpus, Corpus)
     return corpus
 
 
-def _drawn(generator: np.random.Generator, count: int, wanted: int) -> list[int]:
-    """So many different places, in order; all where there are fewer."""
-    return sorted(int(place) for place in generator.choice(count, min(wanted, count), replace=False))
+def _places(study: CaseStudy, count: int, generator: np.random.Generator | None = None) -> list[int]:
+    """The places of what is shown out of `count` texts, in order; drawn by the study's seed without a generator."""
+    wanted = min(count, study.texts if study.contexts is None else study.contexts)
+    if study.first:
+        return [*range(wanted)]
+    places: list[int] = (generator or np.random.default_rng(study.seed)).choice(count, wanted, replace=False).tolist()
+    return sorted(places)
 
 
-def _endings(
-    study: CaseStudy, kept: Sequence[_Kept], human: Sequence[str], generator: np.random.Generator
-) -> list[Example]:
-    """One example a context: an ending of each system."""
-    assert study.contexts is not None
-    prompts = kept[0].prompts
-    assert prompts is not None
-    return [
-        _ending(f"Context (test document {place + 1})", kept, place, ((HUMAN, (human[place],)),))
-        for place in _drawn(generator, len(prompts), study.contexts)
-    ]
+def _by_level(system: _System, place: int) -> Example:
+    """A text as it was written (Casas et al., 2020, Figure 7)."""
+    sentence = system.sentence(place)
+    levels = levels_of(sentence.words, sentence.heads or (), sentence.relations or ())
+    steps = []
+    for number, level in enumerate(levels, start=1):
+        rows = {"I_tok": level.inputs, "O_tok": level.words, "O_exp": level.expansions}
+        steps.append((f"Iteration {number}", tuple(f"{name}: {' '.join(row)}" for name, row in rows.items())))
+    return Example(f"{system.name}, text {place + 1}", system.texts[place], tuple(steps))
 
 
-def _ending(title: str, kept: Sequence[_Kept], place: int, human: tuple[tuple[str, tuple[str, ...]], ...]) -> Example:
-    """An ending of each system after one of its prompts, then the human text where there is one."""
-    prompts = kept[0].prompts
-    assert prompts is not None
-    return Example(title, prompts[place], (*((each.name, (_shown(each.texts[place]),)) for each in kept), *human))
+def _pictures(study: CaseStudy, systems: Sequence[_System]) -> Iterator[tuple[str, Drawing]]:
+    """The trees of the shown texts (Casas et al., 2020, Figure 8), by system and text."""
+    for system in systems:
+        for place in _places(study, len(system.texts)):
+            name = f"{system.name}, text {place + 1}"
+            yield name, stacked(name, system.sentence(place))
 
 
-def _from_nothing(
-    study: CaseStudy, kept: Sequence[_Kept], human: Sequence[str], generator: np.random.Generator
-) -> Example:
-    """One example: so many texts of each system."""
-    places = _places(study, min(len(each.texts) for each in kept), generator)
-    theirs = tuple(human[place] for place in _places(study, len(human), generator))
-    systems = ((each.name, tuple(_shown(each.texts[place]) for place in places)) for each in kept)
-    return Example(None, None, (*systems, (HUMAN, theirs)))
-
-
-def _places(study: CaseStudy, count: int, generator: np.random.Generator) -> list[int]:
-    """The places of the texts that are shown, out of `count` texts."""
-    return [*range(min(study.texts, count))] if study.first else _drawn(generator, count, study.texts)
-
-
-def _by_level(study: CaseStudy, kept: _Kept) -> Iterator[Example]:
-    """Each shown text as it was written (Casas et al., 2020, Figure 7)."""
-    for place in _places(study, len(kept.texts), np.random.default_rng(study.seed)):
-        sentence = kept.sentence(place)
-        levels = levels_of(sentence.words, sentence.heads or (), sentence.relations or ())
-        steps = tuple(
-            (
-                f"Iteration {number}",
-                tuple(f"{name}: {' '.join(row)}" for name, row in zip(_ROWS, _rows(each), strict=True)),
-            )
-            for number, each in enumerate(levels, start=1)
-        )
-        yield Example(f"{kept.name}, text {place + 1}", kept.texts[place], steps)
-
-
-_ROWS = ("I_tok", "O_tok", "O_exp")
-
-
-def _rows(level: Level) -> tuple[tuple[str, ...], ...]:
-    return level.inputs, level.words, level.expansions
-
-
-def _pictures(study: CaseStudy, kept: _Kept) -> Iterator[Trees]:
-    """The trees of the shown texts (Casas et al., 2020, Figure 8)."""
-    for place in _places(study, len(kept.texts), np.random.default_rng(study.seed)):
-        yield Trees(f"{kept.name}, text {place + 1}", (("", kept.sentence(place)),))
-
-
-def _shown(text: str) -> str:
-    return text if text.strip() else EMPTY
-
-
-def _why_missing(row: Row, size: str) -> str:
-    return f"{row.name} ({'not run yet' if is_made(row, size=size) else 'not built yet'})"
-
-
-def _notes(
-    study: CaseStudy, definition: TableDefinition, kept: Sequence[_Kept], missing: Sequence[str]
-) -> tuple[str, ...]:
+def _notes(study: CaseStudy, systems: Sequence[_System], missing: Sequence[str], top_p: float) -> Iterator[str]:
     """Where the texts come from and how they were drawn."""
-    generation = definition.generation
-    assert generation is not None
-    top_p = generation.top_p if study.top_p is None else study.top_p
-    what = "contexts" if study.contexts is not None else "texts"
-    seeds = "; ".join(f"{each.name} {each.seed}" for each in kept)
-    drawn = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
-    drawn = "The first texts of those that each system wrote; nothing is picked" if study.first else drawn
-    invented = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
-    places = {made: [each.name for each in kept if each.made == made] for made in {each.made: None for each in kept}}
-    machines = [made if len(places) == 1 else f"{made} ({'; '.join(names)})" for made, names in places.items()]
-    lines = [
-        f"{invented if study.invented else drawn}. Published texts: {study.source}",
-        f"Texts of {definition.table}, nucleus {top_p}; seeds of training: {seeds}",
-        f"Made on {'; '.join(machines)}",
-    ]
+    if study.invented:
+        chosen = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
+    elif study.first:
+        chosen = "The first texts of those that each system wrote; nothing is picked"
+    else:
+        what = "contexts" if study.contexts is not None else "texts"
+        chosen = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
+    yield f"{chosen}. Published texts: {study.source}."
+    seeds = "; ".join(f"{each.name} {each.job.seed}" for each in systems)
+    yield f"Texts of {systems[0].job.definition.table}, nucleus {top_p}; seeds of training: {seeds}."
+    made = {each.made: [other.name for other in systems if other.made == each.made] for each in systems}
+    machines = [each if len(made) == 1 else f"{each} ({'; '.join(names)})" for each, names in made.items()]
+    yield f"Made on {'; '.join(machines)}."
     if missing:
-        lines.append(f"Without texts: {', '.join(missing)}")
-    return tuple(f"{line}." for line in lines)
+        yield f"Without texts: {', '.join(missing)}."

@@ -11,7 +11,6 @@ from depgen.errors import UserError
 from depgen.locations import results_root
 from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.plotting import figure, save
-from depgen.reporting.results import Result
 from depgen.reporting.run_facts import read_curve
 from depgen.reporting.store import read_ours
 from depgen.training.runs import experiment_name, find_run
@@ -108,28 +107,12 @@ def _of_table(definition: TableDefinition, size: str, rows: Sequence[str], cost:
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
     ours = read_ours(definition, size=size)
     for name in wanted:
-        results = ours.of(name)
-        drawn = [(result, points) for result in results if (points := _points(result, cost))]
-        if not drawn and rows:
+        points = {result.seed: _points(result.curve, result.clock, cost) for result in ours.of(name)}
+        if not any(points.values()) and rows:
             logger.warning("%s has no validation curve at size %s and is not drawn.", name, size)
-        if 0 < len(drawn) < len(results):
+        if any(points.values()) and not all(points.values()):
             logger.warning("%s: not every seed kept its %s; those without are not drawn.", name, cost)
-        for result, points in drawn:
-            yield Curve(name, f"{name}, seed {result.seed}", points)
-
-
-def _points(result: Result, cost: Cost) -> tuple[tuple[float, float], ...]:
-    """A result's curve against a cost; empty where it did not keep that."""
-    if cost == "tokens":
-        return tuple(result.curve)
-    return _against(cost, result.curve, result.clock)
-
-
-def _against(
-    cost: Cost, curve: Sequence[tuple[float, float]], clock: Sequence[tuple[float, float]]
-) -> tuple[tuple[float, float], ...]:
-    costs = [steps if cost == "steps" else seconds / 60 for steps, seconds in clock]
-    return tuple((x, y) for x, (_, y) in zip(costs, curve, strict=False))
+        yield from (Curve(name, f"{name}, seed {seed}", found) for seed, found in points.items() if found)
 
 
 def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
@@ -141,11 +124,21 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> Iterator[Curve]:
     for reference in runs:
         run = find_run(reference)
         _, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=0)
-        points = _against(cost, curve, clock)
+        points = _points(curve, clock, cost)
         if not points:
             raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
         name = f"{experiment_name(run)}/{run.name}"
         yield Curve(name, name, points)
+
+
+def _points(
+    curve: Sequence[tuple[float, float]], clock: Sequence[tuple[float, float]], cost: Cost
+) -> tuple[tuple[float, float], ...]:
+    """(cost, perplexity) of a curve over tokens and of its steps and seconds; empty where it did not keep the cost."""
+    if cost == "tokens":
+        return tuple(curve)
+    costs = [steps if cost == "steps" else seconds / 60 for steps, seconds in clock]
+    return tuple((x, y) for x, (_, y) in zip(costs, curve, strict=False))
 
 
 def curves_figure(curves: Sequence[Curve], *, title: str, axis: str) -> "Figure":

@@ -1,11 +1,11 @@
 """Texts of several systems side by side, as plain text, Markdown and HTML."""
 
 import textwrap
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
-from depgen.reporting.trees import Trees
+from depgen.reporting.drawing import Drawing
 
 Format = Literal["text", "markdown", "html"]
 ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
@@ -30,12 +30,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """All examples under their caption, the notes below them, and trees to be drawn."""
+    """All examples under their caption, the notes below them, and pictures of trees."""
 
     caption: str
     examples: tuple[Example, ...]
     notes: tuple[str, ...]
-    trees: tuple[Trees, ...] = ()
+    trees: Mapping[str, Drawing] = field(default_factory=dict)
 
 
 def render(examples: Examples, *, format: Format) -> str:

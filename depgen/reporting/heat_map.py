@@ -20,7 +20,6 @@ from depgen.trees.text_form import FormName
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 
 def draw_heat_map(
@@ -87,7 +86,10 @@ def heat_map_figure(found: HeadCorrelations, relations: Sequence[str], *, after_
         axes.set_title(direction.replace("_", " "), fontsize=10)
     edges = [f"{relation}  {found.edges[column]}" for relation, column in zip(relations, columns, strict=True)]
     all_axes[0].set_yticks(range(len(relations)), edges, fontsize=7)
-    _add_scale(drawing, image, all_axes, "after" if after_mask else "before")
+    scale = drawing.colorbar(image, ax=list(all_axes), fraction=0.03, pad=0.01)
+    stage = "after" if after_mask else "before"
+    scale.set_label(f"Pearson's correlation, weights {stage} the mask", fontsize=8)
+    scale.ax.tick_params(labelsize=7)
     return drawing
 
 
@@ -99,9 +101,3 @@ def _name_layers(axes: "Axes", layers: int, attention_heads: int) -> None:
     axes.set_xticks(middles, [str(layer) for layer in range(layers)], fontsize=8)
     axes.tick_params(axis="x", length=0)
     axes.set_xlabel(f"layer, {attention_heads} heads each", fontsize=8)
-
-
-def _add_scale(drawing: "Figure", image: "AxesImage", all_axes: Sequence["Axes"], stage: str) -> None:
-    scale = drawing.colorbar(image, ax=list(all_axes), fraction=0.03, pad=0.01)
-    scale.set_label(f"Pearson's correlation, weights {stage} the mask", fontsize=8)
-    scale.ax.tick_params(labelsize=7)

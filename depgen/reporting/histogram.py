@@ -1,9 +1,6 @@
 """How measures are distributed over texts: Figures 4 to 6 of Casas et al. (2020)."""
 
-import csv
-import io
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,15 +51,14 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
             f"No result of {definition.table} at size {size} has scores of single items. Make one: "
             f"depgen reproduce {definition.argument} --size {size}"
         )
-    several = [len({name[place] for name in found}) > 1 for place in range(2)]
-    keep = several if any(several) else [True, True]
+    rows, headers = ({name[place] for name in found} for place in range(2))
     items = {
-        ", ".join(part for part, kept in zip(name, keep, strict=True) if kept): each for name, each in found.items()
+        row if len(headers) == 1 < len(rows) else header if len(rows) == 1 < len(headers) else f"{row}, {header}": each
+        for (row, header), each in found.items()
     }
     edges = edges_of(list(items.values()))
     shares = {name: np.histogram(each, edges)[0] / len(each) for name, each in items.items()}
     path = output or results_root() / definition.table / f"histogram-{size}.png"
-    headers = {header for _, header in found}
     save(histogram_figure(shares, edges, axis=definition.caption if len(headers) > 1 else headers.pop()), path)
     write_atomically(path.with_suffix(".csv"), as_csv(shares, edges))
     means = "; ".join(f"{name} {each.mean():.3g} over {len(each):,}" for name, each in items.items())
@@ -98,9 +94,8 @@ def histogram_figure(shares: Mapping[str, np.ndarray], edges: np.ndarray, *, axi
 
 def as_csv(shares: Mapping[str, np.ndarray], edges: np.ndarray) -> str:
     """A line a bin: its edges, then the share of each distribution."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["from", "to", *shares])
-    for number, (low, high) in enumerate(pairwise(edges)):
-        writer.writerow([f"{low:g}", f"{high:g}", *(f"{each[number]:.6f}" for each in shares.values())])
-    return stream.getvalue()
+    from pandas import DataFrame
+
+    low, high = ([f"{each:g}" for each in ends] for ends in (edges[:-1], edges[1:]))
+    lines = DataFrame({"from": low, "to": high, **shares})
+    return str(lines.to_csv(index=False, float_format="%.6f", lineterminator="\n"))

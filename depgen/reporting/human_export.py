@@ -11,12 +11,12 @@ from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import lines_sha256
-from depgen.reporting.definition import Row, TableDefinition, chosen_table
+from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import SplitRow
-from depgen.reporting.results import Result, read_results
+from depgen.reporting.results import read_results
 from depgen.reporting.samples import CHOSEN, split_texts
-from depgen.reporting.texts import nuclei, texts_of
+from depgen.reporting.texts import generation_of, nuclei, texts_of
 from depgen.training.experiment_runs import run_depgen
 from depgen.trees.lines import read_texts
 
@@ -64,12 +64,10 @@ def export(
     """
     rows = _rows(texts, table, size, training_seed, top_p)
     written = [_written(each, rows) for each in texts]
-    lines = {each.name: each.texts for each in written}
-    if len(lines) < len(texts):
-        raise UserError(
-            f"--texts: systems must have different names, found {', '.join(each.name for each in written)}."
-        )
-    sources = {each.name: each.source for each in written}
+    names = [each.name for each in written]
+    if len({*names}) < len(names):
+        raise UserError(f"--texts: systems must have different names, found {', '.join(names)}.")
+    lines, sources = {each.name: each.texts for each in written}, {each.name: each.source for each in written}
     if not rate and per_sentence is not None:
         raise UserError("--per_sentence is of ratings: add --rate, or leave it out.")
     if rate:
@@ -89,10 +87,9 @@ def export(
             )
         first, second = lines.items()
         asked = pairwise(first, second, _contexts(contexts, written), number=number, raters=raters, seed=seed)
-    asked = replace(asked, sources=sources)
     if rows is not None:
         asked = replace(asked, profile=rows.size, top_p=rows.top_p)
-    return write_folder(asked, output)
+    return write_folder(replace(asked, sources=sources), output)
 
 
 @dataclass(frozen=True)
@@ -133,23 +130,17 @@ def _rows(
     if table is None:
         raise UserError(f"--texts {bare}: expected {bare}=FILE, or --table to name the table whose row it is.")
     definition, chosen, _ = chosen_table(table, size)
-    return _Rows(definition, chosen, 1 if seed is None else seed, _nucleus(definition, top_p))
-
-
-def _nucleus(definition: TableDefinition, asked: float | None) -> float:
-    """The nucleus asked for, or the only one that there is."""
-    if definition.generation is None:
-        raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
-    known = sorted(nuclei(definition, definition.generation))
+    known = sorted(nuclei(definition, generation_of(definition)))
     listed = ", ".join(map(str, known))
-    if asked is None and len(known) > 1:
+    if top_p is None and len(known) > 1:
         raise UserError(f"Table {definition.table} has texts of the nuclei {listed}: name one with --top-p.")
-    if asked is not None and asked not in known:
-        raise UserError(f"Table {definition.table} has no texts of nucleus {asked}, but of {listed}.")
-    return known[0] if asked is None else asked
+    if top_p is not None and top_p not in known:
+        raise UserError(f"Table {definition.table} has no texts of nucleus {top_p}, but of {listed}.")
+    return _Rows(definition, chosen, 1 if seed is None else seed, known[0] if top_p is None else top_p)
 
 
 def _written(given: str, rows: _Rows | None) -> _Written:
+    """The texts of a system that is named by `NAME=FILE`, or as a row: of a split those of the corpus."""
     name, separator, file = given.partition("=")
     if separator:
         if not name or not file:
@@ -159,31 +150,21 @@ def _written(given: str, rows: _Rows | None) -> _Written:
     assert rows is not None
     definition = rows.definition
     row = definition.row(name)
-    if row.floor in SPLITS:
-        return _of_split(rows, row)
-    results = read_results(definition.table, row.slug, size=rows.size)
-    kept = next((texts_of(each, rows.top_p, **_chosen(each)) for each in results if each.seed == rows.seed), None)
-    if kept is None:
-        raise UserError(
-            f"No texts of {row.name}, {rows.size}, seed {rows.seed}. Make them first: depgen reproduce "
-            f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]' --remeasure"
-        )
-    return _Written(row.name, kept.texts, source_of(kept.file, kept.texts), kept.prompts)
-
-
-def _chosen(result: Result) -> dict[str, float]:
-    """The temperature that was chosen for a row's texts, where one was."""
-    return {CHOSEN: result.metrics[CHOSEN]} if CHOSEN in result.metrics else {}
-
-
-def _of_split(rows: _Rows, row: Row) -> _Written:
-    """The sentences of a split."""
-    job = Job(rows.definition, row, rows.size, rows.seed)
-    corpus = data_of(job.config).corpus
-    texts = next(
-        split_texts(SplitRow(job, split, corpus, TextOptions(), run_depgen)) for split in SPLITS if split == row.floor
+    for split in SPLITS:
+        if row.floor == split:
+            job = Job(definition, row, rows.size, rows.seed)
+            corpus = data_of(job.config).corpus
+            drawn = split_texts(SplitRow(job, split, corpus, TextOptions(), run_depgen))
+            return _Written(row.name, drawn, Source(f"{corpus.name}, {split}", lines_sha256(drawn), len(drawn), 0))
+    for result in read_results(definition.table, row.slug, size=rows.size):
+        chosen = {CHOSEN: result.metrics[CHOSEN]} if CHOSEN in result.metrics else {}
+        kept = texts_of(result, rows.top_p, **chosen) if result.seed == rows.seed else None
+        if kept is not None:
+            return _Written(row.name, kept.texts, source_of(kept.file, kept.texts), kept.prompts)
+    raise UserError(
+        f"No texts of {row.name}, {rows.size}, seed {rows.seed}. Make them first: depgen reproduce "
+        f"{definition.argument} --row {row.slug} --size {rows.size} --seeds '[{rows.seed}]' --remeasure"
     )
-    return _Written(row.name, texts, Source(f"{corpus.name}, {row.floor}", lines_sha256(texts), len(texts), 0))
 
 
 def _contexts(given: Path | None, written: Sequence[_Written]) -> Sequence[str]:

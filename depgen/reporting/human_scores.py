@@ -8,7 +8,6 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.evaluation.human.outcome import Outcome, read_outcome
 from depgen.evaluation.human.questionnaire import Kind
-from depgen.evaluation.human.statistics import Preference
 from depgen.locations import write_atomically
 from depgen.reporting.definition import Row, TableDefinition, load_definition
 from depgen.reporting.layout import Cell, Head, Layout, Line, lines_of
@@ -56,47 +55,40 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
 
 def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
     """The published table with our lines in it; systems and pairs that it lacks follow at its end."""
-    numbers: dict[str, dict[str, Cell]] = {}
+    numbers: dict[str, dict[str, float | None]] = {}
+    stars = set[tuple[str, str]]()
     for each in scored:
-        if each.preferences:
-            numbers[each.pair] = _cells(definition, each.preferences)
-        for system, share in each.humanness.items():
-            numbers[system] = {"human": Cell(share.value, decimals=definition.column("human").decimals)}
-        for system, found in each.rated.items():
-            values = {"rating": found.mean.value, "deviation": found.deviation}
-            numbers[system] = {
-                name: Cell(value, word="n/c" if value is None else "", decimals=definition.column(name).decimals)
-                for name, value in values.items()
-            }
+        for aspect, found in each.preferences.items():
+            shares = {"win": found.win.value, "lose": found.lose.value, "tie": found.tie.value, "alpha": found.alpha}
+            numbers.setdefault(each.pair, {}).update({f"{aspect}_{name}": share for name, share in shares.items()})
+            if found.over_items.p_value < LEVEL:
+                stars.add((each.pair, f"{aspect}_{'win' if found.win.value > found.lose.value else 'lose'}"))
+        numbers |= {system: {"human": share.value} for system, share in each.humanness.items()}
+        for system, ratings in each.rated.items():
+            numbers[system] = {"rating": ratings.mean.value, "deviation": ratings.deviation}
     known = {row.name for row in definition.rows}
     rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
-    lines = tuple(line for row in rows for line in _table_lines(definition, row, numbers.get(row.name)))
+    lines = list[Line]()
+    for row in rows:
+        cells = None
+        if row.name in numbers:
+            values = [(column, numbers[row.name][column.key]) for column in definition.columns]
+            cells = [
+                Cell(
+                    value, mark="*" if (row.name, column.key) in stars else "", word="n/c" if value is None else "",
+                    decimals=column.decimals,
+                )
+                for column, value in values
+            ]  # fmt: skip
+        first, *others = lines_of(definition, row, cells)
+        lines += [replace(first, head=Head(row.name, "" if row.in_paper else "†")), *others]
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
     nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
     ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
     definition = replace(definition, rows=rows, caption=definition.caption + ours)
-    return Layout(definition, ", ".join(profiles), lines, notes)
-
-
-def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -> dict[str, Cell]:
-    cells = {}
-    for aspect, each in preferences.items():
-        values = {"win": each.win.value, "lose": each.lose.value, "tie": each.tie.value, "alpha": each.alpha}
-        better = "win" if each.win.value > each.lose.value else "lose"
-        for name, value in values.items():
-            key = f"{aspect}_{name}"
-            star = name == better and each.over_items.p_value < LEVEL
-            word = "n/c" if value is None else ""
-            cells[key] = Cell(value, mark="*" if star else "", word=word, decimals=definition.column(key).decimals)
-    return cells
-
-
-def _table_lines(definition: TableDefinition, row: Row, ours: Mapping[str, Cell] | None) -> list[Line]:
-    cells = None if ours is None else [ours[column.key] for column in definition.columns]
-    first, *others = lines_of(definition, row, cells)
-    return [replace(first, head=Head(row.name, "" if row.in_paper else "†")), *others]
+    return Layout(definition, ", ".join(profiles), tuple(lines), notes)
 
 
 def _notes(scored: Sequence[Outcome]) -> Iterator[str]:

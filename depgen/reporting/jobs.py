@@ -184,9 +184,7 @@ def run_of_row(table: str, row: str, size: str | None) -> Path:
     )
 
 
-def chosen_run(
-    run: str | None, table: str | None, *, row: str | None, size: str | None, usual: str
-) -> str | Path | None:
+def chosen_run(run: str | None, table: str | None, *, row: str | None, size: str | None, usual: str) -> str | None:
     """The run that is named, or that of a table's row, which is the `usual` one unless named; None for the newest run.
 
     Raises:
@@ -198,7 +196,7 @@ def chosen_run(
         return run
     if run is not None:
         raise UserError("A run and a table were named: name one of them.")
-    return run_of_row(table, row or usual, size)
+    return str(run_of_row(table, row or usual, size))
 
 
 def picture_path(name: str, table: str | None, *, row: str) -> Path:

@@ -1,12 +1,12 @@
 """A table as a picture: its measures against what the rows vary, such as the number of attention heads."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import Column, Row, chosen_table
+from depgen.reporting.definition import Column, chosen_table
 from depgen.reporting.plotting import figure, save
 from depgen.reporting.store import Figure as Measured
 from depgen.reporting.store import Ours, read_ours
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 PANEL = 3.2
 """Width and height of a panel, inches."""
-
-Points = Mapping[float, Measured]
 
 
 def draw_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
@@ -41,47 +39,40 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
     ours = read_ours(definition, size=size)
-    shown = {column: points for column in definition.columns if (points := _points(ours, column))}
-    floors = {column: _floors(ours, column) for column in shown}
-    if not shown:
+    columns = [column for column in definition.columns if _points(ours, column)]
+    if not columns:
         command = f"depgen reproduce {definition.argument} --size {size}"
         raise UserError(f"No result of {definition.table} at size {size}. Make one: {command}.")
     path = output or results_root() / definition.table / f"series-{size}.png"
-    save(series_figure(shown, floors, axis=axis or definition.caption), path)
+    save(series_figure(ours, columns, axis=axis or definition.caption), path)
     lacking = [row.name for row in definition.rows if row.x is not None and not ours.of(row.name)]
-    drawn = f"{path}: {', '.join(column.header for column in shown)}."
+    drawn = f"{path}: {', '.join(column.header for column in columns)}."
     return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
 
 
 def _points(ours: Ours, column: Column) -> dict[float, Measured]:
     """A measure at each x that has it, from left to right."""
-    found = {row.x: figure for row, figure in _figures(ours, column) if row.x is not None}
+    found = {
+        row.x: figure
+        for row in ours.definition.rows
+        if row.x is not None and (figure := ours.figure(row.name, column.key)) is not None
+    }
     return dict(sorted(found.items()))
 
 
-def _floors(ours: Ours, column: Column) -> dict[str, float]:
-    """A measure of each floor that has it."""
-    return {row.name: figure.mean for row, figure in _figures(ours, column) if row.is_floor}
-
-
-def _figures(ours: Ours, column: Column) -> list[tuple[Row, Measured]]:
-    """The rows that have a measure, with it."""
-    figures = ((row, ours.figure(row.name, column.key)) for row in ours.definition.rows)
-    return [(row, figure) for row, figure in figures if figure is not None]
-
-
-def series_figure(
-    shown: Mapping[Column, Points], floors: Mapping[Column, Mapping[str, float]] | None = None, *, axis: str
-) -> "Figure":
+def series_figure(ours: Ours, columns: Sequence[Column], *, axis: str) -> "Figure":
     """A panel a measure: its mean over seeds at each x, one standard deviation up and down where there are several."""
-    drawing = figure(PANEL * len(shown), PANEL)
-    for axes, (column, points) in zip(drawing.subplots(1, len(shown), squeeze=False)[0], shown.items(), strict=True):
+    drawing = figure(PANEL * len(columns), PANEL)
+    for axes, column in zip(drawing.subplots(1, len(columns), squeeze=False)[0], columns, strict=True):
+        points = _points(ours, column)
         means = [each.mean for each in points.values()]
         deviations = [each.deviation or 0.0 for each in points.values()]
         axes.errorbar(list(points), means, yerr=deviations, marker="o", capsize=3)
-        for number, (name, value) in enumerate(((floors or {}).get(column) or {}).items()):
-            axes.axhline(value, linestyle="--", linewidth=1, color=f"C{number + 1}", label=name)
-        if axes.get_legend_handles_labels()[0]:
+        floors = {row.name: ours.figure(row.name, column.key) for row in ours.definition.rows if row.is_floor}
+        known = [(name, floor.mean) for name, floor in floors.items() if floor is not None]
+        for number, (name, mean) in enumerate(known, start=1):
+            axes.axhline(mean, linestyle="--", linewidth=1, color=f"C{number}", label=name)
+        if known:
             axes.legend(fontsize=7)
         axes.set_title(column.header, fontsize=10)
         axes.set_xticks(list(points), [f"{x:g}" for x in points], fontsize=8)

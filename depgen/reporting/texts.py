@@ -274,6 +274,17 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
     )
 
 
+def generation_of(definition: TableDefinition) -> Generation:
+    """How the texts of a table are made.
+
+    Raises:
+        UserError: it has none.
+    """
+    if definition.generation is None:
+        raise UserError(f"Table {definition.table} has no texts: its definition names no `generation`.")
+    return definition.generation
+
+
 def nuclei(definition: TableDefinition, generation: Generation) -> dict[float, list[Column]]:
     """The columns of each nucleus, in the table's order."""
     found: dict[float, list[Column]] = {}

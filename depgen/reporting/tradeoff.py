@@ -81,12 +81,9 @@ def system_of(ours: Ours, row: Row) -> System | None:
 
 
 def _point(ours: Ours, row: Row, end: str) -> Point | None:
-    means, deviations = (
-        [ours.figure(row.name, f"{name}{more}{end}") for name in (QUALITY, DIVERSITY)] for more in ("", DEVIATION)
-    )
-    if None in means:
-        return None
-    return Point(*(0.0 if each is None else each.mean for each in (*means, *deviations)))
+    names = (QUALITY, DIVERSITY, f"{QUALITY}{DEVIATION}", f"{DIVERSITY}{DEVIATION}")
+    found = [ours.figure(row.name, f"{name}{end}") for name in names]
+    return None if None in found[:2] else Point(*(0.0 if each is None else each.mean for each in found))
 
 
 def tradeoff_figure(systems: list[System]) -> "Figure":

@@ -1,7 +1,6 @@
 """Dependency trees and graphs as pictures, the gold one above the other: Appendix A.5 of Shen et al. (2022)."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -11,20 +10,17 @@ from depgen.errors import UserError
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import Tokens, document_of
-from depgen.evaluation.trained import system_class
-from depgen.evaluation.trees.graph_parser import BEAM_SIZE, GraphParser
-from depgen.evaluation.trees.induced_trees import InducedTrees
-from depgen.language_models.left_to_right import GraphNetwork
+from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
+from depgen.evaluation.trees.induced_parser import InducedParser
 from depgen.locations import write_atomically
 from depgen.reporting.arc_picture import arc_picture, edges_of, word_places
-from depgen.reporting.drawing import FONT, Drawing, below_each_other, caption_of, fitted, standing_alone
+from depgen.reporting.drawing import FONT, Drawing, below_each_other, caption_of, figure_of, fitted, svg_of
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plotting import check_picture, save
-from depgen.reporting.svg_figures import figure_of_svg
 from depgen.trees.annotator import Structure
 from depgen.trees.conllu import read_conllu
 from depgen.trees.punctuation import Punctuation, is_punctuation
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
@@ -46,23 +42,6 @@ figcaption {{ font-weight: bold; margin-bottom: 0.3rem }}
 </body>
 </html>
 """
-
-
-@dataclass(frozen=True)
-class Trees:
-    """The trees or graphs of one sentence, to be drawn one below the other.
-
-    Attributes:
-        place: where the sentence is from.
-        named: a caption, or nothing, and the sentence with its tree, for each.
-        left_out: whether each word is punctuation, which counts neither as right nor as wrong.
-        structure: whether trees or graphs are drawn.
-    """
-
-    place: str
-    named: tuple[tuple[str, Sentence], ...]
-    left_out: tuple[bool, ...] = ()
-    structure: Structure = "tree"
 
 
 def draw_trees(
@@ -121,13 +100,19 @@ def draw_trees(
     """
     path = output or picture_path("trees.html" if table is None else "trees.svg", table, row=row or "UDGN")
     check_picture(path, without_matplotlib=(".html", ".svg"))
-    run = _named_run(run, table, row=row, size=size)
+    run = chosen_run(run, table, row=row, size=size, usual="UDGN")
     if first < 1 or number < 1:
         raise UserError(f"first and number: expected 1 or more, found {first} and {number}.")
     _check_sources(files, corpus, run, sentence)
-    if run is None and (form, attention_head, beam_size) != (None, None, None):
+    parser = None
+    if run is not None:
+        parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
+    elif (form, attention_head, beam_size) != (None, None, None):
         raise UserError("form, attention_head and beam_size say how a run reads and parses: name one by --run.")
-    structure = _structure(run, structure)
+    given: Structure = "graph" if isinstance(parser, GraphParser) else "tree"
+    if parser is not None and structure not in (None, given):
+        raise UserError(f"structure: {structure}, but the run gives {given}s: leave it out, or name another run.")
+    structure = structure or given
     if sentence is not None:
         origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
     elif corpus is None:
@@ -137,31 +122,17 @@ def draw_trees(
     chosen = list(islice(_numbered(documents, origin), first - 1, first - 1 + number))
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
-    if run is not None:
-        parser = _parser(
-            run, structure, corpus=corpus, form=form, attention_head=attention_head, beam_size=beam_size or BEAM_SIZE
-        )
-        below = parser.annotate([each for _, each in chosen])
-        drawn = [
-            _trees(*each, ("induced", tree), by=punctuation, structure=structure)
-            for each, tree in zip(chosen, below, strict=True)
-        ]
+    name, below = "", list[Sentence | None]([None]) * len(chosen)
+    if parser is not None:
+        name, below = "induced", [*parser.annotate([each for _, each in chosen])]
     elif len(files) == 2:
-        below = list(_same_sentences(files[0], files[1], structure, first=first, number=number))
-        drawn = [
-            _trees(*each, ("predicted", tree), by=punctuation, structure=structure)
-            for each, tree in zip(chosen, below, strict=True)
-        ]
-    else:
-        drawn = [_trees(*each, structure=structure) for each in chosen]
-    _write(drawn, path, title=origin)
-    return f"{path}: {structure}s of {len(drawn)} sentences of {origin}."
-
-
-def _named_run(run: str | None, table: str | None, *, row: str | None, size: str | None) -> str | None:
-    """The run that is named, by itself or as a table's row; None without one."""
-    found = chosen_run(run, table, row=row, size=size, usual="UDGN")
-    return None if found is None else str(found)
+        name, below = "predicted", [*_same_sentences(files[0], files[1], structure, first=first, number=number)]
+    pictures = {
+        place: stacked(place, each, other, name=name, by=punctuation, structure=structure)
+        for (place, each), other in zip(chosen, below, strict=True)
+    }
+    _write(pictures, path, title=origin)
+    return f"{path}: {structure}s of {len(pictures)} sentences of {origin}."
 
 
 def _check_sources(files: Sequence[Path], corpus: Corpus | None, run: str | None, sentence: str | None) -> None:
@@ -175,30 +146,28 @@ def _check_sources(files: Sequence[Path], corpus: Corpus | None, run: str | None
         )
 
 
-def _structure(run: str | None, wanted: Structure | None) -> Structure:
-    """What is drawn: by default what the run gives, and trees without one.
-
-    Raises:
-        UserError: the run gives something else.
-    """
-    if run is None:
-        return wanted or "tree"
-    kind = system_class(run)
-    given: Structure = "graph" if kind is not None and issubclass(kind, GraphNetwork) else "tree"
-    if wanted not in (None, given):
-        raise UserError(f"structure: {wanted}, but the run gives {given}s: leave it out, or name another run.")
-    return given
-
-
-def _write(drawn: Sequence[Trees], output: Path, *, title: str) -> None:
-    """Write trees in the format that the file's name ends in."""
+def _write(pictures: Mapping[str, Drawing], output: Path, *, title: str) -> None:
+    """Write the pictures of sentences in the format that the file's name ends in."""
     ending = output.suffix.lower()
     if ending == ".html":
-        write_atomically(output, trees_html(drawn, title=title))
+        figures = [
+            f"<figure>\n<figcaption>{escape(place)}</figcaption>\n{svg_of(each)}\n</figure>"
+            for place, each in pictures.items()
+        ]
+        write_atomically(output, _PAGE.format(title=escape(title), font=FONT, figures="\n".join(figures)))
     elif ending == ".svg":
-        write_atomically(output, trees_svg(drawn))
+        write_svg(pictures, output)
     else:
-        save(figure_of_svg(trees_svg(drawn)), output)
+        save(figure_of(_one_picture(pictures)), output)
+
+
+def write_svg(pictures: Mapping[str, Drawing], output: Path) -> None:
+    """Write one SVG file of pictures, each below its name."""
+    write_atomically(output, f'<?xml version="1.0" encoding="UTF-8"?>\n{svg_of(_one_picture(pictures))}\n')
+
+
+def _one_picture(pictures: Mapping[str, Drawing]) -> Drawing:
+    return below_each_other([part for name, each in pictures.items() for part in (caption_of(name, bold=True), each)])
 
 
 def _read(path: Path, structure: Structure) -> Iterator[Document]:
@@ -216,29 +185,25 @@ def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str,
 
 def _parser(
     run: str,
-    structure: Structure,
-    *,
     corpus: Corpus | None,
+    *,
     form: FormName | None,
     attention_head: tuple[int, int] | None,
-    beam_size: int,
-) -> GraphParser | InducedTrees:
-    """The parser of graphs or trees that a run is."""
-    if structure != "graph":
-        return _induced(run, corpus, form=form, attention_head=attention_head)
+    beam_size: int | None,
+) -> GraphParser | InducedParser:
+    """The parser of graphs or trees that a run is; without `form`, a corpus that is already normalised stays as it is.
+
+    Raises:
+        UserError: there is no such run, it does not parse, or lacks an option.
+    """
+    normalised = form is None and corpus is not None and form_of(corpus) is not None
+    form = "as_is" if normalised else form
     system = load_run(run, form=form)
-    return GraphParser(system.trained, system.reading, beam_size)
-
-
-def _induced(
-    run: str, corpus: Corpus | None, *, form: FormName | None, attention_head: tuple[int, int] | None
-) -> InducedTrees:
-    """The parser of a run; without `form`, a corpus that is already normalised is read as it is."""
-    if form is None and corpus is not None and form_of(corpus) is not None:
-        trees = InducedTrees(run, form="as_is", attention_head=attention_head)
-        warn_of_another_form(trees.source[0], corpus)
-        return trees
-    return InducedTrees(run, form=form, attention_head=attention_head)
+    if normalised and corpus is not None:
+        warn_of_another_form(system.trained.run, corpus)
+    return parser_of_system(
+        system.trained, system.reading, form=form, attention_head=attention_head, beam_size=beam_size
+    )
 
 
 def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:
@@ -264,69 +229,58 @@ def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int
             yield another[1]
 
 
-def _trees(
+def stacked(
     place: str,
     sentence: Sentence,
-    below: tuple[str, Sentence] | None = None,
+    below: Sentence | None = None,
     *,
+    name: str = "",
     by: Punctuation | None = None,
     structure: Structure = "tree",
-) -> Trees:
-    """A sentence's trees or graphs, with how far they agree; a run's alone where the sentence has none.
+) -> Drawing:
+    """A sentence's trees or graphs below each other, word under word, at most as wide as a page.
+
+    Args:
+        place: of the sentence, for messages.
+        sentence: with its own tree or graph; one that is `induced` is drawn alone where the sentence has none.
+        below: the sentence with the other one; its caption says how far it agrees.
+        name: of the other one.
+        by: what punctuation is told by, which counts neither as right nor as wrong.
+        structure: whether trees or graphs are drawn.
 
     Raises:
         UserError: there is no tree or graph where one is expected, or no relation to tell punctuation by.
     """
-    named, left_out = [("" if below is None else "gold", sentence)], list[bool]()
-    if below is not None:
-        name, other = below
-        if name == "induced" and (sentence.heads if structure == "tree" else sentence.edges) is None:
-            named = [below]
-        else:
-            rule = by or ("form" if sentence.relations is None else "relation")
-            left_out = is_punctuation(sentence, rule)
-            without = f", without punctuation (by {rule})" if any(left_out) else ""
-            gold, found = (
-                {edge[:2] for edge in edges_of(each, structure) if not left_out[edge[1] - 1]}
-                for each in (sentence, other)
-            )
-            right = f"{len(gold & found)} of {len(found)}"
-            right += " heads right" if structure == "tree" else f" edges right, {len(gold)} are gold"
-            named.append((f"{name}: {right}{without}", other))
-    for caption, each in named:
-        if (each.heads if structure == "tree" else each.edges) is None:
-            needed, name = "heads" if structure == "tree" else "a graph", caption.partition(":")[0]
-            raise UserError(f"{place}: expected {needed}{f' ({name})' if name else ''}, found none.")
+    trees = {"": sentence} if below is None else {"gold": sentence, name: below}
+    if name == "induced" and not _has(sentence, structure):
+        del trees["gold"]
+    for title, each in trees.items():
+        if not _has(each, structure):
+            needed = "heads" if structure == "tree" else "a graph"
+            raise UserError(f"{place}: expected {needed}{f' ({title})' if title else ''}, found none.")
         if structure == "tree" and each.heads is not None:
             check_tree(each.heads, place, words=each.words)
-    return Trees(place, tuple(named), tuple(left_out), structure)
-
-
-def trees_html(drawn: Sequence[Trees], *, title: str) -> str:
-    """A page that needs no other file, with one figure a sentence."""
-    pictures = [standing_alone(stacked(trees)) for trees in drawn]
-    figures = [
-        f"<figure>\n<figcaption>{escape(trees.place)}</figcaption>\n{picture}\n</figure>"
-        for trees, picture in zip(drawn, pictures, strict=True)
-    ]
-    return _PAGE.format(title=escape(title), font=FONT, figures="\n".join(figures))
-
-
-def trees_svg(drawn: Sequence[Trees]) -> str:
-    """One picture of all sentences, each below its place."""
-    parts = list[Drawing]()
-    for trees in drawn:
-        parts.extend((caption_of(trees.place, bold=True), stacked(trees)))
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{standing_alone(below_each_other(parts))}\n'
-
-
-def stacked(trees: Trees) -> Drawing:
-    """A sentence's trees below each other, word under word, at most as wide as a page."""
-    edges = [edges_of(sentence, trees.structure) for _, sentence in trees.named]
-    words = trees.named[0][1].words
-    places, parts = word_places(words, [edge for each in edges for edge in each]), list[Drawing]()
-    for (caption, _), each in zip(trees.named, edges, strict=True):
-        gold = None if each is edges[0] else edges[0]
+    edges = {title: edges_of(each, structure) for title, each in trees.items()}
+    places = word_places(sentence.words, [edge for each in edges.values() for edge in each])
+    left_out, parts = list[bool](), list[Drawing]()
+    for caption, found in edges.items():
+        gold = None if caption == "gold" else edges.get("gold")
+        if gold is not None:
+            rule = by or ("form" if sentence.relations is None else "relation")
+            left_out = is_punctuation(sentence, rule)
+            caption += f": {_agreement(gold, found, left_out, structure)}"
+            caption += f", without punctuation (by {rule})" if any(left_out) else ""
         parts.extend([caption_of(caption)] if caption else [])
-        parts.append(fitted(arc_picture(words, each, places=places, gold=gold, left_out=trees.left_out)))
+        parts.append(fitted(arc_picture(sentence.words, found, places=places, gold=gold, left_out=left_out)))
     return below_each_other(parts)
+
+
+def _has(sentence: Sentence, structure: Structure) -> bool:
+    return (sentence.heads if structure == "tree" else sentence.edges) is not None
+
+
+def _agreement(gold: Sequence[Edge], found: Sequence[Edge], left_out: Sequence[bool], structure: Structure) -> str:
+    """How many edges of words that count are right, in words; labels don't count."""
+    pairs, right = ({edge[:2] for edge in each if not left_out[edge[1] - 1]} for each in (found, gold))
+    counts = f"{len(pairs & right)} of {len(pairs)}"
+    return f"{counts} heads right" if structure == "tree" else f"{counts} edges right, {len(right)} are gold"

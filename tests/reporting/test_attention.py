@@ -93,7 +93,7 @@ def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypa
     definition = load_definition("toy")
     run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
     draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
-    assert drawn == [run]
+    assert drawn == [str(run)]
     draw_attention(table="toy", row="DM-Base", size="small")
     assert (results_root() / "toy/attention-DM-Base.png").is_file()
     with pytest.raises(UserError, match="name one of them"):

@@ -10,6 +10,7 @@ from depgen.cli import main
 from depgen.errors import UserError
 from depgen.reporting import series
 from depgen.reporting.definition import load_definition
+from depgen.reporting.plotting import save
 from depgen.reporting.record import record
 from depgen.reporting.series import draw_series, series_figure
 from depgen.reporting.store import read_ours
@@ -32,16 +33,14 @@ def table(project):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """What is drawn in place of a file: the points of each measure, and what stands below."""
-    found = {}
-
-    def keep(shown, floors, *, axis):
-        points, lines = ({column.key: each for column, each in given.items()} for given in (shown, floors))
-        found.update(points=points, floors=lines, axis=axis)
-        return series_figure(shown, floors, axis=axis)
-
-    monkeypatch.setattr(series, "series_figure", keep)
+    """The figures that are saved."""
+    found = []
+    monkeypatch.setattr(series, "save", lambda drawing, path: (found.append(drawing), save(drawing, path)))
     return found
+
+
+def points(panel):
+    return panel.lines[0].get_xydata().tolist()
 
 
 def test_each_measure_is_a_panel_from_left_to_right(table, store):
@@ -49,15 +48,11 @@ def test_each_measure_is_a_panel_from_left_to_right(table, store):
         for seed in seeds:
             store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base})
     ours = read_ours(table, size="small")
-    shown = {
-        table.column(key): {PLACES[row]: ours.figure(row, key) for row in ("DM-Base", "Base")}
-        for key in ("bleu1", "perplexity")
-    }
-    figure = series_figure(shown, axis="heads")
+    figure = series_figure(ours, [table.column(key) for key in ("bleu1", "perplexity")], axis="heads")
     assert [panel.get_title() for panel in figure.axes] == ["B-1", "PPL"]
     assert figure.get_supxlabel() == "heads"
-    line = figure.axes[0].lines[0]
-    assert line.get_xydata().tolist() == [[1.0, 21.0], [8.0, 12.0]]
+    assert points(figure.axes[0]) == [[1.0, 21.0], [8.0, 12.0]]
+    assert figure.axes[0].get_legend() is None
     (bars,) = figure.axes[0].containers[0].lines[2]
     low_and_high = [segment[:, 1].tolist() for segment in bars.get_segments()]
     np.testing.assert_allclose(low_and_high, [[21.0, 21.0], [11.0, 13.0]])  # one seed; the deviation of 11, 12, 13 is 1
@@ -72,9 +67,9 @@ def test_the_picture_is_of_what_there_is(table, store, drawn):
     path = Path("results/toy/series-small.png")
     assert line == f"{path}: B-1. Rows without results: DM-Base, left chain."
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert [(x, each.mean) for x, each in drawn["points"]["bleu1"].items()] == [(1.0, 12.0), (8.0, 10.0)]
-    assert list(drawn["points"]) == ["bleu1"]
-    assert drawn["axis"] == "Invented numbers"
+    ((panel,), caption) = drawn[0].axes, drawn[0].get_supxlabel()
+    assert points(panel) == [[1.0, 12.0], [8.0, 10.0]]
+    assert (panel.get_title(), caption) == ("B-1", "Invented numbers")
 
 
 def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, drawn):
@@ -88,11 +83,10 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
     assert line.endswith("Rows without results: DM-Base; DM-Base, left chain."), (
         "a floor has no place to be missing from"
     )
-    assert drawn["floors"] == {"bleu1": {"next word": 3.0}, "perplexity": {}}
-    shown = {table.column("bleu1"): drawn["points"]["bleu1"]}
-    (panel,) = series_figure(shown, {table.column("bleu1"): {"next word": 3.0}}, axis="heads").axes
-    assert [each.get_text() for each in panel.get_legend().get_texts()] == ["next word"]
-    assert [3.0, 3.0] in [list(each.get_ydata()) for each in panel.lines]
+    bleu, perplexity = drawn[0].axes
+    assert [each.get_text() for each in bleu.get_legend().get_texts()] == ["next word"]
+    assert [3.0, 3.0] in [list(each.get_ydata()) for each in bleu.lines]
+    assert perplexity.get_legend() is None
 
 
 def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, drawn, tmp_path):
@@ -102,11 +96,11 @@ def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, dra
     for path in Path("results/toy/Base").glob("small-seed*.json"):
         path.unlink()
     assert main(["series", "toy", "--size", "small", "--axis", "heads", "--output", str(tmp_path / "a.png")]) == 0
-    assert drawn["axis"] == "heads"
-    assert drawn["points"]["bleu1"][8.0].mean == 15.0
+    assert drawn[-1].get_supxlabel() == "heads"
+    assert points(drawn[-1].axes[0]) == [[8.0, 15.0]]
     store("Base", 2, {"bleu1": 40.0})
     draw_series("toy", size="small")
-    assert drawn["points"]["bleu1"][8.0].mean == 25.0
+    assert points(drawn[-1].axes[0]) == [[8.0, 25.0]]
 
 
 def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, table):

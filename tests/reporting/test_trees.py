@@ -11,10 +11,9 @@ import pytest
 from depgen.cli import main
 from depgen.data.treebank import ConlluTreebank, SdpTreebank
 from depgen.errors import UserError
-from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.reporting import trees
 from depgen.reporting.arc_picture import arc_picture, edges_of, word_places
-from depgen.reporting.drawing import PAGE, text_width
+from depgen.reporting.drawing import PAGE, svg_of, text_width
 from depgen.reporting.trees import draw_trees
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -52,7 +51,7 @@ def picture_of(sentence, gold=None, left_out=()):
     places = word_places(sentence.words, edges)
     gold = None if gold is None else edges_of(gold)
     picture = arc_picture(sentence.words, edges, places=places, gold=gold, left_out=left_out)
-    return places, picture, ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
+    return places, picture, ElementTree.fromstring(svg_of(picture))
 
 
 def drawn_arcs(svg, places):
@@ -132,11 +131,10 @@ def test_long_sentences_fit_a_page(tmp_path):
         (width, *_) = re.findall(r'<svg [^>]*width="([\d.]+)"', (tmp_path / name).read_text(encoding="utf-8"))
         assert float(width) == PAGE
     root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
-    (scaled,) = (each for each in root.iter(f"{SVG}g") if "scale" in each.get("transform", ""))
-    scale = float(re.findall(r"[\d.]+", scaled.get("transform"))[0])
-    last = [each for each in scaled.iter() if each.get("class") == "word"][-1]
-    assert 0.9 * PAGE < scale * float(last.get("x")) < PAGE
-    assert texts(scaled, "word") == list(words), "the short sentence is not scaled"
+    *long, short = (each for each in root.iter(f"{SVG}text") if each.get("class") == "word")
+    assert [each.text for each in long] == list(words)
+    assert 0.9 * PAGE < float(long[-1].get("x")) < PAGE
+    assert float(long[0].get("font-size")) < 16 == float(short.get("font-size")), "the short sentence is not scaled"
 
 
 def test_words_take_the_room_of_their_letters_and_labels():
@@ -164,8 +162,9 @@ def test_arcs_of_a_deep_tree_end_at_their_words():
 
 def test_nothing_is_cut_off_above_or_below():
     _, picture, _ = picture_of(Sentence(tuple("abcdef"), (6, 1, 2, 3, 4, 0), ("l",) * 6))
-    curves = [float(y) for d in re.findall(r' d="M[^"]*"', picture.svg) for y in re.findall(r",(-?[\d.]+)", d)]
-    words = [float(y) for y in re.findall(r'class="word" x="[\d.]+" y="([\d.]+)"', picture.svg)]
+    svg = svg_of(picture)
+    curves = [float(y) for d in re.findall(r' d="M[^"]*"', svg) for y in re.findall(r",(-?[\d.]+)", d)]
+    words = [float(y) for y in re.findall(r'class="word" x="[\d.]+" y="([\d.]+)"', svg)]
     assert min(curves) >= 16
     assert max(curves) < max(words) < picture.height - 32
 
@@ -216,16 +215,10 @@ def test_one_file_is_drawn_alone(files, tmp_path):
 # -- a run ----------------------------------------------------------------------------------------------------------
 
 
-class RightChain(InducedTrees):
-    """Stands in for the trees of a run."""
-
-    def __init__(self, run, form=None, attention_head=None):
-        assert (run, attention_head) == ("some/run", None)
-        self.form = form
-        self.source = run, "best.ckpt"
+class RightChain:
+    """Stands in for the parser of a run."""
 
     def annotate(self, sentences):
-        forms.append(self.form)
         return [
             Sentence(each.words, (*range(2, len(each) + 1), 0), (*["dep"] * (len(each) - 1), "root"))
             for each in sentences
@@ -239,8 +232,13 @@ forms, compared = [], []
 def run(monkeypatch):
     forms.clear()
     compared.clear()
-    monkeypatch.setattr(trees, "InducedTrees", RightChain)
-    monkeypatch.setattr(trees, "system_class", lambda run: None)
+
+    def load(run, *, form):
+        forms.append(form)
+        return SimpleNamespace(trained=SimpleNamespace(run=run), reading=None)
+
+    monkeypatch.setattr(trees, "load_run", load)
+    monkeypatch.setattr(trees, "parser_of_system", lambda trained, reading, *, form, **_: RightChain())
     monkeypatch.setattr(trees, "warn_of_another_form", lambda *given: compared.append(given))
     return "some/run"
 
@@ -344,15 +342,16 @@ LOOP = (4, 4, "loop")
 def test_a_graph_has_words_of_several_heads_and_of_none():
     places = word_places(WORDS, (*GRAPH, LOOP))
     picture = arc_picture(WORDS, (*GRAPH, LOOP), places=places)
-    element = ElementTree.fromstring(picture.svg.replace("<g ", f'<g xmlns="{SVG[1:-1]}" ', 1))
+    svg = svg_of(picture)
+    element = ElementTree.fromstring(svg)
     assert drawn_arcs(element, places).keys() == {(2, 1), (4, 1), (4, 2), (2, 4)}
     assert sorted(texts(element, "label")) == ["back", "conj", "nsubj", "nsubj", "xcomp"]
     assert (texts(element, "root"), texts(element, "itself")) == (["top", "top"], ["itself: loop"])
-    legs = [leg for d in re.findall(r'class="arc" d="M([^"]*)"', picture.svg) for leg in (d.split()[0], d.split()[-1])]
+    legs = [leg for d in re.findall(r'class="arc" d="M([^"]*)"', svg) for leg in (d.split()[0], d.split()[-1])]
     assert len({*legs}) == len(legs) == 10
-    bottom = max(float(y) for y in re.findall(r'class="(?:root|itself)" x="[\d.]+" y="([\d.]+)"', picture.svg))
+    bottom = max(float(y) for y in re.findall(r'class="(?:root|itself)" x="[\d.]+" y="([\d.]+)"', svg))
     assert bottom < picture.height
-    assert arc_picture(("a", "b"), (), places=word_places(("a", "b"), ())).svg.count("<path") == 0
+    assert svg_of(arc_picture(("a", "b"), (), places=word_places(("a", "b"), ()))).count("<path") == 0
 
 
 def graph_files(folder):
