@@ -11,7 +11,7 @@ from depgen.evaluation.human.questionnaire import Kind
 from depgen.evaluation.human.statistics import Preference
 from depgen.locations import write_atomically
 from depgen.reporting.definition import Row, TableDefinition, load_definition
-from depgen.reporting.layout import Cell, Head, Layout, Line, lines_of
+from depgen.reporting.layout import Cell, Layout, SystemLines, lines_of
 from depgen.reporting.tables import Format, render
 
 PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
@@ -70,14 +70,14 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
             }
     known = {row.name for row in definition.rows}
     rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
-    lines = tuple(line for row in rows for line in _table_lines(definition, row, numbers.get(row.name)))
+    systems = tuple(_system(definition, row, numbers.get(row.name)) for row in rows)
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
     nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
     ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
     definition = replace(definition, rows=rows, caption=definition.caption + ours)
-    return Layout(definition, ", ".join(profiles), lines, notes)
+    return Layout(definition, ", ".join(profiles), systems, notes)
 
 
 def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -> dict[str, Cell]:
@@ -93,10 +93,9 @@ def _cells(definition: TableDefinition, preferences: Mapping[str, Preference]) -
     return cells
 
 
-def _table_lines(definition: TableDefinition, row: Row, ours: Mapping[str, Cell] | None) -> list[Line]:
+def _system(definition: TableDefinition, row: Row, ours: Mapping[str, Cell] | None) -> SystemLines:
     cells = None if ours is None else [ours[column.key] for column in definition.columns]
-    first, *others = lines_of(definition, row, cells)
-    return [replace(first, head=Head(row.name, "" if row.in_paper else "†")), *others]
+    return SystemLines(row, lines_of(definition.columns, row, cells), mark="" if row.in_paper else "†")
 
 
 def _notes(scored: Sequence[Outcome]) -> Iterator[str]:

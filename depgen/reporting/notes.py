@@ -2,8 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
 from typing import TypeVar
 
 from depgen.metrics.significance import levene_over_seeds
@@ -27,9 +25,7 @@ def notes_of(
     ours: Ours,
     comparisons: Sequence[SystemComparison],
     tests: int,
-    *,
-    partial: Sequence[str] = (),
-    outdated: Mapping[tuple[str, int], Age] = MappingProxyType({}),
+    outdated: Mapping[tuple[str, int], Age],
 ) -> list[str]:
     """At most ten lines, each of one kind.
 
@@ -37,13 +33,12 @@ def notes_of(
         ours: all numbers of the table.
         comparisons: of its systems.
         tests: how many tests these are corrected for.
-        partial: the numbers over some of their row's seeds only.
         outdated: why local results are out of date, by row and seed.
     """
     definition = ours.definition
     kinds: Sequence[tuple[str, Iterable[str]]] = (
         ("Numbers", _sources(ours)),
-        ("Marks", _marks(ours, tests, partial)),
+        ("Marks", _marks(ours, tests)),
         ("Compare with care", (*_outdated(ours, outdated), *_care(ours))),
         ("Not computed", _not_computed(ours)),
         ("Not compared", _not_compared(ours, comparisons)),
@@ -85,7 +80,7 @@ _TESTS = {
 }
 
 
-def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
+def _marks(ours: Ours, tests: int) -> Iterator[str]:
     """What the signs in the cells mean."""
     definition = ours.definition
     if ours.results:
@@ -116,12 +111,20 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
             )
     if judges := max((len(judges_of(ours, column.key)) for column in definition.columns), default=0):
         yield f"{' '.join(_LETTERS[:judges])}: judged by different models (see Settings), not compared with one another"
-    if partial:
+    if partial := list(_partial(ours)):
         yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
         yield "†: not in the paper"
     if ours.results:
         yield "n/c: not computed"
+
+
+def _partial(ours: Ours) -> Iterator[str]:
+    """Which numbers are over fewer seeds than their row has."""
+    for row, column in itertools.product(ours.definition.rows, ours.definition.ours):
+        figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
+        if figure is not None and len(figure.values) < seeds:
+            yield f"{row.name} {column.header}: {len(figure.values)} of {seeds}"
 
 
 def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], Age]) -> Iterator[str]:
@@ -282,13 +285,9 @@ def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterat
     found = [each for each in comparisons if each.incomparable is not None]
     for reason, columns in _grouped((str(each.incomparable), each.column) for each in found).items():
         headers = [column.header for column in ours.definition.columns if column.key in columns]
-        pairs = [sorted((each.row, each.other), key=rows.index) for each in found if each.incomparable == reason]
-        listed = " | ".join(dict.fromkeys(" / ".join(pair) for pair in sorted(pairs, key=partial(_places, rows))))
+        pairs = {frozenset((each.row, each.other)) for each in found if each.incomparable == reason}
+        listed = " | ".join(" / ".join(pair) for pair in itertools.combinations(rows, 2) if frozenset(pair) in pairs)
         yield f"{_listed(headers)}, {reason}: {listed}"
-
-
-def _places(rows: Sequence[str], pair: Sequence[str]) -> list[int]:
-    return [rows.index(name) for name in pair]
 
 
 def judges_of(ours: Ours, measure: str) -> dict[str, str]:

@@ -18,13 +18,12 @@ from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.dot_plots import Panel, panels_of
 from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
-from depgen.reporting.layout import Head, Layout, Line, lay_out
+from depgen.reporting.layout import Layout, lay_out
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
-from depgen.reporting.tables import head_of, parts_of, show
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
@@ -32,7 +31,6 @@ _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _TITLE = re.compile(r"<title>(.+?)</title>", re.DOTALL)
 _DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # another name is of another cost
 """Pictures that the page draws anew from the results."""
-_OURS = ("local", "joined", "measured")
 
 
 @dataclass(frozen=True)
@@ -72,16 +70,6 @@ class Section:
     def anchor(self) -> str:
         """What links within the page name it by."""
         return f"{self.layout.definition.table}-{self.layout.size}"
-
-    @property
-    def systems(self) -> Iterator[tuple[Head, list[Line], list[float | None]]]:
-        """Each system's head and lines, and the numbers of ours that columns are sorted by, where it has such."""
-        for _, group in groupby(self.layout.lines, key=lambda line: line.row.name):
-            lines = list(group)
-            head, ours = lines[0].head, [line for line in lines if line.numbers in _OURS]
-            assert head is not None
-            best = min(ours, key=lambda line: _OURS.index(line.numbers), default=None)
-            yield head, lines, [None if best is None else cell.value for cell in (best or lines[0]).cells]
 
 
 @dataclass(frozen=True)
@@ -174,9 +162,6 @@ def render_page(
         others=others,
         date=today(),
         commit=short_commit(provenance.commit()),
-        head_of=head_of,
-        show=show,
-        parts_of=parts_of,
         counted=counted,
     )
 
@@ -241,9 +226,9 @@ def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Itera
 def _lacking(layout: Layout) -> Iterator[str]:
     """Rows without numbers of ours, and measures that were not computed."""
     rows: dict[str, list[str]] = {}
-    for line in layout.lines:
-        if line.head is not None and line.head.missing is not None:
-            rows.setdefault(line.head.missing, []).append(line.row.name)
+    for system in layout.systems:
+        if system.missing is not None:
+            rows.setdefault(system.missing, []).append(system.row.name)
     for reason, names in rows.items():
         yield f"{reason}: {'; '.join(names)}"
     yield from (note for note in layout.notes if note.startswith("Not computed"))
