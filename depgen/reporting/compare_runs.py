@@ -12,7 +12,7 @@ from depgen.evaluation.trained import system_class
 from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
 from depgen.reporting.compare import compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.layout import lay_out
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.results import Result, as_text
@@ -262,7 +262,7 @@ def _json(ours: Ours, systems: Sequence[System]) -> str:
         ],
         "comparisons": [
             {**dataclasses.asdict(item), "verdict": item.verdict}
-            for item in with_intervals(ours, comparisons)
+            for item in comparisons
             if item.other in ours.definition.row(item.row).against
         ],
         "tests_corrected_for": tests,

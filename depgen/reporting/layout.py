@@ -9,7 +9,7 @@ from depgen.reporting.compare import Mark, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
 from depgen.reporting.findings import Finding, findings
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.notes import judges_of, notes_of, reason_of
 from depgen.reporting.store import Bounds, Ours, Source
 
@@ -128,8 +128,7 @@ class Layout:
 def lay_out(ours: Ours) -> Layout:
     """The table of our numbers next to the published ones."""
     definition = ours.definition
-    comparisons, tests = compare(ours)
-    comparisons, old = with_intervals(ours, comparisons), ages_in(ours)
+    (comparisons, tests), old = compare(ours), ages_in(ours)
     marks, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
     systems = []
     for row in definition.rows:
