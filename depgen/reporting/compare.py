@@ -139,7 +139,8 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
         pair = (column.key, frozenset((row.name, other.name)))
         if pair not in found:
             found[pair], p_value = _tested(ours, row, other, column)
-            raw.update({} if p_value is None else {pair: p_value})
+            if p_value is not None:
+                raw[pair] = p_value
     for pair, p_value in zip(raw, holm(list(raw.values())), strict=True):
         if not found[pair].contradicted:
             found[pair] = replace(found[pair], p_items=p_value)

@@ -92,7 +92,7 @@ def _latex(layout: Layout) -> str:
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(layout.head)}}}", r"\toprule"]
     lines.append(_latex_row(["System", "", *layout.head]))
     for _, systems in groupby(layout.systems, key=lambda each: each.row.group):
-        lines += [r"\midrule", *(_latex_row(row) for system in systems for row in _in_words(system))]
+        lines += [r"\midrule", *(_latex_row(row).translate(_MARKS) for system in systems for row in _in_words(system))]
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{layout.caption.translate(_LATEX)}}}", r"\end{table}"]
     for extra in layout.extras:
         lines += [f"% {extra.title}", *(f"% {' & '.join(row)}" for row in (extra.head, *extra.rows))]
@@ -103,10 +103,11 @@ _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-        "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "*": r"$^{*}$", "±": r"$\pm$",
-        "↑": r"$\uparrow$", "↓": r"$\downarrow$",
+        "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     }
 )  # fmt: skip
+_MARKS = str.maketrans({"*": r"$^{*}$", "‡": r"$^{\ddagger}$", "±": r"$\pm$"})
+"""Of cells."""
 
 
 def _latex_row(cells: Sequence[str]) -> str:

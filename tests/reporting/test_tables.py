@@ -275,12 +275,12 @@ def test_csv_holds_one_number_a_line(results):
 
 def test_latex_escapes_and_rules_off_the_blocks(results, change):
     change("caption: Invented numbers", "caption: 100 % R&D_x")
-    change("header: B-1", "header: 'UP^~DOWN\\'")
+    change("header: B-1", "header: 'UP*^~DOWN\\'")
     text = table("toy", size="small", format="latex")
     assert r"\caption{100 \% R\&D\_x (size small)}" in text
     assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  \\" in text
     assert r"local & 10.25 $\pm$ 0.07 & n/c" in text
-    assert r"System &  & UP\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2" in text
+    assert r"System &  & UP*\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2" in text
     assert text.count(r"\midrule") == 2
     assert all(line.startswith("%") for line in text.partition("\\end{table}\n")[2].splitlines())
 
