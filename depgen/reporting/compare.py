@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from depgen.metrics.significance import (
     welch_t_test,
 )
 from depgen.reporting.definition import Column, Row
+from depgen.reporting.intervals import gain_intervals
 from depgen.reporting.results import (
     Result,
     item_documents,
@@ -35,6 +36,8 @@ EMPTY_TOLERANCE = 0.01
 UNEQUAL_EMPTY = "the shares of empty texts differ by more than 1 point"
 OTHER_JUDGE = "judged by different models or settings"
 _MOVED_BY_EMPTY_TEXTS = ("union", "bertscore", "bleu", "sacrebleu", "distinct", "selfbleu")
+_Pair = tuple[str, frozenset[str]]
+"""A measure's key and two systems, in no order."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class SystemComparison:
         untested: why nothing was tested over items; None where something was.
         contradicted: whether the items and the figures differ in opposite directions.
         incomparable: why the figures do not compare at all; None where they do.
-        interval: of the gain, over items; None where it was not computed, or there is none.
+        interval: of the gain, over items; None where there is none.
     """
 
     row: str
@@ -61,12 +64,19 @@ class SystemComparison:
     column: str
     gain: float
     p_seeds: float | None
-    p_items: float | None
+    p_items: float | None = None
     items: int | None = None
     untested: str | None = None
     contradicted: bool = False
     incomparable: str | None = None
     interval: Bounds | None = None
+
+    def of(self, row: str) -> "SystemComparison":
+        """The same comparison with this one of its two systems named first."""
+        if row == self.row:
+            return self
+        ends = None if self.interval is None else (-self.interval[1], -self.interval[0])
+        return replace(self, row=self.other, other=self.row, gain=0.0 - self.gain, interval=ends)  # no -0.0
 
     @property
     def significant(self) -> bool:
@@ -105,17 +115,13 @@ def best_other(ours: Ours, row: Row, column: Column) -> Row | None:
 
     Floors are no rivals.
     """
-    own = ours.figure(row.name, column.key)
-    best: tuple[float, Row] | None = None
+    own, gains = ours.figure(row.name, column.key), {}
     for other in ours.definition.rows:
-        if other.name == row.name or other.group != row.group or other.is_floor:
-            continue
         figure = ours.figure(other.name, column.key)
-        if figure is None or (own is not None and own.judge != figure.judge):
-            continue
-        if best is None or gain(column, figure.mean, best[0]) > 0:
-            best = (figure.mean, other)
-    return None if best is None else best[1]
+        is_rival = other.name != row.name and other.group == row.group and not other.is_floor
+        if is_rival and figure is not None and (own is None or own.judge == figure.judge):
+            gains[other.name] = gain(column, figure.mean, 0.0)
+    return ours.definition.row(max(gains, key=gains.__getitem__)) if gains else None
 
 
 def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
@@ -127,32 +133,32 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
     test of the same figures takes their place, with its recorded p-value.
     """
     pairs = _pairs(ours)
-    tested: dict[tuple[str, frozenset[str]], _Tested] = {}
+    found: dict[_Pair, SystemComparison] = {}
+    raw: dict[_Pair, float] = {}
     for row, other, column in pairs:
         pair = (column.key, frozenset((row.name, other.name)))
-        if pair not in tested:
-            tested[pair] = _tested(ours, row, other, column)
-    raw = {pair: each.p_value for pair, each in tested.items() if each.p_value is not None and not each.corrected}
-    corrected = dict(zip(raw, holm(list(raw.values())), strict=True))
-    comparisons, over_seeds = [], _p_over_seeds(ours, pairs)
-    for row, other, column in pairs:
-        pair = (column.key, frozenset((row.name, other.name)))
-        outcome = tested[pair]
-        comparisons.append(
-            SystemComparison(
-                row.name,
-                other.name,
-                column.key,
-                _gain(ours, row, other, column),
-                p_seeds=over_seeds[pair],
-                p_items=corrected.get(pair, outcome.p_value) if outcome.untested is None else None,
-                items=outcome.items,
-                untested=outcome.untested,
-                contradicted=outcome.contradicted,
-                incomparable=outcome.incomparable,
-            )
-        )
-    return comparisons, len(raw)
+        if pair not in found:
+            found[pair], p_value = _tested(ours, row, other, column)
+            if p_value is not None:
+                raw[pair] = p_value
+    for pair, p_value in zip(raw, holm(list(raw.values())), strict=True):
+        if not found[pair].contradicted:
+            found[pair] = replace(found[pair], p_items=p_value)
+    for column in ours.definition.columns:
+        if column.holm_over_seeds:
+            _correct_over_seeds(found, [(column.key, pair) for pair in ours.definition.named_pairs])
+    comparable = {(each.row, each.other, each.column): pair for pair, each in found.items() if not each.incomparable}
+    for names, interval in gain_intervals(ours, comparable).items():
+        found[comparable[names]] = replace(found[comparable[names]], interval=interval)
+    return [found[column.key, frozenset((row.name, other.name))].of(row.name) for row, other, column in pairs], len(raw)
+
+
+def _correct_over_seeds(found: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:
+    """Correct the p-values over seeds of a family, whose pairs without one count with p = 1."""
+    raw = [found[pair].p_seeds if pair in found else None for pair in family]
+    for pair, old, new in zip(family, raw, holm([1.0 if p is None else p for p in raw]), strict=True):
+        if old is not None:
+            found[pair] = replace(found[pair], p_seeds=new)
 
 
 def _pairs(ours: Ours) -> list[tuple[Row, Row, Column]]:
@@ -170,38 +176,26 @@ def _pairs(ours: Ours) -> list[tuple[Row, Row, Column]]:
     return list(pairs.values())
 
 
-def _gain(ours: Ours, row: Row, other: Row, column: Column) -> float:
-    mine, theirs = (ours.figures[each.name, column.key] for each in (row, other))
-    return gain(column, mine.mean, theirs.mean)
-
-
-@dataclass(frozen=True)
-class _Tested:
-    """The outcome of one test over items: a p-value, `corrected` where it was recorded so, or why there is none."""
-
-    p_value: float | None = None
-    items: int | None = None
-    corrected: bool = False
-    untested: str | None = None
-    contradicted: bool = False
-    incomparable: str | None = None
-
-
-def _tested(ours: Ours, row: Row, other: Row, column: Column) -> _Tested:
-    unequal = _why_incomparable(ours, row, other, column)
-    if unequal is not None:
-        return _Tested(untested=unequal, incomparable=unequal)
-    ahead = _gain(ours, row, other, column)
-    outcome = _test(ours, row, other, column)
-    if isinstance(outcome, str):
-        recorded = recorded_test(ours, row.name, other.name, column.key, ahead)
-        if recorded is not None and recorded.p_value is not None:
-            return _Tested(recorded.p_value, recorded.items, corrected=True)
-        return _Tested(untested=outcome)
-    if ahead * gain(column, outcome.difference, 0.0) < 0:
-        differ = "the items differ in the other direction than the figures"
-        return _Tested(outcome.p_value, outcome.items, untested=differ, contradicted=True)
-    return _Tested(outcome.p_value, outcome.items)
+def _tested(ours: Ours, row: Row, other: Row, column: Column) -> tuple[SystemComparison, float | None]:
+    """A comparison before corrections, and the p-value over items that is to be corrected; None where there is none."""
+    mine, theirs = (ours.figures[each.name, column.key].mean for each in (row, other))
+    found = SystemComparison(
+        row.name,
+        other.name,
+        column.key,
+        gain(column, mine, theirs),
+        _welch(ours, row, other, column),
+        incomparable=_why_incomparable(ours, row, other, column),
+    )
+    outcome = found.incomparable or _test(ours, row, other, column)
+    if isinstance(outcome, Comparison):
+        contradicted = found.gain * gain(column, outcome.difference, 0.0) < 0
+        differ = "the items differ in the other direction than the figures" if contradicted else None
+        return replace(found, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
+    recorded = recorded_test(ours, found.row, found.other, found.column, found.gain)
+    if found.incomparable is None and recorded is not None and recorded.p_value is not None:
+        return replace(found, p_items=recorded.p_value, items=recorded.items), None
+    return replace(found, untested=outcome), None
 
 
 def marked(ours: Ours, comparisons: Sequence[SystemComparison]) -> dict[tuple[str, str], Mark]:
@@ -234,23 +228,6 @@ def _why_incomparable(ours: Ours, row: Row, other: Row, column: Column) -> str |
         return None
     apart = abs(first[0] / first[1] - second[0] / second[1])
     return UNEQUAL_EMPTY if apart > EMPTY_TOLERANCE else None
-
-
-def _p_over_seeds(
-    ours: Ours, pairs: Sequence[tuple[Row, Row, Column]]
-) -> dict[tuple[str, frozenset[str]], float | None]:
-    """The p-values over seeds by column and pair; those of a column's family are corrected."""
-    found = {
-        (column.key, frozenset((row.name, other.name))): _welch(ours, row, other, column)
-        for row, other, column in pairs
-    }
-    for column in ours.definition.columns:
-        if column.holm_over_seeds:
-            family = [(column.key, pair) for pair in ours.definition.named_pairs]
-            raw = [found.get(pair) for pair in family]
-            corrected = holm([1.0 if p is None else p for p in raw])
-            found.update({pair: new for pair, p, new in zip(family, raw, corrected, strict=True) if p is not None})
-    return found
 
 
 def _welch(ours: Ours, row: Row, other: Row, column: Column) -> float | None:

@@ -2,17 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
-from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
+from depgen.locations import below_runs, file_sha256, lines_sha256, write_atomically
 from depgen.reporting.compare import compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.layout import lay_out
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.results import Result, as_text
@@ -50,19 +51,6 @@ class TestedRun:
     result: Result
     vocabulary: str
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the seeds of one system share."""
-        return training_of(self.result)
-
-
-@dataclass(frozen=True)
-class System:
-    """Runs that differ in their seed alone."""
-
-    name: str
-    runs: tuple[TestedRun, ...]
-
 
 def compare_runs(
     runs: Sequence[str],
@@ -85,24 +73,29 @@ def compare_runs(
         UserError: fewer than two systems, a run that does not exist or is not tested, runs that were tested on
             different data or items, or without a common measure.
     """
-    tested = [read_tested(find_run(reference)) for reference in runs]
+    tested = [_read_tested(find_run(reference)) for reference in runs]
     tested = list({each.run.absolute(): each for each in tested}.values())
     _check_same_items(tested)
-    systems = group(tested)
+    systems = _systems(tested)
     if len(systems) < 2:
         raise UserError(
-            f"compare: expected at least two systems, found {len(systems)} ({systems[0].name}). Name another run; runs "
-            "that differ in their seed alone are one system."
+            f"compare: expected at least two systems, found {len(systems)} ({', '.join(systems)}). Name another run; "
+            "runs that differ in their seed alone are one system."
         )
-    ours = joined(systems)
-    text = _json(ours, systems) if format == "json" else _table(ours, format)
+    ours = _joined(systems)
+    if format == "json":
+        text = _json(ours, systems)
+    else:
+        layout = lay_out(ours)
+        notes = tuple(note for note in layout.notes if not note.startswith("Numbers: "))  # no files of a table's
+        text = render(dataclasses.replace(layout, notes=notes), format=format)
     if output is None:
         return text
     write_atomically(output, text)
     return f"{output}: {len(systems)} systems, {len(tested)} runs."
 
 
-def read_tested(run: Path) -> TestedRun:
+def _read_tested(run: Path) -> TestedRun:
     """A run with its test numbers.
 
     Raises:
@@ -171,47 +164,38 @@ def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
     return None
 
 
-def group(tested: Sequence[TestedRun]) -> list[System]:
-    """The runs as systems, each with a name that no other has."""
-    groups: dict[tuple[object, ...], list[TestedRun]] = {}
+def _systems(tested: Sequence[TestedRun]) -> dict[str, list[TestedRun]]:
+    """The runs of each system, by seed, under a name that no other has; of one seed again, they are of another one."""
+    groups: dict[tuple[object, int], list[TestedRun]] = {}
+    before = Counter[object]()
     for each in tested:
-        again = sum((each.key, each.result.seed) == (other.key, other.result.seed) for other in _before(each, tested))
-        groups.setdefault((each.key, again), []).append(each)
-    for name_of in (experiment_name, _place, str):
-        names = [name_of(runs[0].run) for runs in groups.values()]
-        if len(set(names)) == len(names):
+        training = training_of(each.result)
+        groups.setdefault((training, before[training, each.result.seed]), []).append(each)
+        before[training, each.result.seed] += 1
+    systems = [sorted(runs, key=lambda each: each.result.seed) for runs in groups.values()]
+    for name_of in (experiment_name, _folder, str):
+        named = {name_of(runs[0].run): runs for runs in systems}
+        if len(named) == len(systems):
             break
-    return [
-        System(name, tuple(sorted(runs, key=lambda each: each.result.seed)))
-        for name, runs in zip(names, groups.values(), strict=True)
-    ]
+    return named
 
 
-def _before(run: TestedRun, tested: Sequence[TestedRun]) -> Sequence[TestedRun]:
-    return tested[: [each.run for each in tested].index(run.run)]
-
-
-def _place(run: Path) -> str:
+def _folder(run: Path) -> str:
     """The folder of an experiment's size, or of the run where it is not keyed, below `$DEPGEN_RUNS`."""
-    folder, root = run.absolute(), runs_root().absolute()
-    folder = folder.parents[1] if has_size(run) else folder
-    return str(folder.relative_to(root) if folder.is_relative_to(root) else folder)
+    return below_runs(str(run.absolute().parents[1] if has_size(run) else run.absolute()))
 
 
-def joined(systems: Sequence[System]) -> Ours:
+def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
     """The systems' numbers as those of a table, in which each is judged against every later one."""
+    names = list(systems)
     rows = tuple(
-        Row(
-            system.name,
-            against=tuple(other.name for other in systems[number:]),
-            note=", ".join(str(each.run) for each in system.runs),
-        )
-        for number, system in enumerate(systems, start=1)
+        Row(name, against=tuple(names[number:]), note=", ".join(str(each.run) for each in systems[name]))
+        for number, name in enumerate(names, start=1)
     )
-    results = tuple(dataclasses.replace(run.result, row=each.name) for each in systems for run in each.runs)
-    columns = tuple(_columns([run for system in systems for run in system.runs]))
+    results = tuple(dataclasses.replace(run.result, row=name) for name, runs in systems.items() for run in runs)
+    columns = tuple(_columns([run for runs in systems.values() for run in runs]))
     if not columns:
-        raise UserError(f"{', '.join(each.name for each in systems)} have no test measure in common.")
+        raise UserError(f"{', '.join(names)} have no test measure in common.")
     caption = "Runs compared on the test split"
     definition = TableDefinition("runs", caption, "", columns, rows, sizes=("",))
     return Ours(definition, "", results, frozenset((each.row, each.seed) for each in results))
@@ -230,39 +214,32 @@ def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
             yield Column(name, name, True if name.endswith(_DIRECTED) else None)
 
 
-def _table(ours: Ours, format: Format) -> str:
-    """The comparison as a table of results, less the note of where tables have their numbers from."""
-    layout = lay_out(ours)
-    notes = tuple(note for note in layout.notes if not note.startswith("Numbers: "))
-    return render(dataclasses.replace(layout, notes=notes), format=format)
-
-
-def _json(ours: Ours, systems: Sequence[System]) -> str:
+def _json(ours: Ours, systems: Mapping[str, Sequence[TestedRun]]) -> str:
     comparisons, tests = compare(ours)
     marks, bounds = marked(ours, comparisons), intervals(ours)
     content = {
         "systems": [
             {
-                "system": system.name,
-                "runs": [str(each.run) for each in system.runs],
+                "system": name,
+                "runs": [str(each.run) for each in runs],
                 "measures": {
                     column.key: {
                         "value": figure.mean,
                         "deviation": figure.deviation,
                         "by_seed": figure.values,
-                        "interval": bounds.get((system.name, column.key), (None,))[0],
-                        "mark": marks.get((system.name, column.key), ""),
+                        "interval": bounds.get((name, column.key), (None,))[0],
+                        "mark": marks.get((name, column.key), ""),
                         "of": figure.judge,
                     }
                     for column in ours.definition.columns
-                    if (figure := ours.figure(system.name, column.key)) is not None
+                    if (figure := ours.figure(name, column.key)) is not None
                 },
             }
-            for system in systems
+            for name, runs in systems.items()
         ],
         "comparisons": [
             {**dataclasses.asdict(item), "verdict": item.verdict}
-            for item in with_intervals(ours, comparisons)
+            for item in comparisons
             if item.other in ours.definition.row(item.row).against
         ],
         "tests_corrected_for": tests,

@@ -1,13 +1,10 @@
 """A table's measures as dots: one panel a measure, one line a system, ours with its interval and the paper's number."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from depgen.reporting.definition import Column
 from depgen.reporting.layout import Cell, Layout
-from depgen.reporting.tables import show
 
 MOST = 8
 """As many panels are drawn of a table."""
@@ -53,12 +50,10 @@ def panels_of(layout: Layout) -> list[Panel]:
 
 
 def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
-    systems = [
-        (name, *_cells([(line.numbers, line.cells[number]) for line in lines]))
-        for name, lines in groupby(layout.lines, key=lambda line: line.row.name)
-    ]
-    shown = [(name, ours, paper) for name, ours, paper in systems if (ours or paper) is not None]
-    if sum(ours is not None for _, ours, _ in shown) < 2:
+    empty = [Cell()] * len(layout.definition.columns)
+    systems = [(each.row.name, each.ours[number], each.lines.get("paper", empty)[number]) for each in layout.systems]
+    shown = [(name, ours, paper) for name, ours, paper in systems if ours.value is not None or paper.value is not None]
+    if sum(ours.value is not None for _, ours, _ in shown) < 2:
         return None
     values = [each for _, ours, paper in shown for each in (*_ends(ours), *_ends(paper))]
     low, high = min(values), max(values)
@@ -75,11 +70,11 @@ def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
         dots.append(
             Dot(
                 name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…",
-                "" if ours is None else show(ours),
+                "" if ours.value is None else str(ours),
                 _TOP + _LINE * (line + 0.5),
-                place(None if ours is None else ours.value),
+                place(ours.value),
                 *((ends[0], ends[-1]) if ends else (None, None)),
-                place(None if paper is None else paper.value),
+                place(paper.value),
             )
         )
     ticks = tuple((place(each) or 0.0, f"{each:g}") for each in ticks_between(low, high))
@@ -88,16 +83,9 @@ def _panel(layout: Layout, number: int, column: Column) -> Panel | None:
     return Panel(column.header + arrow, left + _SCALE + _END, height, left, tuple(dots), ticks)
 
 
-def _cells(lines: Sequence[tuple[str, Cell]]) -> tuple[Cell | None, Cell | None]:
-    """Our number of a system and the paper's."""
-    found = {numbers: cell for numbers, cell in lines if cell.value is not None and numbers != "difference"}
-    paper = found.pop("paper", None)
-    return next(iter(found.values()), None), paper
-
-
-def _ends(cell: Cell | None) -> tuple[float, ...]:
+def _ends(cell: Cell) -> tuple[float, ...]:
     """The ends of a number's interval, else of its deviation, else itself."""
-    if cell is None or cell.value is None:
+    if cell.value is None:
         return ()
     if cell.interval is not None:
         return (min(cell.interval[0], cell.value), max(cell.interval[1], cell.value))

@@ -10,7 +10,7 @@ from depgen.evaluation.human.outcome import Outcome, read_outcome
 from depgen.evaluation.human.questionnaire import Kind
 from depgen.locations import write_atomically
 from depgen.reporting.definition import Row, TableDefinition, load_definition
-from depgen.reporting.layout import Cell, Head, Layout, Line, lines_of
+from depgen.reporting.layout import Cell, Layout, SystemLines, lines_of
 from depgen.reporting.tables import Format, render
 
 PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
@@ -68,7 +68,7 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
             numbers[system] = {"rating": ratings.mean.value, "deviation": ratings.deviation}
     known = {row.name for row in definition.rows}
     rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
-    lines = list[Line]()
+    systems = []
     for row in rows:
         cells = None
         if row.name in numbers:
@@ -80,15 +80,15 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
                 )
                 for column, value in values
             ]  # fmt: skip
-        first, *others = lines_of(definition, row, cells)
-        lines += [replace(first, head=Head(row.name, "" if row.in_paper else "†")), *others]
+        lines = lines_of(definition.columns, row, cells)
+        systems.append(SystemLines(row, lines, mark="" if row.in_paper else "†"))
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
     nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
     ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
     definition = replace(definition, rows=rows, caption=definition.caption + ours)
-    return Layout(definition, ", ".join(profiles), tuple(lines), notes)
+    return Layout(definition, ", ".join(profiles), tuple(systems), notes)
 
 
 def _notes(scored: Sequence[Outcome]) -> Iterator[str]:

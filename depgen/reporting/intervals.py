@@ -4,17 +4,14 @@ Percentile intervals of the mean over seeds; items are resampled, the same ones 
 together, while the trained models and, in Self-BLEU, the texts that each was compared with stay.
 """
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
-from depgen.reporting.compare import SystemComparison
-from depgen.reporting.definition import Column, Row
 from depgen.reporting.results import item_documents, seed_scores
 from depgen.reporting.store import Bounds, Ours
 
@@ -25,12 +22,14 @@ AGREEMENT = 1e-3
 """How far, relative, a figure may lie from what its items give."""
 
 
+Place = tuple[str, str]
+"""Of a number: its row's name and its measure's key."""
+
+
 @dataclass(frozen=True)
 class _Scored:
     """The item scores of a number of the table, one series a seed; of pieces of documents, those of each document."""
 
-    row: str
-    column: str
     scores: Float[np.ndarray, "items seeds"]
     weights: Float[np.ndarray, "items seeds"]
     exponential: bool
@@ -41,50 +40,45 @@ class _Scored:
         return np.asarray((np.exp(means) if self.exponential else means).mean(axis=-1))
 
 
-Resampled = Mapping[tuple[str, str], Float[np.ndarray, " resamples"]]
-
-
-def intervals(ours: Ours) -> dict[tuple[str, str], tuple[Bounds, frozenset[int]]]:
-    """By row and column, the interval of each number and the seeds whose items it is over; the same on every call.
+def intervals(ours: Ours) -> dict[Place, tuple[Bounds, frozenset[int]]]:
+    """The interval of each number and the seeds whose items it is over; the same on every call.
 
     It is from item scores where all seeds have them, else as recorded.
     """
+    definition = ours.definition
+    scored = _scored(ours, [(row.name, column.key) for row in definition.rows for column in definition.columns])
     found = {
-        (row, column): (_bounds(each), frozenset(ours.figures[row, column].values))
-        for (row, column), each in _resampled(_all_scored(ours)).items()
+        place: (_bounds(each), frozenset(ours.figures[place].values)) for place, each in _resampled(scored).items()
     }
-    for (row, column), recorded in ours.recorded.intervals.items():
-        figure = ours.figure(row, column)
-        if ours.source(row) == "measured" and figure is not None and recorded[1] >= set(figure.values):
-            found.setdefault((row, column), recorded)
+    for place, recorded in ours.recorded.intervals.items():
+        figure = ours.figure(*place)
+        if ours.source(place[0]) == "measured" and figure is not None and recorded[1] >= set(figure.values):
+            found.setdefault(place, recorded)
     return found
 
 
-def with_intervals(ours: Ours, comparisons: Sequence[SystemComparison]) -> list[SystemComparison]:
-    """The comparisons, with the interval of each gain where both numbers have item scores of the same items.
+def gain_intervals(ours: Ours, pairs: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], Bounds]:
+    """By row, other row and measure, the interval of the gain, where both have item scores of the same items.
 
     Both systems are resampled at once: the difference is that of the two numbers on the same items.
     """
-    figures = {(each.row, each.column): each for each in _all_scored(ours)}
-    compared = {(name, item.column) for item in comparisons for name in (item.row, item.other)}
-    resampled = _resampled([figure for place, figure in figures.items() if place in compared])
-    found = []
-    for item in comparisons:
-        mine, theirs = ((name, item.column) for name in (item.row, item.other))
-        column = ours.definition.column(item.column)
-        if mine in resampled and theirs in resampled and _paired(figures[mine], figures[theirs], item, column):
-            gains = (resampled[mine] - resampled[theirs]) * (1 if column.higher_better else -1)
-            item = dataclasses.replace(item, interval=_bounds(gains))
-        found.append(item)
+    directions = {
+        each.key: 1 if each.higher_better else -1 for each in ours.definition.columns if each.test != "welch_t"
+    }
+    paired = [pair for pair in pairs if pair[2] in directions]
+    scored = _scored(ours, dict.fromkeys((name, key) for row, other, key in paired for name in (row, other)))
+    resampled, found = _resampled(scored), {}
+    for row, other, key in paired:
+        mine, theirs = (row, key), (other, key)
+        if mine in scored and theirs in scored and _of_the_same_items(scored[mine], scored[theirs]):
+            found[row, other, key] = _bounds((resampled[mine] - resampled[theirs]) * directions[key])
     return found
 
 
-def _paired(mine: _Scored, theirs: _Scored, item: SystemComparison, column: Column) -> bool:
-    """Whether two systems' numbers compare, and are over the same items or pieces of the same documents."""
-    if item.incomparable is not None or column.test == "welch_t" or len(mine.scores) != len(theirs.scores):
-        return False
+def _of_the_same_items(mine: _Scored, theirs: _Scored) -> bool:
+    """Whether two systems' numbers are over as many items, or pieces of the same documents."""
     if mine.documents is None or theirs.documents is None:
-        return mine.documents is theirs.documents
+        return mine.documents is theirs.documents and len(mine.scores) == len(theirs.scores)
     return np.array_equal(mine.documents, theirs.documents)
 
 
@@ -92,33 +86,32 @@ def _bounds(resampled: Float[np.ndarray, " resamples"]) -> Bounds:
     return percentile_interval(resampled, confidence=CONFIDENCE)
 
 
-def _all_scored(ours: Ours) -> list[_Scored]:
-    """Every number of the table that has its items."""
-    definition = ours.definition
-    found = (_scored(ours, row, column) for row in definition.rows for column in definition.columns)
-    return [figure for figure in found if figure is not None]
-
-
-def _resampled(figures: Sequence[_Scored]) -> Resampled:
-    """Each number, by row and column, on the same resamples of the items of all that have as many."""
+def _resampled(scored: Mapping[Place, _Scored]) -> dict[Place, Float[np.ndarray, " resamples"]]:
+    """Each number on the same resamples of the items of all that have as many."""
     found = {}
-    for items in sorted({len(figure.scores) for figure in figures}):
-        of_size = [figure for figure in figures if len(figure.scores) == items]
+    for items in sorted({len(each.scores) for each in scored.values()}):
+        of_size = {place: each for place, each in scored.items() if len(each.scores) == items}
         means = bootstrap_means(
-            np.concatenate([figure.scores for figure in of_size], axis=1),
-            np.concatenate([figure.weights for figure in of_size], axis=1),
+            np.concatenate([each.scores for each in of_size.values()], axis=1),
+            np.concatenate([each.weights for each in of_size.values()], axis=1),
             resamples=RESAMPLES,
             seed=SEED,
         )
-        ends = np.cumsum([figure.scores.shape[1] for figure in of_size])
-        for figure, part in zip(of_size, np.split(means, ends[:-1], axis=1), strict=True):
-            found[figure.row, figure.column] = figure.figure(part)
+        ends = np.cumsum([each.scores.shape[1] for each in of_size.values()])
+        for (place, each), part in zip(of_size.items(), np.split(means, ends[:-1], axis=1), strict=True):
+            found[place] = each.figure(part)
     return found
 
 
-def _scored(ours: Ours, row: Row, column: Column) -> _Scored | None:
+def _scored(ours: Ours, places: Iterable[Place]) -> dict[Place, _Scored]:
+    """The numbers at these places that have their items."""
+    found = {place: _scored_at(ours, place) for place in places}
+    return {place: each for place, each in found.items() if each is not None}
+
+
+def _scored_at(ours: Ours, place: Place) -> _Scored | None:
     """A number with its items; None where a seed lacks them, or they give another number."""
-    results, figure = ours.results_of(row.name, column.key), ours.figure(row.name, column.key)
+    results, figure, column = ours.results_of(*place), ours.figure(*place), ours.definition.column(place[1])
     name = column.items or column.key
     if figure is None:
         return None
@@ -132,6 +125,6 @@ def _scored(ours: Ours, row: Row, column: Column) -> _Scored | None:
         scores, weights = by_group(scores, weights, documents)
     if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
         return None
-    found = _Scored(row.name, column.key, scores, weights, column.is_perplexity, documents)
+    found = _Scored(scores, weights, column.is_perplexity, documents)
     given = float(found.figure((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
     return found if math.isclose(given, figure.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None

@@ -1,19 +1,19 @@
 """A table laid out: the paper's numbers, ours, and the difference, a line each."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-from depgen.reporting.age import Age, ages_in
-from depgen.reporting.compare import Mark, SystemComparison, compare, marked
+from depgen.reporting.age import ages_in
+from depgen.reporting.compare import Mark, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
 from depgen.reporting.extras import Extra, runs_of, verdicts_of
 from depgen.reporting.findings import Finding, findings
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.notes import judges_of, notes_of, reason_of
-from depgen.reporting.store import Bounds, Ours
+from depgen.reporting.store import Bounds, Ours, Source
 
-Whose = Literal["paper", "measured", "local", "joined", "difference"]
+Whose = Literal["paper", Source, "difference"]
 
 
 @dataclass(frozen=True)
@@ -24,74 +24,82 @@ class Cell:
         value: the number; None for a word or nothing.
         deviation: standard deviation over seeds, or the paper's over its runs.
         mark: what the comparison with the best other system gave.
-        judge: a letter where the column has numbers of several judges.
+        signs: a sign where the row has more seeds than the number is over, and a letter where the column has numbers of
+            several judges.
         signed: whether a plus is printed (differences).
         word: shown in place of a number.
         decimals: digits after the point.
         seeds: how many seeds the number is over; None for the paper's and for differences.
-        partial: whether the row has more seeds than that.
         interval: low and high end of the bootstrap interval over items; None where there is none.
+
+    >>> str(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
+    '21.49 ± 0.30 [21.00, 22.00]*'
     """
 
     value: float | None = None
     deviation: float | None = None
     mark: Mark = ""
-    judge: str = ""
+    signs: str = ""
     signed: bool = False
     word: str = ""
     decimals: int = 2
     seeds: int | None = None
-    partial: bool = False
     interval: Bounds | None = None
 
+    @property
+    def parts(self) -> list[str]:
+        """The number or word without marks, and the deviation and the interval that it has.
 
-@dataclass(frozen=True)
-class Head:
-    """A system's name, with what is to be known before its numbers.
-
-    Attributes:
-        name: as the table has it.
-        mark: a dagger where the paper does not have the row.
-        remarks: whom the paper quotes for it, `missing`, and whether a local result is out of date.
-        missing: what keeps the row from having numbers of ours, such as `not run yet`; None where it has some.
-
-    >>> str(Head("PRPN", "†", ("not run yet",)))
-    'PRPN† (not run yet)'
-    """
-
-    name: str
-    mark: str = ""
-    remarks: tuple[str, ...] = ()
-    missing: str | None = None
+        >>> Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)).parts
+        ['21.49', '± 0.30', '[21.00, 22.00]']
+        """
+        if self.value is None:
+            return [self.word]
+        value = round(self.value, self.decimals) or 0.0  # no minus before a zero
+        parts = [f"{value:{'+' if self.signed and value else ''}.{self.decimals}f}"]
+        if self.deviation is not None:
+            parts.append(f"± {self.deviation:.{self.decimals}f}")
+        if self.interval is not None:
+            parts.append("[{:.{digits}f}, {:.{digits}f}]".format(*self.interval, digits=self.decimals))
+        return parts
 
     def __str__(self) -> str:
-        return f"{self.name}{self.mark}" + (f" ({'; '.join(self.remarks)})" if self.remarks else "")
+        return " ".join(self.parts) + self.mark + self.signs
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line: a system's numbers of one kind.
+class SystemLines:
+    """A system's lines.
 
     Attributes:
         row: the system.
-        numbers: whose.
-        cells: one a column.
-        seeds: over how many seeds; None for the paper's and for differences.
-        head: what the system's first line says before its numbers; None in its other lines.
+        lines: the cells of each line, one a column, by whose numbers they are.
+        mark: a dagger where the paper does not have the row.
+        remarks: whom the paper quotes for it, `missing`, and whether a local result is out of date.
+        missing: what keeps the row from having numbers of ours, such as `not run yet`; None where it has some.
         outdated: why numbers of ours are out of date, a text a seed.
+
+    >>> SystemLines(Row("PRPN"), {}, "†", ("not run yet",)).label
+    'PRPN† (not run yet)'
     """
 
     row: Row
-    numbers: Whose
-    cells: tuple[Cell, ...]
-    seeds: int | None = None
-    head: Head | None = None
+    lines: Mapping[Whose, Sequence[Cell]]
+    mark: str = ""
+    remarks: tuple[str, ...] = ()
+    missing: str | None = None
     outdated: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
-        """The head in words; empty where there is none."""
-        return "" if self.head is None else str(self.head)
+        """The name, and what is to be known before the numbers."""
+        return f"{self.row.name}{self.mark}" + (f" ({'; '.join(self.remarks)})" if self.remarks else "")
+
+    @property
+    def ours(self) -> Sequence[Cell]:
+        """Our numbers, from wherever they are; empty cells where the paper alone has some."""
+        papers = self.lines.get("paper", ())
+        return next((cells for whose, cells in self.lines.items() if whose in get_args(Source)), [Cell()] * len(papers))
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Layout:
 
     definition: TableDefinition
     size: str
-    lines: tuple[Line, ...]
+    systems: tuple[SystemLines, ...]
     notes: tuple[str, ...]
     extras: tuple[Extra, ...] = ()
     found: tuple[Finding, ...] = ()
@@ -110,81 +118,75 @@ class Layout:
         """The caption with the size, where one is known."""
         return self.definition.caption + (f" (size {self.size})" if self.size else "")
 
+    @property
+    def head(self) -> list[str]:
+        """The names of the columns; arrows point to the better end."""
+        arrows = {True: " ↑", False: " ↓", None: ""}
+        return [f"{column.header}{arrows[column.higher_better]}" for column in self.definition.columns]
+
 
 def lay_out(ours: Ours) -> Layout:
     """The table of our numbers next to the published ones."""
     definition = ours.definition
-    comparisons, tests = compare(ours)
-    comparisons, old = with_intervals(ours, comparisons), ages_in(ours)
-    lines = tuple(_lines(ours, comparisons, old))
-    notes = notes_of(ours, comparisons, tests, partial=tuple(_partial(definition, lines)), outdated=old)
-    extras = (verdicts_of(ours, comparisons), runs_of(ours))
-    kept = tuple(each for each in extras if each.rows)
-    return Layout(definition, ours.size, lines, tuple(notes), kept, tuple(findings(ours, comparisons)))
-
-
-def _lines(
-    ours: Ours, comparisons: Sequence[SystemComparison], outdated: Mapping[tuple[str, int], Age]
-) -> Iterator[Line]:
-    definition = ours.definition
-    found, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
-    published = any(row.values for row in definition.rows)
-    asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
+    (comparisons, tests), old = compare(ours), ages_in(ours)
+    marks, bounds = marked(ours, comparisons), {place: ends for place, (ends, _) in intervals(ours).items()}
+    systems = []
     for row in definition.rows:
-        ran = asked_of_people or bool(ours.of(row.name))
-        made = is_made(row, size=ours.size)
-        old = tuple(f"seed {seed}: {age.reason}" for (name, seed), age in outdated.items() if name == row.name)
-        head = _head(row, ran=ran, made=made, published=published, outdated=bool(old))
-        seeds, cells = len(ours.of(row.name)), None
-        if seeds:
-            places = [(column, (row.name, column.key)) for column in definition.columns]
-            cells = [_cell(ours, row, column, found.get(place, ""), bounds.get(place)) for column, place in places]
-        first, *others = lines_of(definition, row, cells, numbers=ours.source(row.name), seeds=seeds)
-        for line in (replace(first, head=head), *others):
-            yield line if line.numbers == "paper" else replace(line, outdated=old)
+        outdated = tuple(f"seed {seed}: {age.reason}" for (name, seed), age in old.items() if name == row.name)
+        cells = [
+            _cell(ours, row, column, marks.get((row.name, column.key), ""), bounds.get((row.name, column.key)))
+            for column in definition.columns
+        ]
+        systems.append(_system(ours, row, cells if ours.of(row.name) else None, outdated))
+    notes = notes_of(ours, comparisons, tests, old)
+    extras = tuple(extra for extra in (verdicts_of(ours, comparisons), runs_of(ours)) if extra.rows)
+    return Layout(definition, ours.size, tuple(systems), tuple(notes), extras, tuple(findings(ours, comparisons)))
+
+
+def _system(ours: Ours, row: Row, cells: Sequence[Cell] | None, outdated: tuple[str, ...]) -> SystemLines:
+    """A system's lines with its cells of ours; None where it has no results."""
+    rows = ours.definition.rows
+    asked_of_people = not any(each.experiment or each.is_floor for each in rows)
+    published = any(each.values for each in rows)
+    missing = None
+    if cells is None and not asked_of_people and (row.quoted is None or row.experiment is not None):
+        missing = "not run yet" if is_made(row, size=ours.size) else "not built yet"
+    remarks = (row.quoted and f"quoted: {row.quoted}", missing, "out of date" if outdated else None)
+    return SystemLines(
+        row,
+        lines_of(ours.definition.columns, row, cells, whose=ours.source(row.name)),
+        mark="†" if published and not row.in_paper and not row.is_floor else "",
+        remarks=tuple(each for each in remarks if each),
+        missing=missing,
+        outdated=outdated,
+    )
 
 
 def lines_of(
-    definition: TableDefinition,
-    row: Row,
-    cells: Sequence[Cell] | None,
-    *,
-    numbers: Whose = "local",
-    seeds: int | None = None,
-) -> list[Line]:
+    columns: Iterable[Column], row: Row, cells: Sequence[Cell] | None, *, whose: Whose = "local"
+) -> dict[Whose, Sequence[Cell]]:
     """A row's lines: the paper's numbers, ours and the differences; one that has no numbers at all is an empty line.
 
     Args:
-        definition: of the table.
+        columns: of the table.
         row: the system.
         cells: ours, one a column; None where there are none.
-        numbers: what ours are called.
-        seeds: over how many seeds ours are.
+        whose: what ours are called.
     """
-    columns, lines = definition.columns, []
+    lines: dict[Whose, Sequence[Cell]] = {}
     if row.values:
-        published = [
+        lines["paper"] = [
             Cell(
                 row.values.get(c.key), row.deviations.get(c.key), "*" if c.key in row.stars else "", decimals=c.decimals
             )
             for c in columns
         ]
-        lines.append(Line(row, "paper", tuple(published)))
     if cells is not None:
-        lines.append(Line(row, numbers, tuple(cells), seeds))
-        differences = tuple(_difference(row, column, cell) for column, cell in zip(columns, cells, strict=True))
+        lines[whose] = cells
+        differences = [_difference(row, column, cell) for column, cell in zip(columns, cells, strict=True)]
         if any(cell.value is not None for cell in differences):
-            lines.append(Line(row, "difference", differences))
-    return lines or [Line(row, "local", tuple(Cell() for _ in columns))]
-
-
-def _head(row: Row, *, ran: bool, made: bool, published: bool, outdated: bool) -> Head:
-    mark = "†" if published and not row.in_paper and not row.is_floor else ""
-    quoted = None if row.quoted is None else f"quoted: {row.quoted}"
-    wanted = not ran and (row.quoted is None or row.experiment is not None)
-    missing = ("not run yet" if made else "not built yet") if wanted else None
-    old = "out of date" if outdated else None
-    return Head(row.name, mark, tuple(each for each in (quoted, missing, old) if each is not None), missing)
+            lines["difference"] = differences
+    return lines or {"local": [Cell() for _ in columns]}
 
 
 def _cell(ours: Ours, row: Row, column: Column, mark: Mark, interval: Bounds | None) -> Cell:
@@ -192,15 +194,15 @@ def _cell(ours: Ours, row: Row, column: Column, mark: Mark, interval: Bounds | N
         return Cell()
     figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
     if figure is None:
-        return Cell(word="n/c" if reason_of(ours, row, column) else "")
+        return Cell(word="n/c" if reason_of(ours, row, column) else "", seeds=seeds)
+    over = len(figure.values)
     return Cell(
         figure.mean,
         figure.deviation,
         mark,
-        judge=judges_of(ours, column.key).get(figure.judge, ""),
+        signs=("‡" if over < seeds else "") + judges_of(ours, column.key).get(figure.judge, ""),
         decimals=column.decimals,
-        seeds=len(figure.values),
-        partial=len(figure.values) < seeds,
+        seeds=over,
         interval=interval,
     )
 
@@ -210,11 +212,3 @@ def _difference(row: Row, column: Column, cell: Cell) -> Cell:
     if cell.value is None or column.key not in row.values or not column.comparable:
         return Cell()
     return Cell(cell.value - row.values[column.key], signed=True, decimals=column.decimals)
-
-
-def _partial(definition: TableDefinition, lines: Sequence[Line]) -> Iterator[str]:
-    """Which numbers are over fewer seeds than their row has."""
-    for line in lines:
-        for column, cell in zip(definition.columns, line.cells, strict=True):
-            if cell.partial:
-                yield f"{line.row.name} {column.header}: {cell.seeds} of {line.seeds}"

@@ -2,8 +2,6 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
 from typing import TypeVar
 
 from depgen.metrics.significance import levene_over_seeds
@@ -27,9 +25,7 @@ def notes_of(
     ours: Ours,
     comparisons: Sequence[SystemComparison],
     tests: int,
-    *,
-    partial: Sequence[str] = (),
-    outdated: Mapping[tuple[str, int], Age] = MappingProxyType({}),
+    outdated: Mapping[tuple[str, int], Age],
 ) -> list[str]:
     """At most ten lines, each of one kind.
 
@@ -37,13 +33,12 @@ def notes_of(
         ours: all numbers of the table.
         comparisons: of its systems.
         tests: how many tests these are corrected for.
-        partial: the numbers over some of their row's seeds only.
         outdated: why local results are out of date, by row and seed.
     """
     definition = ours.definition
     kinds: Sequence[tuple[str, Iterable[str]]] = (
         ("Numbers", _sources(ours)),
-        ("Marks", _marks(ours, tests, partial)),
+        ("Marks", _marks(ours, tests)),
         ("Compare with care", (*_outdated(ours, outdated), *_care(ours))),
         ("Not computed", _not_computed(ours)),
         ("Not compared", _not_compared(ours, comparisons)),
@@ -85,7 +80,7 @@ _TESTS = {
 }
 
 
-def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
+def _marks(ours: Ours, tests: int) -> Iterator[str]:
     """What the signs in the cells mean."""
     definition = ours.definition
     if ours.results:
@@ -116,12 +111,20 @@ def _marks(ours: Ours, tests: int, partial: Sequence[str]) -> Iterator[str]:
             )
     if judges := max((len(judges_of(ours, column.key)) for column in definition.columns), default=0):
         yield f"{' '.join(_LETTERS[:judges])}: judged by different models (see Settings), not compared with one another"
-    if partial:
+    if partial := list(_partial(ours)):
         yield f"‡: over some of the row's seeds only ({'; '.join(partial)})"
     if any(row.values for row in definition.rows) and not all(row.in_paper or row.is_floor for row in definition.rows):
         yield "†: not in the paper"
     if ours.results:
         yield "n/c: not computed"
+
+
+def _partial(ours: Ours) -> Iterator[str]:
+    """Which numbers are over fewer seeds than their row has."""
+    for row, column in itertools.product(ours.definition.rows, ours.definition.ours):
+        figure, seeds = ours.figure(row.name, column.key), len(ours.of(row.name))
+        if figure is not None and len(figure.values) < seeds:
+            yield f"{row.name} {column.header}: {len(figure.values)} of {seeds}"
 
 
 def _outdated(ours: Ours, outdated: Mapping[tuple[str, int], Age]) -> Iterator[str]:
@@ -156,10 +159,9 @@ def _care(ours: Ours) -> Iterator[str]:
 
 def _reduced(ours: Ours) -> Iterator[str]:
     """A warning where ours saw less data than the published systems, unless a row shows other data on purpose."""
-    definition = ours.definition
-    compared = [row for row in definition.rows if row.floor != "corpus" and (row.values or not row.other_data)]
-    names = [row.name for row in compared if any(result.data.reduced for result in ours.of(row.name))]
-    if names and any(row.values for row in definition.rows):
+    reduced = [row for row, result in _results(ours) if result.data.reduced and row.floor != "corpus"]
+    names = list(dict.fromkeys(row.name for row in reduced if row.values or not row.other_data))
+    if names and any(row.values for row in ours.definition.rows):
         yield (
             f"trained on less data than was published ({_rows_listed(ours, names)}), so that differences from the "
             "paper are no verdict on a system"
@@ -218,38 +220,26 @@ def _grouped(pairs: Iterable[tuple[_Key, str]]) -> dict[_Key, list[str]]:
 def _unknown(ours: Ours) -> Iterator[str]:
     """Perplexities over different shares of unknown words, and shares of them that a judge reads."""
     for column in ours.definition.columns:
-        if column.key == "perplexity":
-            shares = _shares(ours, "unk_rate")
-            if len(shares) > 1:
-                yield f"{column.header} over unequal shares of <unk>: {_by_share(shares)}"
-        elif shares := _shares(ours, column.key + OF_DOCUMENTS):
-            yield f"{column.header}: words that are <unk>: {_by_share(shares)}"
-        if shares := _shares(ours, column.key + UNKNOWN):
-            yield f"{column.header}: words of the texts that the oracle reads as <unk>: {_by_share(shares)}"
-
-
-def _shares(ours: Ours, key: str) -> dict[str, list[str]]:
-    """The systems of each share, per cent."""
-    figures = [(row.name, ours.figure(row.name, key)) for row in ours.definition.rows]
-    return _grouped((f"{100 * figure.mean:.2f} %", name) for name, figure in figures if figure is not None)
-
-
-def _by_share(shares: Mapping[str, Sequence[str]]) -> str:
-    return ", ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
+        of_documents = (column.key + OF_DOCUMENTS, ": words that are <unk>", 1)
+        of_texts = (column.key + UNKNOWN, ": words of the texts that the oracle reads as <unk>", 1)
+        unequal = ("unk_rate", " over unequal shares of <unk>", 2)
+        for key, said, least in (unequal if column.key == "perplexity" else of_documents, of_texts):
+            figures = [(row.name, ours.figure(row.name, key)) for row in ours.definition.rows]
+            shares = _grouped((f"{100 * each.mean:.2f} %", name) for name, each in figures if each is not None)
+            if len(shares) >= least:
+                listed = ", ".join(f"{share} ({_listed(names)})" for share, names in shares.items())
+                yield f"{column.header}{said}: {listed}"
 
 
 def _not_computed(ours: Ours) -> Iterator[str]:
     """Each missing measure with its reason, rows of the same reason together; and how to measure again."""
     definition = ours.definition
-    reasons = {
-        column.header: _grouped(
-            (reason, row.name) for row in definition.rows if (reason := reason_of(ours, row, column)) is not None
-        )
-        for column in definition.ours
-    }
-    missing = _grouped(
-        ((reason, tuple(names)), header) for header, found in reasons.items() for reason, names in found.items()
+    rows_of = _grouped(
+        ((column.header, reason), row.name)
+        for column, row in itertools.product(definition.ours, definition.rows)
+        if (reason := reason_of(ours, row, column)) is not None
     )
+    missing = _grouped(((reason, tuple(names)), header) for (header, reason), names in rows_of.items())
     for (reason, rows), headers in missing.items():
         yield f"{_listed(headers)} ({_rows_listed(ours, rows)}): {reason.rstrip('.')}"
     if missing and definition.generation is not None:
@@ -282,13 +272,9 @@ def _not_compared(ours: Ours, comparisons: Sequence[SystemComparison]) -> Iterat
     found = [each for each in comparisons if each.incomparable is not None]
     for reason, columns in _grouped((str(each.incomparable), each.column) for each in found).items():
         headers = [column.header for column in ours.definition.columns if column.key in columns]
-        pairs = [sorted((each.row, each.other), key=rows.index) for each in found if each.incomparable == reason]
-        listed = " | ".join(dict.fromkeys(" / ".join(pair) for pair in sorted(pairs, key=partial(_places, rows))))
+        pairs = {frozenset((each.row, each.other)) for each in found if each.incomparable == reason}
+        listed = " | ".join(" / ".join(pair) for pair in itertools.combinations(rows, 2) if frozenset(pair) in pairs)
         yield f"{_listed(headers)}, {reason}: {listed}"
-
-
-def _places(rows: Sequence[str], pair: Sequence[str]) -> list[int]:
-    return [rows.index(name) for name in pair]
 
 
 def judges_of(ours: Ours, measure: str) -> dict[str, str]:
@@ -301,19 +287,13 @@ def _settings(ours: Ours) -> Iterator[str]:
     """What a measure depends on, once for each different setting, with its letter where a measure has several."""
     columns: dict[str, list[str]] = {}
     for column in ours.definition.columns:
-        settings = _grouped(
-            (result.settings[column.key], result.row) for result in ours.results if column.key in result.settings
-        )
         letters = judges_of(ours, column.key)
-        for setting in (*(each for each in letters if each in settings), *sorted(settings.keys() - letters)):
-            names = settings[setting]
-            of = letters.get(setting, f" ({_listed(names)})") if len(settings) > 1 else ""
-            columns.setdefault(setting, []).append(column.header + of)
-        bounds = _grouped(
-            (bound, result.row) for result in ours.results if (bound := result.settings.get(column.key + BOUND))
-        )
-        for bound, names in sorted(bounds.items()):
-            columns.setdefault(bound, []).append(f"{column.header} ({_listed(names)})")
+        for key in (column.key, column.key + BOUND):
+            rows = _grouped((each.settings[key], each.row) for each in ours.results if key in each.settings)
+            for setting in (*(each for each in letters if each in rows), *sorted(rows.keys() - letters)):
+                is_named = len(rows) > 1 or key != column.key
+                of = letters.get(setting, f" ({_listed(rows[setting])})") if is_named else ""
+                columns.setdefault(setting, []).append(column.header + of)
     for setting, headers in columns.items():
         yield f"{_listed(headers)}: {setting}"
 
@@ -323,13 +303,10 @@ def _rows(ours: Ours) -> Iterator[str]:
     for row in ours.definition.rows:
         if row.note is not None:
             yield f"{row.name}: {row.note}"
-        found = {name: ours.figure(row.name, name) for name in ("perplexity", "source_perplexity")}
-        own, source = found["perplexity"], found["source_perplexity"]
+        own, source = (ours.figure(row.name, key) for key in ("perplexity", "source_perplexity"))
         if row.floor == "source" and own is not None:
-            said = f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}"
-            yield said + (
-                "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"
-            )
+            exact = "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"
+            yield f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}{exact}"
 
 
 def _spreads(ours: Ours) -> Iterator[str]:
@@ -339,16 +316,11 @@ def _spreads(ours: Ours) -> Iterator[str]:
         for other in row.against if column.spread else ():
             figures = [(name, ours.figure(name, column.key)) for name in (row.name, other)]
             found = [(name, list(figure.values.values())) for name, figure in figures if figure is not None]
-            if len(found) < 2 or (p_value := levene_over_seeds(found[0][1], found[1][1])) is None:
-                continue
-            ranges = (
-                f"{name} {min(values):.{column.decimals}f} to {max(values):.{column.decimals}f}"
-                for name, values in found
-            )
-            yield (
-                f"{column.header} over seeds: {' | '.join(ranges)} (Levene's test that they spread alike: "
-                f"{p_value_in_words(p_value)})"
-            )
+            if len(found) == 2 and (p_value := levene_over_seeds(found[0][1], found[1][1])) is not None:
+                digits = column.decimals
+                ranges = [f"{name} {min(each):.{digits}f} to {max(each):.{digits}f}" for name, each in found]
+                tested = f"Levene's test that they spread alike: {p_value_in_words(p_value)}"
+                yield f"{column.header} over seeds: {' | '.join(ranges)} ({tested})"
 
 
 def _texts(ours: Ours) -> Iterator[str]:

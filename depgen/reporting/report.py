@@ -18,13 +18,12 @@ from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.dot_plots import Panel, panels_of
 from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
-from depgen.reporting.layout import Head, Layout, Line, lay_out
+from depgen.reporting.layout import Layout, lay_out
 from depgen.reporting.plotting import check_picture
 from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
-from depgen.reporting.tables import head_of, parts_of, show
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
@@ -32,7 +31,6 @@ _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _TITLE = re.compile(r"<title>(.+?)</title>", re.DOTALL)
 _DRAWN_HERE = re.compile(r"(curves|series)(-[^-]+)?\.png")  # another name is of another cost
 """Pictures that the page draws anew from the results."""
-_OURS = ("local", "joined", "measured")
 
 
 @dataclass(frozen=True)
@@ -60,6 +58,7 @@ class Section:
         provenance: data, seeds, machines and days.
         pictures: drawn here, and those of its folder.
         panels: its measures as dots.
+        lacking: rows and measures without numbers of ours.
     """
 
     paper: str
@@ -67,30 +66,12 @@ class Section:
     provenance: tuple[str, ...]
     pictures: tuple[Picture, ...]
     panels: tuple[Panel, ...]
+    lacking: tuple[str, ...]
 
     @property
     def anchor(self) -> str:
         """What links within the page name it by."""
         return f"{self.layout.definition.table}-{self.layout.size}"
-
-    @property
-    def systems(self) -> Iterator[tuple[Head, list[Line], list[float | None]]]:
-        """Each system's head and lines, and the numbers of ours that columns are sorted by, where it has such."""
-        for _, group in groupby(self.layout.lines, key=lambda line: line.row.name):
-            lines = list(group)
-            head, ours = lines[0].head, [line for line in lines if line.numbers in _OURS]
-            assert head is not None
-            best = min(ours, key=lambda line: _OURS.index(line.numbers), default=None)
-            yield head, lines, [None if best is None else cell.value for cell in (best or lines[0]).cells]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """What a table lacks that is shown; one that cannot be shown has no anchor."""
-
-    caption: str
-    anchor: str
-    lines: tuple[str, ...]
 
 
 def report(*, tables: Sequence[str] = (), output: Path | None = None) -> str:
@@ -106,27 +87,24 @@ def report(*, tables: Sequence[str] = (), output: Path | None = None) -> str:
         output: the page; unset: `results/report.html`.
     """
     path = output or results_root() / "report.html"
-    sections, gaps, unseen = list[Section](), list[Gap](), list[TableDefinition]()
+    sections, errors, unseen = list[Section](), dict[str, str](), list[TableDefinition]()
     every = _tables()
-    for name, paper in [(name, dict(every).get(name, _OWN)) for name in tables] or every:
+    for name, paper in ({name: every.get(name, _OWN) for name in tables} or every).items():
         try:
             definition = load_definition(name)
         except UserError as error:
-            gaps.append(Gap(name, "", (str(error),)))
+            errors[name] = str(error)
             continue
-        found, lacking = _sections(definition, paper)
+        found, unread = _sections(definition, paper)
         sections += found
-        gaps += lacking
-        unseen += [] if found or lacking else [definition]
-    others = {
-        folder.name: pictures
-        for folder in ([] if tables else _folders())
-        if folder.name not in {section.layout.definition.table for section in sections}
-        and (pictures := tuple(_pictures(folder)))
-    }
-    write_atomically(path, render_page(sections, gaps, unseen, others))
+        errors |= unread
+        unseen += [] if found or unread else [definition]
+    shown = {section.layout.definition.table for section in sections}
+    folders = () if tables else sorted(path for path in results_root().glob("*") if path.is_dir())
+    others = {each.name: some for each in folders if each.name not in shown and (some := list(_pictures(each)))}
+    write_atomically(path, _page(sections, errors, unseen, others))
     drawn = sum(len(section.pictures) for section in sections) + sum(map(len, others.values()))
-    missing = sum(len(gap.lines) for gap in gaps) + len(unseen)
+    missing = sum(len(section.lacking) for section in sections) + len(errors) + len(unseen)
     return f"{path}: {len(sections)} tables, {drawn} pictures; {missing} things are missing and named there."
 
 
@@ -139,17 +117,16 @@ _PAPERS = {
 """By what the names of its tables begin with."""
 
 
-def _tables() -> list[tuple[str, str]]:
+def _tables() -> dict[str, str]:
     """Every table, by its name or the path of its file, with whose it is: your own first, then paper by paper."""
     papers = {name: _PAPERS.get(name.partition("_")[0], _OTHERS) for name in table_names()}
     order = [*_PAPERS.values(), _OTHERS]
-    package = sorted(papers.items(), key=lambda each: order.index(each[1]))
-    return [*((path, _OWN) for path in own_tables()), *package]
+    return dict.fromkeys(own_tables(), _OWN) | dict(sorted(papers.items(), key=lambda each: order.index(each[1])))
 
 
-def render_page(
+def _page(
     sections: Sequence[Section],
-    gaps: Sequence[Gap],
+    errors: Mapping[str, str],
     unseen: Sequence[TableDefinition],
     others: Mapping[str, Sequence[Picture]],
 ) -> str:
@@ -169,14 +146,11 @@ def render_page(
         summary=counted([each for section in sections for each in section.layout.found]),
         decided=_found(sections, DECIDED, own=True),
         items_only=_found(sections, ITEMS_ONLY, own=False),
-        gaps=gaps,
+        errors=errors,
         unseen=unseen,
         others=others,
         date=today(),
         commit=short_commit(provenance.commit()),
-        head_of=head_of,
-        show=show,
-        parts_of=parts_of,
         counted=counted,
     )
 
@@ -193,20 +167,19 @@ def _found(
     return found
 
 
-def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], list[Gap]]:
-    """A table at each size that has results, the pictures of its folder with the first; and what each lacks."""
-    sections, gaps = list[Section](), list[Gap]()
+def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], dict[str, str]]:
+    """A table at each size that has results, the pictures of its folder with the first; and what does not read."""
+    sections, errors = list[Section](), dict[str, str]()
     for size in definition.sizes:
-        caption, anchor = f"{definition.caption} ({size})", f"{definition.table}-{size}"
         try:
             ours = read_ours(definition, size=size)
             if not ours.results:
                 continue
             layout = lay_out(ours)
         except UserError as error:
-            gaps.append(Gap(caption, "", (str(error),)))
+            errors[f"{definition.caption} ({size})"] = str(error)
             continue
-        kept = () if sections else tuple(_pictures(results_root() / definition.table))
+        kept = () if sections else _pictures(results_root() / definition.table)
         sections.append(
             Section(
                 paper=paper,
@@ -214,11 +187,10 @@ def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], l
                 provenance=tuple(_provenance(definition, ours.results)),
                 pictures=(*_drawn(definition, size), *kept),
                 panels=() if _is_series(definition) else tuple(panels_of(layout)),
+                lacking=tuple(_lacking(layout)),
             )
         )
-        lines = tuple(_lacking(layout))
-        gaps += [Gap(caption, anchor, lines)] if lines else []
-    return sections, gaps
+    return sections, errors
 
 
 def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Iterator[str]:
@@ -241,9 +213,9 @@ def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Itera
 def _lacking(layout: Layout) -> Iterator[str]:
     """Rows without numbers of ours, and measures that were not computed."""
     rows: dict[str, list[str]] = {}
-    for line in layout.lines:
-        if line.head is not None and line.head.missing is not None:
-            rows.setdefault(line.head.missing, []).append(line.row.name)
+    for system in layout.systems:
+        if system.missing is not None:
+            rows.setdefault(system.missing, []).append(system.row.name)
     for reason, names in rows.items():
         yield f"{reason}: {'; '.join(names)}"
     yield from (note for note in layout.notes if note.startswith("Not computed"))
@@ -280,14 +252,9 @@ def _is_series(definition: TableDefinition) -> bool:
     return any(row.x is not None for row in definition.rows)
 
 
-def _folders() -> list[Path]:
-    root = results_root()
-    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
-
-
 def _pictures(folder: Path) -> Iterator[Picture]:
     """Heat maps, trees, attention and case studies that lie in a folder of results."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for path in sorted(folder.glob("*")):
         if path.suffix in _TYPES and not _DRAWN_HERE.fullmatch(path.name):
             yield Picture(f"{folder.name}: {path.stem}", _uri(path))
         elif path.suffix == ".html":

@@ -3,14 +3,15 @@
 import csv
 import io
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import TableDefinition, chosen_tables
-from depgen.reporting.layout import Cell, Layout, lay_out
+from depgen.reporting.layout import Layout, SystemLines, lay_out
 from depgen.reporting.store import read_ours
 
 Format = Literal["markdown", "latex", "csv", "text"]
@@ -43,27 +44,17 @@ def table(
         raise UserError("--output takes one table: name it.")
     shown: list[str] = []
     for definition, chosen, reason in chosen_tables(table, size):
-        layout = layout_of(definition, chosen)
+        layout = lay_out(read_ours(definition, size=chosen))
         text = render(layout, format=format)
-        if files:
-            _write(layout)
+        for each, ending in _ENDINGS.items() if files else ():
+            path = results_root() / definition.table / f"table-{chosen}.{ending}"
+            write_atomically(path, render(layout, format=each))
         if output is not None:
             write_atomically(output, text)
         if format == "csv" and shown:
             text = text.partition("\n")[2]  # one head for all
         shown.append(f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text)
     return ("" if format == "csv" else "\n").join(shown)
-
-
-def _write(layout: Layout) -> None:
-    for format, ending in _ENDINGS.items():
-        path = results_root() / layout.definition.table / f"table-{layout.size}.{ending}"
-        write_atomically(path, render(layout, format=format))
-
-
-def layout_of(definition: TableDefinition, size: str) -> Layout:
-    """The table of the local and tracked results at a size."""
-    return lay_out(read_ours(definition, size=size))
 
 
 def tracked_page(definition: TableDefinition, size: str) -> str:
@@ -76,73 +67,33 @@ def render(layout: Layout, *, format: Format) -> str:
     return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](layout)
 
 
-def show(cell: Cell, *, plus_minus: str = " ± ", star: str = "*", partial: str = "‡", spread: bool = True) -> str:
-    """A cell's words; without `spread` neither deviation nor interval.
-
-    >>> show(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
-    '21.49 ± 0.30 [21.00, 22.00]*'
-    """
-    value, *others = parts_of(cell)
-    marks = cell.mark.replace("*", star) + (partial if cell.partial else "") + cell.judge
-    if cell.value is None:
-        return value
-    return (" ".join([value, *others]).replace(" ± ", plus_minus) if spread else value) + marks
-
-
-def parts_of(cell: Cell) -> list[str]:
-    """A cell's number or word, without marks, and the deviation and the interval that it has.
-
-    >>> parts_of(Cell(21.494, 0.3, mark="*", interval=(21.0, 22.0)))
-    ['21.49', '± 0.30', '[21.00, 22.00]']
-    """
-    if cell.value is None:
-        return [cell.word]
-    value = round(cell.value, cell.decimals) or 0.0  # no minus before a zero
-    parts = [f"{value:{'+' if cell.signed and value else ''}.{cell.decimals}f}"]
-    if cell.deviation is not None:
-        parts.append(f"± {cell.deviation:.{cell.decimals}f}")
-    if cell.interval is not None:
-        parts.append("[{:.{digits}f}, {:.{digits}f}]".format(*cell.interval, digits=cell.decimals))
-    return parts
-
-
-def head_of(layout: Layout) -> list[str]:
-    """The names of the columns; arrows point to the better end."""
-    arrows = {True: " ↑", False: " ↓", None: ""}
-    return ["System", "", *(f"{column.header}{arrows[column.higher_better]}" for column in layout.definition.columns)]
+def _in_words(system: SystemLines) -> list[list[str]]:
+    """A system's lines as printed: its label in the first, whose numbers, and these."""
+    lines = enumerate(system.lines.items())
+    return [["" if number else system.label, whose, *map(str, cells)] for number, (whose, cells) in lines]
 
 
 def _markdown(layout: Layout) -> str:
-    lines = [f"**{layout.caption}**", "", *_markdown_head(head_of(layout), left=2)]
-    for line in layout.lines:
-        lines.append(_markdown_row([line.label, line.numbers, *(show(cell, star="\\*") for cell in line.cells)]))
-    for extra in layout.extras:
-        lines += ["", f"**{extra.title}**", "", *_markdown_head(extra.head, left=len(extra.head))]
-        lines += [_markdown_row(row) for row in extra.rows]
-    return "\n".join([*lines, "", *(f"- {note}" for note in layout.notes)]) + "\n"
+    rows = [[cell.replace("*", "\\*") for cell in row] for system in layout.systems for row in _in_words(system)]
+    tables = [_markdown_table(layout.caption, ["System", "", *layout.head], rows, left=2)]
+    tables += [_markdown_table(each.title, each.head, each.rows, left=len(each.head)) for each in layout.extras]
+    return "\n\n".join([*tables, "\n".join(f"- {note}" for note in layout.notes)]) + "\n"
 
 
-def _markdown_head(head: Sequence[str], *, left: int) -> list[str]:
-    return [f"| {' | '.join(head)} |", f"|{'|'.join(['---'] * left + ['--:'] * (len(head) - left))}|"]
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+def _markdown_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
+    lines = [f"**{title}**", "", f"| {' | '.join(head)} |"]
+    lines.append(f"|{'|'.join(['---'] * left + ['--:'] * (len(head) - left))}|")
+    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+    return "\n".join(lines)
 
 
 def _latex(layout: Layout) -> str:
     """For booktabs; notes and the tables below are comments."""
-    head = " & ".join(map(_escape, head_of(layout)))
-    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(layout.definition.columns)}}}"]
-    lines += [r"\toprule", rf"{head} \\", r"\midrule"]
-    group = layout.lines[0].row.group
-    for line in layout.lines:
-        if line.row.group != group:
-            lines.append(r"\midrule")
-            group = line.row.group
-        cells = [show(cell, plus_minus=r" $\pm$ ", star=r"$^{*}$", partial=r"$^{\ddagger}$") for cell in line.cells]
-        lines.append(" & ".join([_escape(line.label), line.numbers, *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_escape(layout.caption)}}}", r"\end{table}"]
+    lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * len(layout.head)}}}", r"\toprule"]
+    lines.append(_latex_row(["System", "", *layout.head]))
+    for _, systems in groupby(layout.systems, key=lambda each: each.row.group):
+        lines += [r"\midrule", *(_latex_row(row).translate(_MARKS) for system in systems for row in _in_words(system))]
+    lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{layout.caption.translate(_LATEX)}}}", r"\end{table}"]
     for extra in layout.extras:
         lines += [f"% {extra.title}", *(f"% {' & '.join(row)}" for row in (extra.head, *extra.rows))]
     return "\n".join([*lines, *(f"% {note}" for note in layout.notes)]) + "\n"
@@ -155,11 +106,12 @@ _LATEX = str.maketrans(
         "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$",
     }
 )  # fmt: skip
+_MARKS = str.maketrans({"*": r"$^{*}$", "‡": r"$^{\ddagger}$", "±": r"$\pm$"})
+"""Of cells."""
 
 
-def _escape(text: str) -> str:
-    """LaTeX's special characters made ordinary."""
-    return text.translate(_LATEX)
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(each.translate(_LATEX) for each in cells) + r" \\"
 
 
 def _csv(layout: Layout) -> str:
@@ -168,51 +120,39 @@ def _csv(layout: Layout) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     head = ["table", "size", "system", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "mark"]
     writer.writerow([*head, "word", "out_of_date"])
-    for line in layout.lines:
-        for column, cell in zip(layout.definition.columns, line.cells, strict=True):
-            if cell.value is None and not cell.word:
-                continue
-            values = (cell.value, cell.deviation, *(cell.interval or (None, None)))
-            numbers = ["" if number is None else f"{number:.10g}" for number in values]
-            seeds = next((each for each in (cell.seeds, line.seeds) if each is not None), "")
-            place = [layout.definition.table, layout.size, line.row.name, line.numbers, column.key]
-            writer.writerow([*place, *numbers, seeds, cell.mark, cell.word, "; ".join(line.outdated)])
+    for system in layout.systems:
+        for whose, cells in system.lines.items():
+            outdated = "" if whose == "paper" else "; ".join(system.outdated)
+            for column, cell in zip(layout.definition.columns, cells, strict=True):
+                if cell.value is None and not cell.word:
+                    continue
+                place = [layout.definition.table, layout.size, system.row.name, whose, column.key]
+                values = (cell.value, cell.deviation, *(cell.interval or (None, None)))
+                numbers = ["" if number is None else f"{number:.10g}" for number in values]
+                writer.writerow([*place, *numbers, cell.seeds, cell.mark, cell.word, outdated])
     return stream.getvalue()
 
 
 def _text(layout: Layout) -> str:
     """For the terminal."""
-    rows: list[list[str]] = []
-    sections, before = set[int](), layout.lines[0].row
-    several = {line.row.name for line in layout.lines if line.head is None}
-    for line in layout.lines:
-        if line.row.name != before.name and (line.row.group != before.group or {line.row.name, before.name} & several):
-            sections.add(len(rows))
-        before = line.row
-        rows.append([line.label, line.numbers, *(show(cell) for cell in line.cells)])
-    drawn = [_drawn(layout.caption, head_of(layout), rows, left=2, sections=sections)]
-    drawn += [_drawn(each.title, each.head, each.rows, left=len(each.head), wrap=True) for each in layout.extras]
-    notes = ["\n".join(_wrapped(note)) for note in layout.notes]
-    text = "\n".join([*drawn, *notes])
+    blocks: list[list[list[str]]] = []
+    for before, system in zip((None, *layout.systems), layout.systems, strict=False):
+        if before is None or before.row.group != system.row.group or max(len(before.lines), len(system.lines)) > 1:
+            blocks.append([])
+        blocks[-1] += _in_words(system)
+    drawn = [_drawn(layout.caption, ["System", "", *layout.head], blocks, left=2)]
+    drawn += [_drawn(each.title, each.head, [each.rows], left=len(each.head), wrap=True) for each in layout.extras]
+    wrapper = textwrap.TextWrapper(
+        NOTE_WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    text = "\n".join([*drawn, *map(wrapper.fill, layout.notes)])
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def _wrapped(note: str) -> list[str]:
-    return textwrap.wrap(
-        note, NOTE_WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-
-
 def _drawn(
-    title: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    left: int,
-    sections: Collection[int] = (),
-    wrap: bool = False,
+    title: str, head: Sequence[str], blocks: Iterable[Iterable[Sequence[str]]], *, left: int, wrap: bool = False
 ) -> str:
-    """A table drawn by rich, `left` columns flush left, a rule before the rows of these numbers; nothing is cut."""
+    """A table drawn by rich, `left` columns flush left, a rule between blocks of rows; nothing is cut."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -221,10 +161,10 @@ def _drawn(
     for number, word in enumerate(head):
         side: Literal["left", "right"] = "left" if number < left else "right"
         drawn.add_column(Text(word), justify=side, no_wrap=not wrap or number == 0, overflow="fold")
-    for number, row in enumerate(rows):
-        if number in sections:
-            drawn.add_section()
-        drawn.add_row(*map(Text, row))
+    for rows in blocks:
+        drawn.add_section()
+        for row in rows:
+            drawn.add_row(*map(Text, row))
     stream = io.StringIO()
     Console(file=stream, width=WIDE if wrap else 1000, color_system=None).print(drawn)
     return stream.getvalue().rstrip("\n")

@@ -14,7 +14,7 @@ from depgen.reporting import reproduce
 from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import settings_as
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_result
 from depgen.reporting.store import read_ours
@@ -147,9 +147,7 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     (low, high), _ = intervals(ours)["CODCLM", "order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
     (found,) = [
-        each
-        for each in with_intervals(ours, compare(ours)[0])
-        if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
+        each for each in compare(ours)[0] if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
     ]
     paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))

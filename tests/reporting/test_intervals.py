@@ -11,7 +11,7 @@ from scipy import stats
 
 from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
-from depgen.reporting.intervals import intervals, with_intervals
+from depgen.reporting.intervals import intervals
 from depgen.reporting.record import record
 from depgen.reporting.store import measured_path, read_ours
 from depgen.reporting.tables import table
@@ -214,8 +214,7 @@ def two_systems(store, project):
 
 @pytest.mark.parametrize("key", ["perplexity", "selfbleu2"])
 def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, project, key):
-    ours = toy()
-    comparisons = with_intervals(ours, compare(ours)[0])
+    comparisons, _ = compare(toy())
     (gain,) = [each for each in comparisons if (each.row, each.column) == ("DM-Base", key)]
     (loss,) = [each for each in comparisons if (each.row, each.column) == ("Base", key)]
     assert gain.interval == pytest.approx(tuple(-end for end in reversed(loss.interval)))
@@ -239,9 +238,7 @@ def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, 
 
 
 def test_gains_are_shown_with_their_intervals(two_systems):
-    ours = toy()
-    found = with_intervals(ours, compare(ours)[0])
-    (gain,) = [each for each in found if (each.row, each.column) == ("DM-Base", "selfbleu2")]
+    (gain,) = [each for each in compare(toy())[0] if (each.row, each.column) == ("DM-Base", "selfbleu2")]
     low, high = gain.interval
     assert f"[{low:+.1f}, {high:+.1f}]" in table("toy", size="small").partition("**Verdicts**")[2]
 
@@ -253,9 +250,7 @@ def test_items_that_do_not_belong_together_give_a_gain_no_interval(store, scores
     def gain(second, definition=definition, **items):
         store("Base", 1, {"bleu1": figures[0]}, {"bleu1": scores[0], **items})
         store("DM-Base", 1, {"bleu1": float(second["bleu1"].mean())}, second)
-        ours = toy(definition)
-        found = with_intervals(ours, compare(ours)[0])
-        return next(each.interval for each in found if each.row == "DM-Base")
+        return next(each.interval for each in compare(toy(definition))[0] if each.row == "DM-Base")
 
     assert gain({"bleu1": scores[1]}) is not None
     assert gain({"bleu1": scores[1][:50]}) is None

@@ -11,12 +11,13 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.jobs import Job
-from depgen.reporting.layout import Cell
+from depgen.reporting.layout import Cell, lay_out
 from depgen.reporting.measurement import sift
 from depgen.reporting.numbers import Generation, Numbers
 from depgen.reporting.record import record
 from depgen.reporting.results import Budget, DataSource
-from depgen.reporting.tables import layout_of, show, table
+from depgen.reporting.store import read_ours
+from depgen.reporting.tables import table
 from depgen.reporting.texts import options_for
 from depgen.training.experiment_runs import run_depgen
 
@@ -64,7 +65,7 @@ def change(project):
 
 
 def layout(size="small"):
-    return layout_of(load_definition("toy"), size)
+    return lay_out(read_ours(load_definition("toy"), size=size))
 
 
 def notes():
@@ -89,8 +90,8 @@ def shown(row, column, numbers="local"):
     """A cell's words."""
     found = layout()
     place = [each.key for each in found.definition.columns].index(column)
-    (cell,) = [line.cells[place] for line in found.lines if (line.row.name, line.numbers) == (row, numbers)]
-    return show(cell)
+    (lines,) = [system.lines for system in found.systems if system.row.name == row]
+    return str(lines[numbers][place])
 
 
 def test_markdown_is_what_one_would_write_by_hand(results):
@@ -274,12 +275,12 @@ def test_csv_holds_one_number_a_line(results):
 
 def test_latex_escapes_and_rules_off_the_blocks(results, change):
     change("caption: Invented numbers", "caption: 100 % R&D_x")
-    change("header: B-1", "header: 'UP^~DOWN\\'")
+    change("header: B-1", "header: 'UP*^~DOWN\\'")
     text = table("toy", size="small", format="latex")
     assert r"\caption{100 \% R\&D\_x (size small)}" in text
     assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  \\" in text
     assert r"local & 10.25 $\pm$ 0.07 & n/c" in text
-    assert r"System &  & UP\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2" in text
+    assert r"System &  & UP*\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2" in text
     assert text.count(r"\midrule") == 2
     assert all(line.startswith("%") for line in text.partition("\\end{table}\n")[2].splitlines())
 
@@ -305,11 +306,12 @@ def test_a_table_without_results_says_how_to_make_them(project):
         (Cell(-0.5, signed=True), "-0.50"),
         (Cell(-0.001, signed=True), "0.00"),
         (Cell(0.5, 0.25, mark="*", signed=True), "+0.50 ± 0.25*"),
-        (Cell(0.5, partial=True, seeds=1), "0.50‡"),
+        (Cell(0.5, mark="*", signs="‡"), "0.50*‡"),
+        (Cell(2.0, 0.5, mark="*", decimals=1, interval=(1.0, 3.0)), "2.0 ± 0.5 [1.0, 3.0]*"),
     ],
 )
 def test_cells(cell, words):
-    assert show(cell) == words
+    assert str(cell) == words
 
 
 def test_tracked_and_local_seeds_of_one_training_are_one_line(store, project):
@@ -327,7 +329,7 @@ def test_figures_of_different_judges_are_not_averaged(store):
     store("Base", 1, {"bleu1": 10.0}, settings={"bleu1": "scorer a"})
     store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer b"})
     assert shown("Base", "bleu1") == "n/c"
-    assert not [line for line in layout().lines if line.numbers == "difference"]
+    assert not any("difference" in system.lines for system in layout().systems)
     assert "B-1 (all rows): its seeds were judged by different models" in notes()["Not computed"]
 
 
