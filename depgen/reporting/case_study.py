@@ -266,13 +266,13 @@ def _human_endings(definition: TableDefinition, kept: _Kept, size: str) -> tuple
         UserError: the corpus is not there, or holds other prompts than those that were written on.
     """
     assert definition.generation is not None
-    found = prompts_of(_corpus(definition, kept, size), definition.generation)
-    if found.prompts != kept.prompts:
+    prompts, references = prompts_of(_corpus(definition, kept, size), definition.generation)
+    if prompts != kept.prompts:
         raise UserError(
             f"The test split has changed since {kept.row.name} wrote on it: make its texts again (depgen reproduce "
             f"{definition.argument} --row {kept.row.slug} --size {size} --remeasure)."
         )
-    return found.references
+    return references
 
 
 def _human_sentences(definition: TableDefinition, kept: _Kept, size: str) -> tuple[str, ...]:

@@ -9,15 +9,12 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
-from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import lines_sha256
 from depgen.reporting.definition import Row, TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import SplitRow
 from depgen.reporting.results import Result, read_results
 from depgen.reporting.samples import CHOSEN, split_texts
 from depgen.reporting.texts import nuclei, texts_of
-from depgen.training.experiment_runs import run_depgen
 from depgen.trees.lines import read_texts
 
 
@@ -180,9 +177,7 @@ def _of_split(rows: _Rows, row: Row) -> _Written:
     """The sentences of a split."""
     job = Job(rows.definition, row, rows.size, rows.seed)
     corpus = data_of(job.config).corpus
-    texts = next(
-        split_texts(SplitRow(job, split, corpus, TextOptions(), run_depgen)) for split in SPLITS if split == row.floor
-    )
+    texts = next(split_texts(job, corpus, split) for split in SPLITS if split == row.floor)
     return _Written(row.name, texts, Source(f"{corpus.name}, {row.floor}", lines_sha256(texts), len(texts), 0))
 
 

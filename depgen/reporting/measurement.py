@@ -18,8 +18,8 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
-from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
-from depgen.reporting.parses import measure_floor, measure_trees, treebank_of
+from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
@@ -46,10 +46,13 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
     facts = facts_of(trained.run, data)
-    row = TrainedRow(job, trained, data.corpus, facts, options, depgen, wait)
-    for each in job.definition.measures:
+    row = TrainedRow(
+        job=job, corpus=data.corpus, options=options, depgen=depgen, wait=wait, trained=trained, facts=facts
+    )
+    for each in job.definition.made_measures():
         measured = each.measure(row)
-        found = found.without(each.replaces) if measured.metrics else found
+        if measured.metrics:
+            found.drop(each.replaces)
         found.add(measured)
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
@@ -120,19 +123,15 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
     """
     for split in SPLITS:
         if job.row.floor == split:
-            return _of_split(SplitRow(job, split, data_of(job.config).corpus, options, depgen, wait))
+            corpus, found = data_of(job.config).corpus, Numbers()
+            row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen, wait=wait)
+            for each in job.definition.made_measures():
+                found.add(each.measure_split(row, split))
+            return _result(job, sift(found), source_of(corpus))
     if job.row.consensus_of is not None:
         return _consensus(job)
     made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
     return made.get(job.row.floor or "", _floor_of_trees)(job)
-
-
-def _of_split(row: SplitRow) -> Result:
-    """The numbers that the table's measures give of a split's sentences."""
-    found = Numbers()
-    for each in row.job.definition.measures:
-        found.add(each.measure_split(row))
-    return _result(row.job, sift(found), source_of(row.corpus))
 
 
 def _sizes(job: Job) -> Result:
@@ -169,8 +168,7 @@ def _speed(job: Job) -> Result:
 def _consensus(job: Job) -> Result:
     """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
     runs = [run for run in members(job).values() if run is not None]
-    assert job.definition.parsing is not None
-    found = measure_trees(job, runs, job.definition.parsing)
+    found = measure_trees(job, runs)
     for column in job.definition.ours:
         if column.key not in found.metrics:
             found.not_computed.setdefault(column.key, "a consensus gives heads and nothing else")
@@ -182,8 +180,7 @@ def _floor_of_trees(job: Job) -> Result:
     found = measure_floor(job)
     others = [column.key for column in job.definition.ours if column.key not in found.metrics]
     found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
-    assert job.definition.parsing is not None
-    return _result(job, sift(found), source_of(treebank_of(job.definition.parsing).corpus))
+    return _result(job, sift(found), source_of(treebank_of_table(job).corpus))
 
 
 def _floor_of_source(job: Job) -> Result:

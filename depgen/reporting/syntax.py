@@ -1,7 +1,7 @@
 """How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,68 @@ from depgen.evaluation.syntax.pairs import read_pairs
 from depgen.evaluation.syntax.sentences import Protocol, usual_tokens
 from depgen.evaluation.syntax.suites import read_suites
 from depgen.evaluation.syntax.syntactic_suites import score_suites
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
 MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance", "accuracy_5gram": "_5gram"}
 """The columns of a benchmark, by the measure of its overall row."""
 
 
-def measure_pairs(run: Path, **options: Any) -> Numbers:  # noqa: ANN401 - those of `_asked`
-    """Accuracy on BLiMP, per cent: `blimp`, and `blimp_<phenomenon>`; an item is a pair, 1 where it is right."""
-    found = score_pairs(pairs=read_pairs(None), **_asked(run, **options))
-    right = [float(item.is_right) for item in found.items]
-    return _numbers("blimp", found, right, part="phenomenon", what="pairs")
+class SyntaxMeasure(Measure):
+    """Base of the accuracies on benchmarks of syntax, per cent.
 
-
-def measure_suites(run: Path, **options: Any) -> Numbers:  # noqa: ANN401 - those of `_asked`
-    """Accuracy on SyntaxGym's suites, per cent: `suites`, and `suites_<circuit>`; an item is one of a suite.
-
-    Its score is the share of its predictions that hold.
+    Args:
+        protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
+        beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds, in rows that name
+            none; None: the system's.
+        five_gram: also train a 5-gram model on the row's corpus.
     """
-    found = score_suites(suites=read_suites(None), **_asked(run, **options))
-    holds = [float(np.mean(item.holds)) for item in found.items]
-    return _numbers("suites", found, holds, part="circuit", what="items")
+
+    key: str
+
+    def __init__(self, protocol: Protocol = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
+        self.protocol, self.beam_size, self.five_gram = protocol, beam_size, five_gram
+
+    @abstractmethod
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401 - those of the benchmark
+        """The accuracies of a system, scored with these options."""
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of items with unknown words."""
+        system = load_run(str(row.trained.run))
+        beam_size = (row.job.row.beam_size or self.beam_size) if system.model.likelihood == "bound" else None
+        return self.measure_system(
+            system=system, protocol=self.protocol, tokens=usual_tokens(self.protocol, None), five_gram=self.five_gram,
+            beam_size=beam_size,
+        )  # fmt: skip
+
+    def keys(self) -> Collection[str]:
+        """Accuracies, floors and the share of unknown words."""
+        return (self.key, f"{self.key}_*")
 
 
-MEASURED = {"blimp": measure_pairs, "suites": measure_suites}
-"""What measures a benchmark, by the name of its column."""
+class MinimalPairs(SyntaxMeasure):
+    """Accuracy on the minimal pairs of BLiMP: `blimp`, and `blimp_<phenomenon>`."""
+
+    key = "blimp"
+
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+        """An item is a pair, 1 where it is right."""
+        found = score_pairs(pairs=read_pairs(None), **asked)
+        right = [float(item.is_right) for item in found.items]
+        return _numbers(self.key, found, right, part="phenomenon", what="pairs")
 
 
-def _asked(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> dict[str, Any]:
-    """What a run is scored with; a beam only where its scores are bounds."""
-    system = load_run(str(run))
-    beam_size = beam_size if system.model.likelihood == "bound" else None
-    tokens = usual_tokens(protocol, None)
-    return {"system": system, "protocol": protocol, "tokens": tokens, "five_gram": five_gram, "beam_size": beam_size}
+class SyntacticSuites(SyntaxMeasure):
+    """Accuracy on the suites of SyntaxGym: `suites`, and `suites_<circuit>`."""
+
+    key = "suites"
+
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+        """An item is one of a suite; its score is the share of its predictions that hold."""
+        found = score_suites(suites=read_suites(None), **asked)
+        holds = [float(np.mean(item.holds)) for item in found.items]
+        return _numbers(self.key, found, holds, part="circuit", what="items")
 
 
 def bound_in_words(beam_size: int | None) -> str | None:

@@ -2,19 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.measures import FirstOfTest
 from depgen.reporting.results import item_scores, read_result
-from depgen.reporting.scoring import measure_first
+from depgen.reporting.scoring import FirstOfTest
 from depgen.reporting.trees import draw_trees
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
@@ -28,7 +29,7 @@ TABLE = {
     "source": "nobody's",
     "seeds": [1],
     "measures": [
-        {"class_path": f"{MEASURE}.FirstOfTest", "init_args": {"documents": 10_000}},
+        {"class_path": "depgen.reporting.scoring.FirstOfTest", "init_args": {"documents": 10_000}},
         {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"beam_size": 2, "protocol": "plain"}},
     ],
     "columns": [
@@ -102,8 +103,10 @@ def test_perplexities_of_all_test_sentences_are_those_of_the_test():
 
 @pytest.mark.usefixtures("made")
 def test_the_first_documents_are_those_of_the_whole():
-    run = finished_run(job_of("own"))
-    whole, first = (measure_first(run, count, 3) for count in (10_000, 2))
+    run, row = finished_run(job_of("own")), SimpleNamespace(beam_size=3)
+    corpus, job, trained = data_of(run / "config.yaml").corpus, SimpleNamespace(row=row), SimpleNamespace(run=run)
+    measured = SimpleNamespace(job=job, trained=trained, corpus=corpus)
+    whole, first = (FirstOfTest(count).measure(measured) for count in (10_000, 2))
     np.testing.assert_allclose(first.items["perplexity"], whole.items["perplexity"][:2], rtol=1e-6)
     assert first.settings["perplexity"] == "the first 2 test sentences"
     with pytest.raises(UserError, match="documents: expected at least 1"):
@@ -119,9 +122,8 @@ def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     definition = load_definition("beams")
     for row, expected in (("own", 2), ("b-1", 1)):
         sizes.clear()
-        definition.measures[1].measure(
-            type("Row", (), {"job": job_of(row), "trained": type("Run", (), {"run": finished_run(job_of(row))})})
-        )
+        trained = SimpleNamespace(run=finished_run(job_of(row)))
+        definition.made_measures()[1].measure(SimpleNamespace(job=job_of(row), trained=trained))
         assert {*sizes} == {expected}
 
 

@@ -53,7 +53,7 @@ EXPERIMENTS = {
 COMPARED = ["suites", "suites_agreement", "suites_long_distance", "blimp", "blimp_agreement", "blimp_by_token"]
 FREE = ["suites_chance", "suites_unknown", "blimp_chance", "blimp_5gram"]
 BEAM = 3
-MEASURE = "depgen.reporting.measures"
+MEASURE = "depgen.reporting.syntax"
 TABLE = {
     "table": "syntax",
     "caption": "Invented syntax",
