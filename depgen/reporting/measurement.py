@@ -57,7 +57,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
-        _result(job, sift(found), facts.data),
+        _result(job, found, facts.data),
         **vars(facts),
         config_sha256=trained.config_sha256,
         generation=job.generation,
@@ -89,7 +89,8 @@ def numbers_of_test(tested: SplitNumbers) -> Numbers:
 
 
 def _result(job: Job, found: Numbers, data: DataSource) -> Result:
-    """What was found, of here and now."""
+    """The finite numbers of what was found, of here and now."""
+    found = sift(found)
     return Result(
         table=job.definition.table,
         row=job.row.name,
@@ -127,7 +128,7 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
             row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen, wait=wait)
             for each in job.definition.made_measures():
                 found.add(each.measure_split(row, split))
-            return _result(job, sift(found), source_of(corpus))
+            return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
         return _consensus(job)
     made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
@@ -168,19 +169,20 @@ def _speed(job: Job) -> Result:
 def _consensus(job: Job) -> Result:
     """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
     runs = [run for run in members(job).values() if run is not None]
-    found = measure_trees(job, runs)
-    for column in job.definition.ours:
-        if column.key not in found.metrics:
-            found.not_computed.setdefault(column.key, "a consensus gives heads and nothing else")
-    result = _result(job, sift(found), facts_of(runs[0]).data)
+    result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
     return dataclasses.replace(result, weights_sha256=weights_of(job))
 
 
 def _floor_of_trees(job: Job) -> Result:
-    found = measure_floor(job)
-    others = [column.key for column in job.definition.ours if column.key not in found.metrics]
-    found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
-    return _result(job, sift(found), source_of(treebank_of_table(job).corpus))
+    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
+
+
+def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:
+    """The result of trees without a system, which have none of the table's other measures."""
+    for column in job.definition.ours:
+        if column.key not in found.metrics:
+            found.not_computed.setdefault(column.key, f"a {giver} gives heads and nothing else")
+    return _result(job, found, data)
 
 
 def _floor_of_source(job: Job) -> Result:
