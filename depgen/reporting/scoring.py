@@ -1,11 +1,9 @@
 """How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
-import time
 from collections.abc import Collection
 from itertools import islice
 
 import numpy as np
-import torch
 
 from depgen.errors import check_at_least
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
@@ -20,6 +18,7 @@ from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.parses import ParsedTreebank, treebank_of
 from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.speed import now
 from depgen.reporting.syntax import bound_in_words
 from depgen.training.experiment_runs import SplitNumbers
 from depgen.trees.sentence import Document
@@ -68,15 +67,17 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     scorer = Scorer(
         trained, reading_of_run(trained.run), as_one=model.reads_sentences, tokens_per_batch=TOKENS_PER_BATCH
     )
-    began = _now(model.device)
+    began = now(model.device)
     scored = scorer.score(documents)
-    seconds = _now(model.device) - began
+    seconds = now(model.device) - began
     totals = [Totals.of(document.words) for document in scored]
     everything = Totals.of(word for document in scored for word in document.words)
-    found = Numbers(metrics=_sizes(trained) | _training_speed(facts))
-    found.metrics["scoring_speed"] = everything.tokens / seconds
-    if "training_speed" not in found.metrics:
+    found = Numbers({"inner_parameters": _inner_parameters(trained)})
+    if facts.clock and facts.curve and facts.clock[-1][1] > 0:  # validation included, at the last point logged
+        found.metrics["training_speed"] = facts.curve[-1][0] / facts.clock[-1][1]
+    else:
         found.not_computed["training_speed"] = "the run kept no wall time"
+    found.metrics["scoring_speed"] = everything.tokens / seconds
     name = PERPLEXITY[model.likelihood]
     for other in {*PERPLEXITY.values()} - {name}:
         found.not_computed[other] = f"its likelihood is {model.likelihood}"
@@ -136,21 +137,6 @@ def _as_text(document: Document) -> TextDocument:
     return TextDocument(document.identifier, document.sentences, (document.identifier,) * len(document.sentences))
 
 
-def _now(device: torch.device) -> float:
-    """Seconds, once the device has done what it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
-def _sizes(trained: Trained) -> dict[str, float]:
+def _inner_parameters(trained: Trained) -> float:
     """Millions of trained numbers outside the matrices and biases that have a row a word."""
-    inner = [each.numel() for each in trained.model.parameters() if trained.vocabulary.size not in each.shape]
-    return {"inner_parameters": sum(inner) / 1e6}
-
-
-def _training_speed(facts: RunFacts) -> dict[str, float]:
-    """Training tokens over seconds of wall time, validation included, at the last point that the run has logged."""
-    if not facts.clock or not facts.curve or facts.clock[-1][1] <= 0:
-        return {}
-    return {"training_speed": facts.curve[-1][0] / facts.clock[-1][1]}
+    return sum(each.numel() for each in trained.model.parameters() if trained.vocabulary.size not in each.shape) / 1e6

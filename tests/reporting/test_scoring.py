@@ -115,7 +115,7 @@ def test_pseudo_perplexity_is_of_known_words_and_never_in_the_column_of_exact_on
 
 def test_speeds_are_tokens_over_seconds(monkeypatch):
     ticks = iter([10.0, 14.0])
-    monkeypatch.setattr("depgen.reporting.scoring._now", lambda device: next(ticks))
+    monkeypatch.setattr("depgen.reporting.scoring.now", lambda device: next(ticks))
     found = scores("sentences")
     assert found.metrics["scoring_speed"] == (14 + 2 + 6) / 4, "words, second pieces and ends"
     assert found.metrics["training_speed"] == 800 / 16
