@@ -95,7 +95,7 @@ class Row:
             weights.
         consensus_of: another row, whose runs of all seeds of the table parse together (`depgen parse --run A B`).
         beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
-            those of the measure, or of the run.
+            those of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.

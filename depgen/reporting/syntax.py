@@ -25,15 +25,13 @@ class SyntaxMeasure(Measure):
 
     Args:
         protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
-        beam_size: hypotheses about the structure of a sentence, of systems whose scores are bounds, in rows that name
-            none; None: the system's.
         five_gram: also train a 5-gram model on the row's corpus.
     """
 
     key: str
 
-    def __init__(self, protocol: Protocol = "paper", beam_size: int | None = None, five_gram: bool = False) -> None:
-        self.protocol, self.beam_size, self.five_gram = protocol, beam_size, five_gram
+    def __init__(self, *, protocol: Protocol = "paper", five_gram: bool = False) -> None:
+        self.protocol, self.five_gram = protocol, five_gram
 
     @abstractmethod
     def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401 - those of the benchmark
@@ -42,7 +40,7 @@ class SyntaxMeasure(Measure):
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
         system = load_run(str(row.trained.run))
-        beam_size = (row.job.row.beam_size or self.beam_size) if system.model.likelihood == "bound" else None
+        beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
         return self.measure_system(
             system=system, protocol=self.protocol, tokens=usual_tokens(self.protocol, None), five_gram=self.five_gram,
             beam_size=beam_size,
