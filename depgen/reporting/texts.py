@@ -96,31 +96,30 @@ def generated(row: TrainedRow, prompts: Sequence[str] | None = None, **how: Any)
     assert row.job.generation is not None
     generation = dataclasses.replace(row.job.generation, **how)
     begin = ("",) * generation.number if prompts is None else tuple(prompts)
-    run, seed = row.trained.run, row.job.seed
-    file = run / FOLDER / generation.file_of(training_seed=seed, weights=row.trained.weights_sha256)
+    name = generation.file_of(training_seed=row.job.seed, weights=row.trained.weights_sha256)
+    file = row.trained.run / FOLDER / name
     with row.job.training.lock().acquire(timeout=-1 if row.wait else 0):  # another table may want the same texts
         kept = _rows(file) if file.is_file() else []
         if tuple(each["prompt"] for each in kept[: len(begin)]) != begin:
             if kept:
                 logger.warning("%s is generated again: it has other prompts, or fewer.", file)
-            _generate(run, begin, generation, seed=generation.seed + seed, file=file, device=row.options.device)
+            _generate(row, begin, generation, file)
             kept = _rows(file)
     return _kept(file, kept[: len(begin)], prompts)
 
 
-def _generate(
-    run: Path, begin: Sequence[str], generation: Generation, *, seed: int, file: Path, device: str | None
-) -> None:
-    """Write the file of a run's texts after some prompts."""
-    system = load_run(run, device=device)
+def _generate(row: TrainedRow, begin: Sequence[str], generation: Generation, file: Path) -> None:
+    """Write the file of texts after some prompts."""
+    system = load_run(row.trained.run, device=row.options.device)
     if system.model.reads_sentences:
+        run = row.trained.run
         raise UserError(f"{run}: its system reads documents sentence by sentence; `Texts` measures only other systems.")
     nothing = not any(begin)
     found = system.generate(
         None if nothing else begin,
         number=len(begin) if nothing else 1,
         max_new_tokens=generation.max_new_tokens,
-        seed=seed,
+        seed=generation.seed + row.job.seed,
         top_p=generation.top_p,
         temperature=generation.temperature,
         **generation.options,
