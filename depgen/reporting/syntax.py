@@ -1,7 +1,7 @@
 """How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from depgen.evaluation.syntax.syntactic_suites import score_suites
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
-MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance", "accuracy_5gram": "_5gram"}
-"""The columns of a benchmark, by the measure of its overall row."""
+COMPARED = {"accuracy": "", "accuracy_by_token": "_by_token"}
+"""The columns of a benchmark that depend on the system's scores, by the measure of its overall row."""
+FREE = {"unknown": "_unknown", "chance": "_chance", "accuracy_5gram": "_5gram"}
+"""The columns that do not."""
 
 
 class SyntaxMeasure(Measure):
@@ -83,33 +85,29 @@ def bound_in_words(beam_size: int | None) -> str | None:
 
 
 def _numbers(key: str, scores: Answers[Any], items: Sequence[float], *, part: str, what: str) -> Numbers:
-    """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`, but the 5-gram model's."""
-    rows, found = scores.rows(), Numbers()
+    """The columns of a benchmark; none of the system's scores where too many of its items hold `<unk>`."""
+    rows = scores.rows()
     overall = rows[-1]
-    parts = {f"{key}_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == part}
+    free, compared = (
+        {key + end: overall[name] for name, end in columns.items() if overall.get(name) is not None}
+        for columns in (FREE, COMPARED)
+    )
+    compared |= {f"{key}_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == part}
+    found = Numbers(free)
     if (bound := bound_in_words(scores.beam_size)) is not None:
         found.settings[key + BOUND] = bound
-    # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
-    kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
-    setting = f"protocol {overall['protocol']}, {kind}"
-    accuracies = {key + end: overall[name] for name, end in MEASURES.items() if overall.get(name) is not None}
-    floor = {name: value for name, value in accuracies.items() if name == f"{key}_5gram"}
-    found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"], **floor})
-    if not overall["decided"]:
+    if overall["decided"]:
+        # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
+        kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
+        found.metrics.update(compared)
+        found.items[key] = np.array(items)
+        found.settings.update(dict.fromkeys(compared, f"protocol {overall['protocol']}, {kind}"))
+    else:
         known = overall["known_accuracy"]
         others = "" if known is None else f"; the others: {known:.1f} %"
         reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>{others}"
-        found.not_computed.update(dict.fromkeys(_compared(accuracies | parts, key), reason))
-        return found
-    found.metrics.update({**accuracies, **parts})
-    found.items[key] = np.array(items)
-    found.settings.update(dict.fromkeys(_compared(found.metrics, key), setting))
+        found.not_computed.update(dict.fromkeys(compared, reason))
     return found
-
-
-def _compared(names: Iterable[str], key: str) -> list[str]:
-    """The columns that depend on the system's scores."""
-    return [name for name in names if name not in (f"{key}_unknown", f"{key}_chance", f"{key}_5gram")]
 
 
 def _name(label: str) -> str:
