@@ -177,7 +177,9 @@ def _of_split(rows: _Rows, row: Row) -> _Written:
     """The sentences of a split."""
     job = Job(rows.definition, row, rows.size, rows.seed)
     corpus = data_of(job.config).corpus
-    texts = next(split_texts(job, corpus, split) for split in SPLITS if split == row.floor)
+    assert job.generation is not None
+    (split,) = (each for each in SPLITS if each == row.floor)
+    texts = split_texts(corpus, split, job.generation)
     return _Written(row.name, texts, Source(f"{corpus.name}, {row.floor}", lines_sha256(texts), len(texts), 0))
 
 

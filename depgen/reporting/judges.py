@@ -59,7 +59,7 @@ class JudgedSamples(SampledBleu):
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
         """The same of sentences of a split."""
         found = super().measure_split(row, split)
-        self._judge(row, split_texts(row.job, row.corpus, split, number=self.mauve_texts), found)
+        self._judge(row, split_texts(row.corpus, split, row.generation, number=self.mauve_texts), found)
         return found
 
     def keys(self) -> Collection[str]:
@@ -68,8 +68,7 @@ class JudgedSamples(SampledBleu):
 
     def _judge(self, row: MeasuredRow, texts: Sequence[str], found: Numbers) -> None:
         """Add the perplexities of as many texts as the table wants, and MAUVE of as many as it compares."""
-        assert row.job.generation is not None
-        options, read = row.options, list(texts[: row.job.generation.number])
+        options, read = row.options, list(texts[: row.generation.number])
         for key, name in self.judges.items():
             losses = text_losses(read, _run(row, name), device=options.device)
             found.metrics[key] = losses.corpus_perplexity()
@@ -82,7 +81,7 @@ class JudgedSamples(SampledBleu):
             model, raw = options.perplexity_model, _raw(read)
             _add(found, GPT2, corpus_perplexity(raw, model=model, device=device, download=options.download))
         number, reader = self.mauve_texts, options.mauve_model
-        sides = [texts[:number], split_texts(row.job, row.corpus, "test", number=number)[:number]]
+        sides = [texts[:number], split_texts(row.corpus, "test", row.generation, number=number)[:number]]
         if reader is None or reader == ORACLE:
             _add(found, MAUVE, mauve_score(*sides, model=_run(row, self.features), device=device))
         else:

@@ -45,38 +45,6 @@ class Numbers:
             self.items.pop(name, None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeasuredRow:
-    """What the measures of a table are given.
-
-    Attributes:
-        job: the row at a size and seed.
-        corpus: of its experiment.
-        options: models and policies of the text measures.
-        depgen: runs a command.
-        wait: for other processes that work on the row's run, or train what a measure needs.
-    """
-
-    job: "Job"
-    corpus: Any
-    options: "TextOptions"
-    depgen: "Depgen"
-    wait: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainedRow(MeasuredRow):
-    """The same of a row that is trained.
-
-    Attributes:
-        trained: its finished run.
-        facts: of the run.
-    """
-
-    trained: "FinishedRun"
-    facts: "RunFacts"
-
-
 @dataclass(frozen=True)
 class Generation:
     """How the texts of a table are made.
@@ -133,6 +101,44 @@ class Generation:
             f"{begin}_top-p-{self.top_p}_temperature-{self.temperature}_seed-{self.seed + training_seed}"
             f"_tokens-{self.max_new_tokens}{more}_weights-{weights[:12]}.jsonl"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRow:
+    """What the measures of a table are given.
+
+    Attributes:
+        job: the row at a size and seed.
+        corpus: of its experiment.
+        options: models and policies of the text measures.
+        depgen: runs a command.
+        wait: for other processes that work on the row's run, or train what a measure needs.
+    """
+
+    job: "Job"
+    corpus: Any
+    options: "TextOptions"
+    depgen: "Depgen"
+    wait: bool = True
+
+    @property
+    def generation(self) -> Generation:
+        """How the texts of the table are made at the row's size, which measures of texts need."""
+        assert self.job.generation is not None
+        return self.job.generation
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRow(MeasuredRow):
+    """The same of a row that is trained.
+
+    Attributes:
+        trained: its finished run.
+        facts: of the run.
+    """
+
+    trained: "FinishedRun"
+    facts: "RunFacts"
 
 
 class Measure(ABC):

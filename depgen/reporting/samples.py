@@ -25,8 +25,7 @@ from depgen.evaluation.trees.generated_trees import (
     shapes,
 )
 from depgen.metrics.pooled_bleu import ReferencePool
-from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Measure, MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.numbers import Generation, Measure, MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.texts import generated
 from depgen.training.hyper_parameters import factory
 from depgen.trees.annotator import Annotator
@@ -60,7 +59,7 @@ class SampledBleu(Measure):
             points[temperature] = _scored(row, texts_at(row, temperature), self.per_sample)
             found.metrics.update({f"{name}_{temperature}": value for name, value in points[temperature].items()})
         corpus = _CorpusKey.of(row.corpus)
-        real = _training_point(corpus, *_wanted(row.job), self.per_sample)
+        real = _training_point(corpus, row.generation.number, row.generation.seed, self.per_sample)
         chosen = nearest({each: (point["valid_bleu"], point["self_bleu"]) for each, point in points.items()}, real)
         found.metrics.update({CHOSEN: chosen, **points[chosen]})
         curve = [(point["self_bleu"], point["test_bleu"]) for point in points.values()]
@@ -78,7 +77,7 @@ class SampledBleu(Measure):
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
         """The same of as many sentences of a split, which have no BLEU against themselves."""
-        texts = split_texts(row.job, row.corpus, split)
+        texts = split_texts(row.corpus, split, row.generation)
         found = _scored(row, texts, min(self.per_sample, len(texts)))
         own = {name for name in found if name.startswith(f"{split}_bleu")}
         reason = "each sentence would be among its own references"
@@ -99,26 +98,15 @@ def _scored(row: MeasuredRow, texts: Sequence[str], per_sample: int) -> dict[str
     return dict(zip(SAMPLED, values, strict=True))
 
 
-def _wanted(job: Job) -> tuple[int, int]:
-    """How many texts the table wants, and their seed."""
-    assert job.generation is not None
-    return job.generation.number, job.generation.seed
-
-
 def texts_at(row: TrainedRow, temperature: float, *, number: int = 0) -> tuple[str, ...]:
     """The texts of a row at a temperature: as many as the table wants, or more."""
-    return generated(row, temperature=temperature, samples=max(number, _wanted(row.job)[0])).texts
+    return generated(row, temperature=temperature, samples=max(number, row.generation.number)).texts
 
 
-def split_texts(job: Job, corpus: Any, split: Split, *, number: int = 0) -> tuple[str, ...]:  # noqa: ANN401
-    """Sentences of a split, drawn by the seed of the table's texts: as many as these, or more, or all of them."""
-    return tuple(" ".join(each.words) for each in split_sentences(job, corpus, split, number=number))
-
-
-def split_sentences(job: Job, corpus: Any, split: Split, *, number: int = 0) -> tuple[Sentence, ...]:  # noqa: ANN401
-    """The sentences of `split_texts`."""
-    least, seed = _wanted(job)
-    return _drawn(_CorpusKey.of(corpus), split, max(number, least), seed)
+def split_texts(corpus: Any, split: Split, how: Generation, *, number: int = 0) -> tuple[str, ...]:  # noqa: ANN401
+    """Sentences of a split, drawn by the seed of a table's texts: as many as these, or more, or all of them."""
+    drawn = _drawn(_CorpusKey.of(corpus), split, max(number, how.number), how.seed)
+    return tuple(" ".join(each.words) for each in drawn)
 
 
 def nearest(points: Mapping[float, tuple[float, float]], real: tuple[float, float]) -> float:
@@ -253,7 +241,7 @@ class TextShapes(Measure):
         annotator = data_of(row.job.config).annotator
         if annotator is None:
             raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")
-        sentences = split_sentences(row.job, row.corpus, split)
+        sentences = _drawn(_CorpusKey.of(row.corpus), split, row.generation.number, row.generation.seed)
         return _of_items(shapes([each for each in annotator.annotate(sentences) if len(each)]))
 
     def keys(self) -> Collection[str]:

@@ -93,8 +93,7 @@ def generated(row: TrainedRow, prompts: Sequence[str] | None = None, **how: Any)
         UserError: the model does not generate texts, or reads its prompts sentence by sentence.
         filelock.Timeout: another process works on the run, and the row does not wait.
     """
-    assert row.job.generation is not None
-    generation = dataclasses.replace(row.job.generation, **how)
+    generation = dataclasses.replace(row.generation, **how)
     begin = ("",) * generation.number if prompts is None else tuple(prompts)
     name = generation.file_of(training_seed=row.job.seed, weights=row.trained.weights_sha256)
     file = row.trained.run / FOLDER / name
@@ -196,15 +195,14 @@ class Texts(Measure):
             UserError: the model does not write, or a measure can't be computed.
             filelock.Timeout: another process works on the run, and the row does not wait.
         """
-        job, generation = row.job, row.job.generation
-        assert generation is not None
+        generation = row.generation
         given = row.options if self.empty is None else dataclasses.replace(row.options, empty=self.empty)
         prompts, references = (None, None) if generation.samples is not None else prompts_of(row.corpus, generation)
         found = Numbers()
         texts = empty = 0
-        for top_p, columns in nuclei(job.definition, generation).items():
+        for top_p, columns in nuclei(row.job.definition, generation).items():
             written = generated(row, prompts, top_p=top_p).texts
-            options = options_for(job, columns, given, row.depgen)
+            options = options_for(row.job, columns, given, row.depgen)
             evaluation = text_metrics(written, references, options, prompts=prompts)
             texts, empty = texts + evaluation.texts, empty + evaluation.empty
             if any(column.top_p is None for column in columns):

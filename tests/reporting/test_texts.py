@@ -163,7 +163,9 @@ def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
     columns = (dataclasses.replace(load_definition("toy").columns[0], key="bleu1"),)
     job = a_job("toy")
     job = dataclasses.replace(job, definition=dataclasses.replace(job.definition, columns=columns))
-    row = SimpleNamespace(job=job, corpus=None, options=TextOptions(resamples=10), depgen=None)
+    row = SimpleNamespace(
+        job=job, generation=job.generation, corpus=None, options=TextOptions(resamples=10), depgen=None
+    )
     found = {empty: Texts(empty=empty).measure(row) for empty in (None, "zero", "drop")}
     scores = found["zero"].items["bleu1"]
     assert scores[1] == 0 < scores[0]
