@@ -46,9 +46,10 @@ PARSED = {
     "caption": "Invented trees",
     "source": "an invented paper, Table 2",
     "seeds": [1],
+    "parsing": "parsing_stories",
     "measures": [
-        {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_stories"}},
-        {"class_path": "depgen.reporting.measures.Correlations", "init_args": {"treebank": "correlations_stories"}},
+        "depgen.reporting.parses.Trees",
+        {"class_path": "depgen.reporting.parses.Correlations", "init_args": {"treebank": "correlations_stories"}},
     ],
     "columns": [
         *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),

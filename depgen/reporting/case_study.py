@@ -272,15 +272,15 @@ def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]
         theirs = tuple(human[place] for place in _places(study, len(human), generator))
         yield Example(None, None, (*_texts(systems, places), (HUMAN, theirs)))
     else:
-        found = prompts_of(_corpus(first), generation_of(first.job.definition))
-        if found.prompts != first.prompts:
+        prompts, references = prompts_of(_corpus(first), generation_of(first.job.definition))
+        if prompts != first.prompts:
             job = first.job
             raise UserError(
                 f"The test split has changed since {job.row.name} wrote on it: make its texts again (depgen reproduce "
                 f"{job.definition.argument} --row {job.row.slug} --size {job.size} --remeasure)."
             )
         for place in _places(study, len(first.prompts)):
-            texts = (*_texts(systems, [place]), (HUMAN, (found.references[place],)))
+            texts = (*_texts(systems, [place]), (HUMAN, (references[place],)))
             yield Example(f"Context (test document {place + 1})", first.prompts[place], texts)
 
 

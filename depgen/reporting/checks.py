@@ -100,7 +100,7 @@ def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -
     """
     trained = [row for row in rows if row.trained is not None]
     tested = [_figures_of_test(row, size) for row in trained]
-    measured = [each.keys() for each in definition.measures]
+    measured = [each.keys() for each in definition.made_measures()]
     known = {name for names in (*tested, *measured) for name in names or ()}
     known |= {DEV + name for names in tested for name in names or ()} | ({*_SIZES} if trained else set())
     known |= {name for row in rows for name in _OF_FLOORS.get(row.floor or "", ())}

@@ -1,27 +1,41 @@
 """How surely a row's system prefers documents to other arrangements of sentences, as `depgen coherence` asks it."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from typing import get_args
 
 import numpy as np
 
-from depgen.evaluation.coherence.arrangements import CoherenceTask
+from depgen.evaluation.coherence.arrangements import CoherenceTask, Task
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import settings_as
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import DOCUMENTS, OF_DOCUMENTS
 
 
-def measure_coherence(run: Path, tasks: Sequence[str]) -> Numbers:
-    """A run's accuracy at each task, its deviation over resampled test sets, ties; per cent, and places.
+class Coherence(Measure):
+    """A run's accuracy at each task of documents, its deviation over resampled test sets, ties; per cent, and places.
 
-    Items are each piece's accuracy; and, named by `DOCUMENTS`, the number of the document that it is of.
+    Args:
+        tasks: the YAML files in `experiments/` (without their endings) that `depgen coherence` reads.
     """
-    found, trained = Numbers(), load_trained(run)
-    for name in tasks:
-        _add(found, assess(trained, settings_as(CoherenceTask, name)))
-    return found
+
+    def __init__(self, tasks: Sequence[str]) -> None:
+        self.tasks = tasks
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The measures of all tasks.
+
+        Items are each piece's accuracy; and, named by `DOCUMENTS`, the number of the document that it is of.
+        """
+        found, trained = Numbers(), load_trained(row.trained.run)
+        for name in self.tasks:
+            _add(found, assess(trained, settings_as(CoherenceTask, name)))
+        return found
+
+    def keys(self) -> Collection[str]:
+        """The accuracy at every kind of task, and what belongs to it."""
+        return [f"{task}{more}" for task in get_args(Task) for more in ("", "_deviation", "_ties", "_distance")]
 
 
 def _add(found: Numbers, assessment: Assessment) -> None:

@@ -6,9 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import PlainValidator
+from typing import Any, Literal
 
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
@@ -97,7 +95,7 @@ class Row:
             weights.
         consensus_of: another row, whose runs of all seeds of the table parse together (`depgen parse --run A B`).
         beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
-            those of the measure, or of the run.
+            those of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
         group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
         against: rows that this one is judged against, one verdict each.
@@ -183,11 +181,6 @@ class Row:
         return re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
 
 
-def _measures(given: object) -> tuple[Measure, ...]:
-    """The measures of a list of class paths and arguments."""
-    return tuple(made_as(list[Measure], given))
-
-
 @dataclass(frozen=True)
 class TableDefinition:
     """A whole table.
@@ -200,7 +193,11 @@ class TableDefinition:
         seeds: of training, unless a command names others; by size where that differs.
         columns: measures, in order.
         rows: systems, in order; in a file also the name of another table, for its rows without published numbers.
-        measures: numbers beyond those of each row's own test.
+        measures: class paths, with arguments, of what gives numbers beyond those of each row's own test.
+        generation: how the texts of the table are made; None where no measure needs any.
+        oracle: the experiment of the language model that judges texts; None where no column needs one.
+        parsing: the YAML in `experiments/` (without its ending), as `depgen parsing-scores` reads it, of the trees that
+            rows are judged by, floors among them; None where no measure is of trees.
         notes: lines printed below the table.
         pictures: what draws it: verbs of depgen with their options, such as `series`.
         given: the name or path that the user gave.
@@ -213,7 +210,10 @@ class TableDefinition:
     rows: tuple[Row, ...]
     sizes: tuple[str, ...] = SIZES
     seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
-    measures: Annotated[tuple[Measure, ...], PlainValidator(_measures)] = ()
+    measures: tuple[Any, ...] = ()
+    generation: Generation | None = None
+    oracle: str | None = None
+    parsing: str | None = None
     notes: tuple[str, ...] = ()
     pictures: tuple[str, ...] = ()
     given: str | None = None
@@ -245,20 +245,20 @@ class TableDefinition:
         """The rows that are judged against one another, each two once."""
         return tuple(dict.fromkeys(frozenset((row.name, other)) for row in self.rows for other in row.against))
 
-    @property
-    def generation(self) -> Generation | None:
-        """How the texts of the table are made; None where no measure needs any."""
-        return next((each.generation for each in self.measures if each.generation is not None), None)
+    def made_measures(self) -> list[Measure]:
+        """The measures, each made from its class path and arguments; what they compute with is imported.
 
-    @property
-    def oracle(self) -> str | None:
-        """The experiment of the language model that judges texts; None where no measure needs one."""
-        return next((each.oracle for each in self.measures if each.oracle is not None), None)
-
-    @property
-    def parsing(self) -> str | None:
-        """The settings of the trees that rows are judged by; None where no measure is of trees."""
-        return next((each.trees for each in self.measures if each.trees is not None), None)
+        Raises:
+            UserError: there is no such class, its arguments are refused, or it needs what the table does not name.
+        """
+        try:
+            made: list[Measure] = made_as(list[Measure], [*self.measures])
+        except UserError as error:
+            raise UserError(f"{self.argument}: measures: {error}") from None
+        for each in made:
+            if each.needs is not None and getattr(self, each.needs) is None:
+                raise UserError(f"{self.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
+        return made
 
     @property
     def ours(self) -> tuple[Column, ...]:
@@ -380,7 +380,7 @@ def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
     """Raises UserError unless all that a row names is in its table, and it has options for every size."""
     if row.is_floor and row.experiment is None and definition.parsing is None:
         what = "floor" if row.floor else "consensus_of"
-        raise UserError(f"{where}: {what}: expected a measure of trees (depgen.reporting.measures.Trees) to judge it.")
+        raise UserError(f"{where}: {what}: expected `parsing` to name the trees that judge it.")
     for size in definition.sizes:
         row.options_at(size)
     keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}

@@ -57,41 +57,34 @@ def p_value_in_words(p_value: float) -> str:
 
 def runs_of(ours: Ours) -> Extra:
     """Where every row's numbers come from; a column that no row has is left out."""
-    rows = [(row.name, *_run(ours, row)) for row in ours.definition.rows if ours.of(row.name)]
-    kept = [number for number, name in enumerate(_RUN) if any(row[number] for row in rows)]
-    return Extra(
-        "Runs", tuple(_RUN[number] for number in kept), tuple(tuple(row[number] for number in kept) for row in rows)
-    )
+    rows = [{"System": row.name, **_run(ours, row)} for row in ours.definition.rows if ours.of(row.name)]
+    head = [name for name in next(iter(rows), ()) if any(row[name] for row in rows)]
+    return Extra("Runs", tuple(head), tuple(tuple(row[name] for name in head) for row in rows))
 
 
-_RUN = (
-    "System", "data", "trees", "seeds", "began from", "parameters (M)", "epochs", "tokens (M)", "minutes",
-    "empty texts", "<unk>", "precision", "machine", "date", "commit", "measured by",
-)  # fmt: skip
-
-
-def _run(ours: Ours, row: Row) -> tuple[str, ...]:
+def _run(ours: Ours, row: Row) -> dict[str, str]:
+    """What is told of a row's runs, by the heads of the columns."""
     results, empty = ours.of(row.name), empty_texts(ours.of(row.name))
     measured_by = _every(results, lambda each: each.measured_commit)
     trained_by = _every(results, lambda each: each.commit)
     unknown = ours.figure(row.name, "unk_rate")
-    return (
-        _every(results, _data),
-        "" if row.is_floor else _every(results, lambda each: each.trees or "none"),
-        "" if row.is_floor else ", ".join(str(each.seed) for each in results),
-        _every(results, lambda each: each.beginning),
-        _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
-        _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
-        _number(mean_of(ours, row, tokens_of), 1e6, 2),
-        _minutes(mean_of(ours, row, seconds_of)),
-        f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
-        "" if unknown is None else f"{100 * unknown.mean:.2f} %",
-        _every(results, lambda each: each.precision),
-        _every(results, lambda each: each.hardware),
-        _every(results, lambda each: each.date),
-        trained_by,
-        "" if measured_by == trained_by else measured_by,
-    )
+    return {
+        "data": _every(results, _data),
+        "trees": "" if row.is_floor else _every(results, lambda each: each.trees or "none"),
+        "seeds": "" if row.is_floor else ", ".join(str(each.seed) for each in results),
+        "began from": _every(results, lambda each: each.beginning),
+        "parameters (M)": _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
+        "epochs": _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
+        "tokens (M)": _number(mean_of(ours, row, tokens_of), 1e6, 2),
+        "minutes": _minutes(mean_of(ours, row, seconds_of)),
+        "empty texts": f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
+        "<unk>": "" if unknown is None else f"{100 * unknown.mean:.2f} %",
+        "precision": _every(results, lambda each: each.precision),
+        "machine": _every(results, lambda each: each.hardware),
+        "date": _every(results, lambda each: each.date),
+        "commit": trained_by,
+        "measured by": "" if measured_by == trained_by else measured_by,
+    }
 
 
 def _every(results: Sequence[Result], read: Callable[[Result], str | None]) -> str:

@@ -1,26 +1,32 @@
 """The sizes of the graphs that a row's system learns from."""
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
 from depgen.data.annotated import annotated_split
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.experiment import data_of
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.trees.sentence import Sentence
 
-ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD = "arcs_per_sentence", "words_per_sentence", "words_without_head"
+SIZES = ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD = "arcs_per_sentence", "words_per_sentence", "words_without_head"
 
 
-def measure_graphs(run: Path) -> Numbers:
-    """`numbers_of_graphs` of a run's training sentences; none where it learns from no graphs."""
-    data = data_of(run / "config.yaml")
-    if data.annotator is None:
-        return Numbers(not_computed=dict.fromkeys((ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD), "it learns from no graphs"))
-    table = annotated_split(data.corpus, "train", data.annotator, max_documents=data.max_documents)
-    return numbers_of_graphs(sentence for row in table for sentence in document_of_row(row).sentences)
+class GraphStatistics(Measure):
+    """Arcs and words a sentence of the graphs that a row learns from."""
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """`numbers_of_graphs` of the training sentences; none where the row learns from no graphs."""
+        data = data_of(row.trained.run / "config.yaml")
+        if data.annotator is None:
+            return Numbers(not_computed=dict.fromkeys(SIZES, "it learns from no graphs"))
+        table = annotated_split(data.corpus, "train", data.annotator, max_documents=data.max_documents)
+        return numbers_of_graphs(sentence for each in table for sentence in document_of_row(each).sentences)
+
+    def keys(self) -> Collection[str]:
+        """Arcs, words, and the share of words without a head."""
+        return SIZES
 
 
 def numbers_of_graphs(sentences: Iterable[Sentence]) -> Numbers:
@@ -39,8 +45,7 @@ def numbers_of_graphs(sentences: Iterable[Sentence]) -> Numbers:
         elif sentence.heads is not None:
             counts.append((len(sentence), len(sentence), 0))
     if not counts:
-        reason = "no sentence has a graph"
-        return Numbers(not_computed=dict.fromkeys((ARCS, WORDS_OF_GRAPHS, WITHOUT_HEAD), reason))
+        return Numbers(not_computed=dict.fromkeys(SIZES, "no sentence has a graph"))
     arcs, words, without = np.array(counts).sum(0).tolist()
     return Numbers(
         {ARCS: arcs / len(counts), WORDS_OF_GRAPHS: words / len(counts), WITHOUT_HEAD: 100 * without / words}

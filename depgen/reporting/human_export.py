@@ -9,15 +9,12 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
-from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import lines_sha256
 from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import SplitRow
 from depgen.reporting.results import read_results
 from depgen.reporting.samples import CHOSEN, split_texts
 from depgen.reporting.texts import generation_of, nuclei, texts_of
-from depgen.training.experiment_runs import run_depgen
 from depgen.trees.lines import read_texts
 
 
@@ -154,7 +151,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
         if row.floor == split:
             job = Job(definition, row, rows.size, rows.seed)
             corpus = data_of(job.config).corpus
-            drawn = split_texts(SplitRow(job, split, corpus, TextOptions(), run_depgen))
+            drawn = split_texts(corpus, split, generation_of(definition))
             return _Written(row.name, drawn, Source(f"{corpus.name}, {split}", lines_sha256(drawn), len(drawn), 0))
     for result in read_results(definition.table, row.slug, size=rows.size):
         chosen = {CHOSEN: result.metrics[CHOSEN]} if CHOSEN in result.metrics else {}

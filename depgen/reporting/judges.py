@@ -8,69 +8,93 @@ Deviations, all where the paper is silent:
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
+from depgen.data.corpus import Split
 from depgen.data.detokenization import detokenize, rejoined
+from depgen.errors import check_at_least
 from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity
 from depgen.evaluation.text.mauve import mauve_score
 from depgen.evaluation.text.measures import ORACLE
 from depgen.evaluation.text.oracle import text_losses
 from depgen.evaluation.text.outcome import MeasuredSet, NotComputed
 from depgen.reporting.jobs import fit
-from depgen.reporting.measures import JudgedSamples
-from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
+from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
-from depgen.reporting.samples import split_texts
+from depgen.reporting.samples import CHOSEN, SampledBleu, split_texts, texts_at
 
 GPT2, MAUVE = "gpt2_perplexity", "mauve"
 
 
-def judged(row: TrainedRow | SplitRow, texts_of: Callable[[int], Sequence[str]], measure: JudgedSamples) -> Numbers:
-    """Perplexities of texts and their MAUVE.
+class JudgedSamples(SampledBleu):
+    """The same as of samples, and what language models say of the texts at the chosen temperature.
 
     Args:
-        row: whose.
-        texts_of: from a number to that many of its texts or more; to all of them where there are fewer.
-        measure: names judges and numbers.
-
-    Raises:
-        UserError: the table has no row of a judge's name, or the judge has no exact likelihood.
-        filelock.Timeout: another process trains a judge, and this one does not wait.
+        judges: rows of the table by the column of their perplexity; they are trained first.
+        features: the row whose states are the features of MAUVE, unless an option of the text measures names a model.
+        mauve_texts: as many texts, and as many sentences of the test split, MAUVE compares.
+        samples: see `SampledBleu`.
     """
-    found, options = Numbers(), row.options
-    texts = list(texts_of(0))
-    for key, name in measure.judges.items():
-        losses = text_losses(texts, _run(row, name), device=options.device)
-        found.metrics[key] = losses.corpus_perplexity()
-        found.metrics[key + UNKNOWN] = losses.unknown or 0.0
-        found.settings[key] = f"{losses.description}, over all tokens, <eos> counted, each text by itself"
-    device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if options.perplexity_model is None:
-        _add(found, GPT2, NotComputed("switched off: no model was named"))
-    else:
-        raw = [detokenize(rejoined(text)) for text in texts]
-        model = options.perplexity_model
-        _add(found, GPT2, corpus_perplexity(raw, model=model, device=device, download=options.download))
-    _add(found, MAUVE, _mauve(row, texts_of(measure.mauve_texts)[: measure.mauve_texts], measure, device))
-    return found
+
+    def __init__(self, *, judges: dict[str, str], features: str, mauve_texts: int = 5000, **samples: Any) -> None:  # noqa: ANN401
+        super().__init__(**samples)
+        check_at_least(2, mauve_texts=mauve_texts)
+        self.judges, self.features, self.mauve_texts = judges, features, mauve_texts
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The same, then perplexities of the texts and MAUVE.
+
+        Raises:
+            UserError: the table has no row of a judge's name, or the judge has no exact likelihood.
+            filelock.Timeout: another process trains a judge, and the row does not wait.
+        """
+        found = super().measure(row)
+        self._judge(row, texts_at(row, found.metrics[CHOSEN], number=self.mauve_texts), found)
+        return found
+
+    def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
+        """The same of sentences of a split."""
+        found = super().measure_split(row, split)
+        self._judge(row, split_texts(row.corpus, split, row.generation, number=self.mauve_texts), found)
+        return found
+
+    def keys(self) -> Collection[str]:
+        """Those of samples, a perplexity a judge, GPT-2's, and MAUVE."""
+        return (*super().keys(), *self.judges, GPT2, MAUVE)
+
+    def _judge(self, row: MeasuredRow, texts: Sequence[str], found: Numbers) -> None:
+        """Add the perplexities of as many texts as the table wants, and MAUVE of as many as it compares."""
+        options, read = row.options, list(texts[: row.generation.number])
+        for key, name in self.judges.items():
+            losses = text_losses(read, _run(row, name), device=options.device)
+            found.metrics[key] = losses.corpus_perplexity()
+            found.metrics[key + UNKNOWN] = losses.unknown or 0.0
+            found.settings[key] = f"{losses.description}, over all tokens, <eos> counted, each text by itself"
+        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        if options.perplexity_model is None:
+            _add(found, GPT2, NotComputed("switched off: no model was named"))
+        else:
+            model, raw = options.perplexity_model, _raw(read)
+            _add(found, GPT2, corpus_perplexity(raw, model=model, device=device, download=options.download))
+        number, reader = self.mauve_texts, options.mauve_model
+        sides = [texts[:number], split_texts(row.corpus, "test", row.generation, number=number)[:number]]
+        if reader is None or reader == ORACLE:
+            _add(found, MAUVE, mauve_score(*sides, model=_run(row, self.features), device=device))
+        else:
+            sides = [_raw(side) for side in sides]
+            _add(found, MAUVE, mauve_score(*sides, model=reader, device=device, download=options.download))
 
 
-def _mauve(
-    row: TrainedRow | SplitRow, texts: Sequence[str], measure: JudgedSamples, device: str
-) -> MeasuredSet | NotComputed:
-    """MAUVE of texts against as many sentences of the test split."""
-    test = SplitRow(row.job, "test", row.corpus, row.options, row.depgen, row.wait)
-    real, model = split_texts(test, number=measure.mauve_texts)[: measure.mauve_texts], row.options.mauve_model
-    if model is None or model == ORACLE:
-        return mauve_score(texts, real, model=_run(row, measure.features), device=device)
-    sides = ([detokenize(rejoined(text)) for text in side] for side in (texts, real))
-    return mauve_score(*sides, model=model, device=device, download=row.options.download)
+def _raw(texts: Sequence[str]) -> list[str]:
+    """The texts as people write them, which GPT-2 and its like read."""
+    return [detokenize(rejoined(text)) for text in texts]
 
 
-def _run(row: TrainedRow | SplitRow, name: str) -> Path:
+def _run(row: MeasuredRow, name: str) -> Path:
     """The run of a row of the table at the same size and seed, trained where it is not."""
     job = dataclasses.replace(row.job, row=row.job.definition.row(name))
     return fit(job, row.depgen, wait=row.wait).run

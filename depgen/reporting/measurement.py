@@ -18,8 +18,8 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
-from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
-from depgen.reporting.parses import measure_floor, measure_trees, treebank_of
+from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
@@ -46,15 +46,18 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     found = _tested(job, trained, depgen, remeasure=remeasure)
     data = data_of(trained.run / "config.yaml")
     facts = facts_of(trained.run, data)
-    row = TrainedRow(job, trained, data.corpus, facts, options, depgen, wait)
-    for each in job.definition.measures:
+    row = TrainedRow(
+        job=job, corpus=data.corpus, options=options, depgen=depgen, wait=wait, trained=trained, facts=facts
+    )
+    for each in job.definition.made_measures():
         measured = each.measure(row)
-        found = found.without(each.replaces) if measured.metrics else found
+        if measured.metrics:
+            found.drop(each.replaces)
         found.add(measured)
     asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
-        _result(job, sift(found), facts.data),
+        _result(job, found, facts.data),
         **vars(facts),
         config_sha256=trained.config_sha256,
         generation=job.generation,
@@ -86,7 +89,8 @@ def numbers_of_test(tested: SplitNumbers) -> Numbers:
 
 
 def _result(job: Job, found: Numbers, data: DataSource) -> Result:
-    """What was found, of here and now."""
+    """The finite numbers of what was found, of here and now."""
+    found = sift(found)
     return Result(
         table=job.definition.table,
         row=job.row.name,
@@ -120,19 +124,15 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
     """
     for split in SPLITS:
         if job.row.floor == split:
-            return _of_split(SplitRow(job, split, data_of(job.config).corpus, options, depgen, wait))
+            corpus, found = data_of(job.config).corpus, Numbers()
+            row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen, wait=wait)
+            for each in job.definition.made_measures():
+                found.add(each.measure_split(row, split))
+            return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
         return _consensus(job)
     made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
     return made.get(job.row.floor or "", _floor_of_trees)(job)
-
-
-def _of_split(row: SplitRow) -> Result:
-    """The numbers that the table's measures give of a split's sentences."""
-    found = Numbers()
-    for each in row.job.definition.measures:
-        found.add(each.measure_split(row))
-    return _result(row.job, sift(found), source_of(row.corpus))
 
 
 def _sizes(job: Job) -> Result:
@@ -169,21 +169,20 @@ def _speed(job: Job) -> Result:
 def _consensus(job: Job) -> Result:
     """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
     runs = [run for run in members(job).values() if run is not None]
-    assert job.definition.parsing is not None
-    found = measure_trees(job, runs, job.definition.parsing)
-    for column in job.definition.ours:
-        if column.key not in found.metrics:
-            found.not_computed.setdefault(column.key, "a consensus gives heads and nothing else")
-    result = _result(job, sift(found), facts_of(runs[0]).data)
+    result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
     return dataclasses.replace(result, weights_sha256=weights_of(job))
 
 
 def _floor_of_trees(job: Job) -> Result:
-    found = measure_floor(job)
-    others = [column.key for column in job.definition.ours if column.key not in found.metrics]
-    found.not_computed.update(dict.fromkeys(others, "a rule gives heads and nothing else"))
-    assert job.definition.parsing is not None
-    return _result(job, sift(found), source_of(treebank_of(job.definition.parsing).corpus))
+    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
+
+
+def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:
+    """The result of trees without a system, which have none of the table's other measures."""
+    for column in job.definition.ours:
+        if column.key not in found.metrics:
+            found.not_computed.setdefault(column.key, f"a {giver} gives heads and nothing else")
+    return _result(job, found, data)
 
 
 def _floor_of_source(job: Job) -> Result:

@@ -5,8 +5,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,58 +38,11 @@ class Numbers:
         self.settings.update(other.settings)
         self.not_computed.update(other.not_computed)
 
-    def without(self, names: Collection[str]) -> "Numbers":
-        """The same less the numbers of these names and their items."""
-        return Numbers(
-            {name: value for name, value in self.metrics.items() if name not in names},
-            {name: values for name, values in self.items.items() if name not in names},
-            dict(self.settings),
-            dict(self.not_computed),
-        )
-
-
-@dataclass(frozen=True)
-class TrainedRow:
-    """What the measures of a table are given.
-
-    Attributes:
-        job: the row at a size and seed.
-        trained: its finished run.
-        corpus: that it was trained on.
-        facts: of the run.
-        options: models and policies of the text measures.
-        depgen: runs a command.
-        wait: for other processes that work on the run.
-    """
-
-    job: "Job"
-    trained: "FinishedRun"
-    corpus: Any
-    facts: "RunFacts"
-    options: "TextOptions"
-    depgen: "Depgen"
-    wait: bool = True
-
-
-@dataclass(frozen=True)
-class SplitRow:
-    """What the measures of a table are given where the sentences of a split are its row's texts.
-
-    Attributes:
-        job: the row at a size and seed.
-        split: whose sentences.
-        corpus: that it is of.
-        options: models and policies of the text measures.
-        depgen: runs a command.
-        wait: for other processes that train what a measure needs.
-    """
-
-    job: "Job"
-    split: Split
-    corpus: Any
-    options: "TextOptions"
-    depgen: "Depgen"
-    wait: bool = True
+    def drop(self, names: Collection[str]) -> None:
+        """Take out the numbers of these names and their items."""
+        for name in names:
+            self.metrics.pop(name, None)
+            self.items.pop(name, None)
 
 
 @dataclass(frozen=True)
@@ -122,6 +74,12 @@ class Generation:
         for each in self.samples.values() if isinstance(self.samples, Mapping) else (self.samples,):
             check_at_least(1, samples=each)
 
+    @property
+    def number(self) -> int:
+        """How many texts are written from nothing, at one size."""
+        assert isinstance(self.samples, int)
+        return self.samples
+
     def at(self, size: str) -> "Generation":
         """The same at one size."""
         if not isinstance(self.samples, Mapping):
@@ -145,28 +103,60 @@ class Generation:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class MeasuredRow:
+    """What the measures of a table are given.
+
+    Attributes:
+        job: the row at a size and seed.
+        corpus: of its experiment.
+        options: models and policies of the text measures.
+        depgen: runs a command.
+        wait: for other processes that work on the row's run, or train what a measure needs.
+    """
+
+    job: "Job"
+    corpus: Any
+    options: "TextOptions"
+    depgen: "Depgen"
+    wait: bool = True
+
+    @property
+    def generation(self) -> Generation:
+        """How the texts of the table are made at the row's size, which measures of texts need."""
+        assert self.job.generation is not None
+        return self.job.generation
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedRow(MeasuredRow):
+    """The same of a row that is trained.
+
+    Attributes:
+        trained: its finished run.
+        facts: of the run.
+    """
+
+    trained: "FinishedRun"
+    facts: "RunFacts"
+
+
 class Measure(ABC):
     """Gives numbers of a trained row that its own test does not; a table names its measures by class path.
 
     Attributes:
         replaces: metrics of the row's own test that these numbers replace.
-        generation: how texts are made; None where the measure needs none.
-        oracle: the experiment of the language model that judges texts; None where the measure needs none.
-        trees: the settings of the trees that rows are judged by, floors among them; None for every other measure.
-        loads: class paths and arguments of parsers and taggers that it loads.
+        needs: what the table must name for it; None where it needs nothing.
     """
 
     replaces: Sequence[str] = ()
-    generation: Generation | None = None
-    oracle: str | None = None
-    trees: str | None = None
-    loads: Mapping[str, Any] = MappingProxyType({})
+    needs: Literal["generation", "parsing"] | None = None
 
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:
         """The numbers of a row."""
 
-    def measure_split(self, row: SplitRow) -> Numbers:
+    def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
         """The numbers of sentences of a split, in the place of a system's texts.
 
         Raises:

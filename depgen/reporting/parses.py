@@ -1,6 +1,6 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -10,14 +10,14 @@ import numpy as np
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
-from depgen.evaluation.trained import Trained, load_trained, named_runs
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.trees.head_networks import network_of
 from depgen.evaluation.trees.parsing import floors, parses_by, score_parser, sentences_with_trees
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.reporting.experiments import experiment_file, settings_as
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 
 DECODINGS = {"argmax": "argmax", "tree": "tree", "own": "own rule"}
 """How columns and `depgen parsing-scores` call what heads are decoded by; few systems have a rule of their own."""
@@ -60,18 +60,38 @@ def treebank_of(name: str) -> ParsedTreebank:
     return settings_as(ParsedTreebank, name, drop=_OF_THE_VERB)
 
 
+def treebank_of_table(job: Job) -> ParsedTreebank:
+    """The treebank that the rows of a job's table are judged by, its floors among them."""
+    assert job.definition.parsing is not None
+    return treebank_of(job.definition.parsing)
+
+
 def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     """The treebank in the form of the text that a run has learnt from."""
     return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
 
 
-def measure_trees(job: Job, run: Path | Sequence[Path], name: str) -> Numbers:
-    """DDA and UDA of a run's trees by each decoding against a treebank, per cent, and the share of unknown words.
+class Trees(Measure):
+    """DDA and UDA of a run's trees by each decoding, per cent."""
+
+    needs = "parsing"
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of unknown words."""
+        return measure_trees(row.job, [row.trained.run])
+
+    def keys(self) -> Collection[str]:
+        """DDA and UDA by each decoding, and the share of unknown words."""
+        return (*(f"{measure}_{each}" for measure in ("dda", "uda") for each in DECODINGS), "unknown_words")
+
+
+def measure_trees(job: Job, runs: Sequence[Path]) -> Numbers:
+    """DDA and UDA of a run's trees by each decoding against the table's treebank, per cent, and of unknown words.
 
     Of several runs, those of their consensus.
     """
-    systems = [load_trained(each) for each in named_runs(run)]
-    network, treebank = network_of(systems), _read_by(systems[0], treebank_of(name))
+    systems = [load_trained(each) for each in runs]
+    network, treebank = network_of(systems), _read_by(systems[0], treebank_of_table(job))
     chosen = [
         parses_by(each, treebank.corpus, choose_on=treebank.choose_on, splits=treebank.splits) for each in systems
     ]
@@ -91,9 +111,8 @@ def measure_trees(job: Job, run: Path | Sequence[Path], name: str) -> Numbers:
 
 def measure_floor(job: Job) -> Numbers:
     """DDA and UDA of a floor's rule, the same under every decoding; of random trees, the mean over seeds."""
-    assert job.definition.parsing is not None
     assert job.row.floor is not None
-    treebank = treebank_of(job.definition.parsing)
+    treebank = treebank_of_table(job)
     rules = floors(treebank.seeds)
     if job.row.floor not in rules:
         raise UserError(f"{job.row.floor!r} is no floor; there are {', '.join(rules)}.")
@@ -109,26 +128,42 @@ def measure_floor(job: Job) -> Numbers:
     return found
 
 
-def measure_correlations(job: Job, run: Path, name: str) -> Numbers:
-    """The best head's correlation with each relation, in both directions, before the mask between words."""
-    trained = load_trained(run)
-    treebank = _read_by(trained, treebank_of(name))
-    if len(treebank.splits) != 1:
-        raise UserError(f"{experiment_file(name)}: expected one split, found {', '.join(treebank.splits)}.")
-    sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
-    found = correlations_of(trained, sentences)
-    numbers = Numbers()
-    for direction in get_args(Direction):
-        best = found.of(direction).flatten(0, 1).amax(0)
-        for relation, value in zip(found.relations, best.tolist(), strict=True):
-            key = f"{direction}_{relation}"
-            numbers.metrics[key] = value
-            numbers.settings[key] = _judged_by(treebank, len(sentences))
-    for column in job.definition.ours:
-        direction, _, relation = column.key.rpartition("_")
-        if direction in get_args(Direction) and relation not in found.relations:
-            numbers.not_computed[column.key] = f"{treebank.corpus.name} has no such relation"
-    return numbers
+class Correlations(Measure):
+    """The best attention head's correlation with each relation, in both directions, before the mask between words.
+
+    Args:
+        treebank: the YAML in `experiments/` (without its ending) that `depgen head-correlations` reads.
+    """
+
+    def __init__(self, treebank: str) -> None:
+        self.treebank = treebank
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """A correlation a direction and relation."""
+        trained = load_trained(row.trained.run)
+        treebank = _read_by(trained, treebank_of(self.treebank))
+        if len(treebank.splits) != 1:
+            raise UserError(
+                f"{experiment_file(self.treebank)}: expected one split, found {', '.join(treebank.splits)}."
+            )
+        sentences = sentences_with_relations(treebank.corpus, treebank.splits[0])
+        found = correlations_of(trained, sentences)
+        numbers = Numbers()
+        for direction in get_args(Direction):
+            best = found.of(direction).flatten(0, 1).amax(0)
+            for relation, value in zip(found.relations, best.tolist(), strict=True):
+                key = f"{direction}_{relation}"
+                numbers.metrics[key] = value
+                numbers.settings[key] = _judged_by(treebank, len(sentences))
+        for column in row.job.definition.ours:
+            direction, _, relation = column.key.rpartition("_")
+            if direction in get_args(Direction) and relation not in found.relations:
+                numbers.not_computed[column.key] = f"{treebank.corpus.name} has no such relation"
+        return numbers
+
+    def keys(self) -> Collection[str]:
+        """A direction and any relation."""
+        return [f"{each}_*" for each in get_args(Direction)]
 
 
 def _judged_by(treebank: ParsedTreebank, sentences: int) -> str:

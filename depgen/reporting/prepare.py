@@ -135,7 +135,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
         others.append(
             Preparation(f"oracle {oracle.name}", ("train-oracle", *oracle.arguments), lambda: bool(training.finished()))
         )
-    settings = [*(each.settings for each in experiments.values()), *(each.loads for each in definition.measures)]
+    settings = [*(each.settings for each in experiments.values()), {"measures": definition.measures}]
     parsers = dict.fromkeys(name for each in settings for name in parsers_in(each))
     return (*map(_parser, parsers), *others)
 

@@ -14,7 +14,7 @@ SIZES = ("model_type", "layers", "width", "attention_heads", "feedforward", "max
 """The arguments of a backbone that weights decide."""
 RECIPE = ("optimizer", "scheduler")
 """What is taken from the paper's size, which begins from weights too."""
-_MODEL, _BACKBONE, _VOCABULARY = (
+_MODEL, BACKBONE, _VOCABULARY = (
     "model.init_args",
     "model.init_args.backbone.init_args",
     "data.init_args.vocabulary.init_args",
@@ -24,7 +24,7 @@ _MODEL, _BACKBONE, _VOCABULARY = (
 def can_be_pretrained(experiment: Experiment) -> bool:
     """Whether the network may begin from pretrained weights, and reads their tokenizer's pieces."""
     settings = experiment.settings
-    return "pretrained" in _at(settings, _BACKBONE) and "tokenizer" in _at(settings, _VOCABULARY)
+    return "pretrained" in arguments_at(settings, BACKBONE) and "tokenizer" in arguments_at(settings, _VOCABULARY)
 
 
 def begun_from(experiment: Experiment, weights: str) -> Experiment:
@@ -42,7 +42,7 @@ def begun_from(experiment: Experiment, weights: str) -> Experiment:
     """
     folder = Path(weights).expanduser()
     name = str(folder.absolute()) if folder.is_dir() else weights
-    network, recipe = (_at(each.settings, _MODEL) for each in (experiment, replace(experiment, size=PAPER)))
+    network, recipe = (arguments_at(each.settings, _MODEL) for each in (experiment, replace(experiment, size=PAPER)))
     held = network["backbone"]["init_args"]
     arguments = {**held, **{argument: None for argument in SIZES if argument in held}, "pretrained": name}
     options = {
@@ -81,7 +81,7 @@ def end_of_text(name: str) -> str:
     return str(token)
 
 
-def _at(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+def arguments_at(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
     """The arguments at a dotted place; empty where there are none."""
     found: Any = settings
     for name in place.split("."):

@@ -12,6 +12,7 @@ from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
+from depgen.reporting.pretrained import BACKBONE, arguments_at
 from depgen.reporting.provenance import hardware_in_words, short_commit
 from depgen.reporting.results import Budget
 from depgen.training.experiment import Experiment, settings_of
@@ -95,10 +96,8 @@ def beginning_of(config: Path | Experiment) -> str | None:
 
     Of a folder that is its name alone, as results are read on other machines; of a run, its experiment and its size.
     """
-    found: Any = settings_of(config)
-    for name in ("model", "init_args", "backbone", "init_args"):
-        found = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or "pretrained" not in found:
+    found = arguments_at(settings_of(config), BACKBONE)
+    if "pretrained" not in found:
         return None
     if found["pretrained"] is None:
         return "random weights"

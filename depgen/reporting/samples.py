@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -22,57 +22,75 @@ from depgen.evaluation.trees.generated_trees import (
     levels_per_token,
     relations_per_sentence,
     reparsed,
-    sentence_of,
     shapes,
 )
 from depgen.metrics.pooled_bleu import ReferencePool
-from depgen.reporting.numbers import Numbers, SplitRow, TrainedRow
-from depgen.reporting.texts import generate, generated_rows
+from depgen.reporting.numbers import Generation, Measure, MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.texts import generated
 from depgen.training.hyper_parameters import factory
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 
-TREES = ("las_*", "uas_*", "other_las_*", "other_uas_*", "parsers_las_*", "levels_per_token_*")
 SAMPLED = ("valid_bleu", "valid_bleu_sd", "test_bleu", "test_bleu_sd", "self_bleu", "self_bleu_sd")
 MATCHED = "test_bleu_matched"
 """Test BLEU-5 where Self-BLEU-5 is that of the validation split, between the two temperatures around it."""
 CHOSEN = "temperature"
 """The temperature whose validation BLEU-5 and Self-BLEU-5 are nearest to those of training sentences."""
+TREES = ("las_*", "uas_*", "other_las_*", "other_uas_*", "parsers_las_*", "levels_per_token_*")
 
 
-def measure_samples(row: TrainedRow, *, temperatures: list[float], per_sample: int) -> Numbers:
-    """The numbers of `depgen.reporting.measures.SampledBleu`."""
-    found, points = Numbers(), dict[float, dict[str, float]]()
-    for temperature in temperatures:
-        points[temperature] = _scored(row, texts_at(row, temperature), per_sample)
-        found.metrics.update({f"{name}_{temperature}": value for name, value in points[temperature].items()})
-    corpus = _CorpusKey.of(row.corpus)
-    real, diversity = _training_point(corpus, *_wanted(row), per_sample), _self_bleu(corpus, per_sample)
-    chosen = nearest({each: (point["valid_bleu"], point["self_bleu"]) for each, point in points.items()}, real)
-    found.metrics.update({CHOSEN: chosen, **points[chosen]})
-    curve = [(point["self_bleu"], point["test_bleu"]) for point in points.values()]
-    matched = at_diversity(curve, diversity)
-    if matched is None:
-        lowest, highest = min(curve)[0], max(curve)[0]
-        found.not_computed[MATCHED] = (
-            f"Self-BLEU-5 of the validation split is {diversity:.1f}, and the texts' goes from {lowest:.1f} to "
-            f"{highest:.1f}"
+class SampledBleu(Measure):
+    """Quality and diversity of samples of texts at several temperatures, by corpus BLEU-5 (Casas et al., 2020).
+
+    Args:
+        temperatures: of the samples.
+        per_sample: texts of a sample. The number of samples is that of all texts over it.
+    """
+
+    needs = "generation"
+
+    def __init__(self, *, temperatures: Sequence[float], per_sample: int = 400) -> None:
+        self.temperatures, self.per_sample = list(temperatures), per_sample
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature and at `CHOSEN`."""
+        found, points = Numbers(), dict[float, dict[str, float]]()
+        for temperature in self.temperatures:
+            points[temperature] = _scored(row, texts_at(row, temperature), self.per_sample)
+            found.metrics.update({f"{name}_{temperature}": value for name, value in points[temperature].items()})
+        corpus = _CorpusKey.of(row.corpus)
+        real = _training_point(corpus, row.generation.number, row.generation.seed, self.per_sample)
+        chosen = nearest({each: (point["valid_bleu"], point["self_bleu"]) for each, point in points.items()}, real)
+        found.metrics.update({CHOSEN: chosen, **points[chosen]})
+        curve = [(point["self_bleu"], point["test_bleu"]) for point in points.values()]
+        diversity = _self_bleu(corpus, self.per_sample)
+        matched = at_diversity(curve, diversity)
+        if matched is None:
+            lowest, highest = min(curve)[0], max(curve)[0]
+            found.not_computed[MATCHED] = (
+                f"Self-BLEU-5 of the validation split is {diversity:.1f}, and the texts' goes from {lowest:.1f} to "
+                f"{highest:.1f}"
+            )
+        else:
+            found.metrics[MATCHED] = matched
+        return found
+
+    def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
+        """The same of as many sentences of a split, which have no BLEU against themselves."""
+        texts = split_texts(row.corpus, split, row.generation)
+        found = _scored(row, texts, min(self.per_sample, len(texts)))
+        own = {name for name in found if name.startswith(f"{split}_bleu")}
+        reason = "each sentence would be among its own references"
+        return Numbers(
+            {name: each for name, each in found.items() if name not in own}, not_computed=dict.fromkeys(own, reason)
         )
-    else:
-        found.metrics[MATCHED] = matched
-    return found
+
+    def keys(self) -> Collection[str]:
+        """Means and deviations over samples by temperature, and test BLEU-5 at the diversity of real text."""
+        return (MATCHED, CHOSEN, *SAMPLED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
 
 
-def measure_split(row: SplitRow, *, per_sample: int) -> Numbers:
-    """The numbers of `SampledBleu` of a split's sentences, which have no BLEU against themselves."""
-    texts = split_texts(row)
-    found = _scored(row, texts, min(per_sample, len(texts)))
-    own = {name for name in found if name.startswith(f"{row.split}_bleu")}
-    reason = "each sentence would be among its own references"
-    return Numbers({name: each for name, each in found.items() if name not in own}, {}, {}, dict.fromkeys(own, reason))
-
-
-def _scored(row: TrainedRow | SplitRow, texts: Sequence[str], per_sample: int) -> dict[str, float]:
+def _scored(row: MeasuredRow, texts: Sequence[str], per_sample: int) -> dict[str, float]:
     """The numbers that `SAMPLED` names."""
     pools = [_pool(_CorpusKey.of(row.corpus), split) for split in ("valid", "test")]
     scores = sample_scores(moses_texts(texts), pools, per_sample=per_sample)
@@ -80,30 +98,15 @@ def _scored(row: TrainedRow | SplitRow, texts: Sequence[str], per_sample: int) -
     return dict(zip(SAMPLED, values, strict=True))
 
 
-def _wanted(row: TrainedRow | SplitRow) -> tuple[int, int]:
-    """How many texts the table wants, and their seed."""
-    assert row.job.generation is not None
-    assert isinstance(row.job.generation.samples, int)
-    return row.job.generation.samples, row.job.generation.seed
-
-
 def texts_at(row: TrainedRow, temperature: float, *, number: int = 0) -> tuple[str, ...]:
     """The texts of a row at a temperature: as many as the table wants, or more."""
-    return generate(
-        row.job, row.trained, None, temperature=temperature, samples=max(number, _wanted(row)[0]),
-        device=row.options.device, wait=row.wait,
-    )  # fmt: skip
+    return generated(row, temperature=temperature, samples=max(number, row.generation.number)).texts
 
 
-def split_texts(row: SplitRow, *, number: int = 0) -> tuple[str, ...]:
-    """Sentences of a split, drawn by the seed of the table's texts: as many as these, or more, or all of them."""
-    return tuple(" ".join(each.words) for each in split_sentences(row, number=number))
-
-
-def split_sentences(row: SplitRow, *, number: int = 0) -> tuple[Sentence, ...]:
-    """The sentences of `split_texts`."""
-    least, seed = _wanted(row)
-    return _drawn(_CorpusKey.of(row.corpus), row.split, max(number, least), seed)
+def split_texts(corpus: Any, split: Split, how: Generation, *, number: int = 0) -> tuple[str, ...]:  # noqa: ANN401
+    """Sentences of a split, drawn by the seed of a table's texts: as many as these, or more, or all of them."""
+    drawn = _drawn(_CorpusKey.of(corpus), split, max(number, how.number), how.seed)
+    return tuple(" ".join(each.words) for each in drawn)
 
 
 def nearest(points: Mapping[float, tuple[float, float]], real: tuple[float, float]) -> float:
@@ -172,78 +175,121 @@ def _self_bleu(key: _CorpusKey, per_sample: int) -> float:
     return sample_scores(texts, [], per_sample=min(per_sample, len(texts))).self_bleu[0]
 
 
-def measure_generated_trees(row: TrainedRow, *, temperatures: list[float], other_parser: Any) -> Numbers:  # noqa: ANN401
-    """The numbers of `depgen.reporting.measures.GeneratedTrees`."""
-    data = data_of(row.trained.run / "config.yaml")
-    if data.annotator is None:
-        return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
-    form = TreeForm.of(load_vocabulary(row.trained.run / "vocabulary"))
-    parsers = {"": data.annotator, "other_": factory(other_parser, Annotator)}
-    found = Numbers()
-    for temperature in temperatures:
-        rows = generated_rows(
-            row.job, row.trained, None, temperature=temperature, device=row.options.device, wait=row.wait
-        )
-        try:
-            sentences = [sentence_of(each["text"], each["structure"]) for each in rows if each["text"]]
-            trees = {name: reparsed(sentences, parser) for name, parser in parsers.items()}
-        except UserError as error:  # pieces of words, or a corpus's own trees
-            return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
-        for name, parsed in trees.items():
-            scores = agreement(sentences, parsed, form)
-            found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
-        found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], form).las
-        found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences)
-    real = [sentence for document in row.corpus.documents("test") for sentence in document.sentences][: len(rows)]
-    own, other = (reparsed(real, parser) for parser in parsers.values())
-    found.metrics["parsers_las_real"] = agreement(own, other, form).las
-    return found
+class GeneratedTrees(Measure):
+    """Agreement of the trees of generated texts with those of the parser that a row has learnt from and of another.
 
-
-def measure_shapes(row: TrainedRow) -> Numbers:
-    """The numbers of `depgen.reporting.measures.TextShapes`."""
-    rows = generated_rows(row.job, row.trained, None, device=row.options.device, wait=row.wait)
-    filled = [each for each in rows if each["text"]]
-    try:
-        return _of_items(shapes([sentence_of(each["text"], each.get("structure") or {}) for each in filled]))
-    except UserError as error:
-        lengths = {SHAPES[0]: np.array([len(each["text"].split()) for each in filled], dtype=np.float64)}
-        return dataclasses.replace(_of_items(lengths), not_computed=dict.fromkeys(SHAPES[1:], str(error)))
-
-
-def measure_split_shapes(row: SplitRow) -> Numbers:
-    """The same of a split's sentences.
-
-    Raises:
-        UserError: the row's experiment has no annotator.
+    Args:
+        temperatures: of the texts.
+        other_parser: class path and arguments of an annotator that was trained apart.
     """
-    annotator = data_of(row.job.config).annotator
-    if annotator is None:
-        raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")
-    return _of_items(shapes([each for each in annotator.annotate(split_sentences(row)) if len(each)]))
+
+    needs = "generation"
+
+    def __init__(self, *, temperatures: Sequence[float], other_parser: dict[str, Any]) -> None:
+        self.temperatures, self.other_parser = list(temperatures), other_parser
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """LAS and UAS by temperature, those of the parsers with each other, and levels over tokens."""
+        data = data_of(row.trained.run / "config.yaml")
+        if data.annotator is None:
+            return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
+        form = TreeForm.of(load_vocabulary(row.trained.run / "vocabulary"))
+        parsers = {"": data.annotator, "other_": factory(self.other_parser, Annotator)}
+        found = Numbers()
+        for temperature in self.temperatures:
+            kept = generated(row, temperature=temperature)
+            try:
+                sentences = kept.sentences()
+                trees = {name: reparsed(sentences, parser) for name, parser in parsers.items()}
+            except UserError as error:  # pieces of words, or a corpus's own trees
+                return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
+            for name, parsed in trees.items():
+                scores = agreement(sentences, parsed, form)
+                found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
+            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], form).las
+            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences)
+        real = [each for document in row.corpus.documents("test") for each in document.sentences][: len(kept.texts)]
+        own, other = (reparsed(real, parser) for parser in parsers.values())
+        found.metrics["parsers_las_real"] = agreement(own, other, form).las
+        return found
+
+    def keys(self) -> Collection[str]:
+        """By temperature; and the agreement of the parsers on the test split."""
+        return TREES
+
+
+class TextShapes(Measure):
+    """Lengths of texts, depths of their trees, and decoding steps over tokens, text by text (Casas et al., 2020)."""
+
+    needs = "generation"
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The means and the numbers of each text; of systems without trees, lengths alone."""
+        kept = generated(row)
+        try:
+            return _of_items(shapes(kept.sentences()))
+        except UserError as error:
+            lengths = {SHAPES[0]: np.array([len(each.split()) for each in kept.texts if each], dtype=np.float64)}
+            return dataclasses.replace(_of_items(lengths), not_computed=dict.fromkeys(SHAPES[1:], str(error)))
+
+    def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
+        """The same of sentences of a split, with the trees of the experiment's annotator.
+
+        Raises:
+            UserError: the experiment has no annotator.
+        """
+        annotator = data_of(row.job.config).annotator
+        if annotator is None:
+            raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")
+        sentences = _drawn(_CorpusKey.of(row.corpus), split, row.generation.number, row.generation.seed)
+        return _of_items(shapes([each for each in annotator.annotate(sentences) if len(each)]))
+
+    def keys(self) -> Collection[str]:
+        """Those of `depgen.evaluation.trees.generated_trees.shapes`."""
+        return SHAPES
 
 
 def _of_items(items: dict[str, Any]) -> Numbers:
     return Numbers({name: float(values.mean()) for name, values in items.items()}, items)
 
 
-def measure_boosts(row: TrainedRow, *, relation: str, factors: list[float], tagger: Any, per_sample: int) -> Numbers:  # noqa: ANN401
-    """The numbers of `depgen.reporting.measures.BoostedRelation`."""
-    found, tags = Numbers(), factory(tagger, Tagger)
-    pools = [_pool(_CorpusKey.of(row.corpus), "test")]
-    for factor in factors:
-        boost = {"boost": {relation: float(factor)}} if factor != 1 else {}
-        rows = generated_rows(row.job, row.trained, None, options=boost, device=row.options.device, wait=row.wait)
-        texts = [each["text"] for each in rows]
-        scores = sample_scores(moses_texts(texts), pools, per_sample=per_sample)
-        sentences = [sentence_of(each["text"], each["structure"]) for each in rows if each["text"]]
-        tagged = tags.tag([Sentence(each.words) for each in sentences])
-        adjectives = sum(tag.startswith("JJ") for each in tagged for tag in each.tags)
-        values = {
-            "adjectives": adjectives / len(rows),
-            "relations": relations_per_sentence(sentences, relation),
-            "test_bleu": scores.bleu[0][0],
-            "self_bleu": scores.self_bleu[0],
-        }
-        found.metrics.update({f"{name}_{factor:g}": value for name, value in values.items()})
-    return found
+class BoostedRelation(Measure):
+    """Texts whose expansions with a relation are made more probable (Casas et al., 2020, Table 3).
+
+    Args:
+        relation: such as `amod`.
+        factors: of the probabilities; 1 changes nothing.
+        tagger: class path and arguments of a `depgen.annotation.tagger.Tagger`, by which adjectives are counted.
+        per_sample: see `SampledBleu`.
+    """
+
+    needs = "generation"
+
+    def __init__(
+        self, *, relation: str, factors: Sequence[float], tagger: dict[str, Any], per_sample: int = 400
+    ) -> None:
+        self.relation, self.factors, self.tagger, self.per_sample = relation, list(factors), tagger, per_sample
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """Adjectives and words with the relation a sentence, BLEU-5 and Self-BLEU-5, by factor."""
+        found, tags = Numbers(), factory(self.tagger, Tagger)
+        pools = [_pool(_CorpusKey.of(row.corpus), "test")]
+        for factor in self.factors:
+            kept = generated(row, options={"boost": {self.relation: float(factor)}} if factor != 1 else {})
+            scores = sample_scores(moses_texts(kept.texts), pools, per_sample=self.per_sample)
+            sentences = kept.sentences()
+            tagged = tags.tag([Sentence(each.words) for each in sentences])
+            adjectives = sum(tag.startswith("JJ") for each in tagged for tag in each.tags)
+            relations = relations_per_sentence(sentences, self.relation)
+            values = (adjectives / len(kept.texts), relations, scores.bleu[0][0], scores.self_bleu[0])
+            found.metrics.update(zip(_boosted(factor), values, strict=True))
+        return found
+
+    def keys(self) -> Collection[str]:
+        """By factor."""
+        return [name for factor in self.factors for name in _boosted(factor)]
+
+
+def _boosted(factor: float) -> list[str]:
+    """The names of the numbers of a factor."""
+    return [f"{name}_{factor:g}" for name in ("adjectives", "relations", "test_bleu", "self_bleu")]

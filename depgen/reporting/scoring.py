@@ -1,25 +1,24 @@
 """How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
-import time
+from collections.abc import Collection
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
-import torch
 
-from depgen.data.experiment import data_of
+from depgen.errors import check_at_least
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.metrics.perplexity import perplexity
-from depgen.reporting.definition import TOKENS
+from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.measurement import numbers_of_test
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.parses import ParsedTreebank, treebank_of
 from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.speed import now
 from depgen.reporting.syntax import bound_in_words
 from depgen.training.experiment_runs import SplitNumbers
 from depgen.trees.sentence import Document
@@ -28,10 +27,30 @@ TOKENS_PER_BATCH = 32_768
 """About a dozen of Brown's documents, so that systems of documents read several at once too."""
 
 
-def measure_scores(run: Path, text: str, facts: RunFacts) -> Numbers:
-    """The numbers of `scores_of` on the text that every row of a table is scored on."""
-    scored = treebank_of(text)
-    return scores_of(load_trained(run), scored, facts)
+OWN = ("perplexity", "word_perplexity", "loss", "unk_rate", TOKENS, WORDS)
+"""What a system's own test gives is of other items, or of another kind of likelihood, than `Scores`."""
+
+
+class Scores(Measure):
+    """Likelihood and speed of a run on one text for all rows; they replace the figures of its test.
+
+    Args:
+        text: the YAML in `experiments/` (without its ending) of that text.
+    """
+
+    replaces = OWN
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The numbers of `scores_of`."""
+        text = treebank_of(self.text)
+        return scores_of(load_trained(row.trained.run), text, row.facts)
+
+    def keys(self) -> Collection[str]:
+        """Perplexities, speeds and sizes."""
+        return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
 
 
 def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:
@@ -48,15 +67,17 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     scorer = Scorer(
         trained, reading_of_run(trained.run), as_one=model.reads_sentences, tokens_per_batch=TOKENS_PER_BATCH
     )
-    began = _now(model.device)
+    began = now(model.device)
     scored = scorer.score(documents)
-    seconds = _now(model.device) - began
+    seconds = now(model.device) - began
     totals = [Totals.of(document.words) for document in scored]
     everything = Totals.of(word for document in scored for word in document.words)
-    found = Numbers(metrics=_sizes(trained) | _training_speed(facts))
-    found.metrics["scoring_speed"] = everything.tokens / seconds
-    if "training_speed" not in found.metrics:
+    found = Numbers({"inner_parameters": _inner_parameters(trained)})
+    if facts.clock and facts.curve and facts.clock[-1][1] > 0:  # validation included, at the last point logged
+        found.metrics["training_speed"] = facts.curve[-1][0] / facts.clock[-1][1]
+    else:
         found.not_computed["training_speed"] = "the run kept no wall time"
+    found.metrics["scoring_speed"] = everything.tokens / seconds
     name = PERPLEXITY[model.likelihood]
     for other in {*PERPLEXITY.values()} - {name}:
         found.not_computed[other] = f"its likelihood is {model.likelihood}"
@@ -73,28 +94,42 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     return found
 
 
-def measure_first(run: Path, documents: int, beam_size: int | None) -> Numbers:
-    """Perplexity of the first documents of a run's test split, per token and per word, as `depgen test` has them.
+class FirstOfTest(Measure):
+    """Perplexity of the first documents of a run's test split, which replaces that of the whole split.
+
+    Scores that are bounds are sums over as many hypotheses as the row's `beam_size` says.
 
     Args:
-        run: its folder.
         documents: how many.
-        beam_size: hypotheses of a document, of systems whose scores are bounds; None: the system's.
-
-    Raises:
-        UserError: the corpus is not at hand, or the system gives documents no likelihood.
     """
-    corpus, system = data_of(run / "config.yaml").corpus, load_run(str(run))
-    texts = [_as_text(each) for each in islice(corpus.documents("test"), documents)]
-    scores = system.score(texts, reads="document", beam_size=beam_size)
-    totals = [Totals.of(each.words) for each in scores.texts]
-    nll, tokens, words = np.array([(-each.log_prob, each.tokens, each.words + each.ends) for each in totals]).T
-    metrics = {"perplexity": perplexity(nll.sum(), tokens.sum()), "word_perplexity": perplexity(nll.sum(), words.sum())}
-    found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
-    found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
-    bound = bound_in_words(scores.beam_size)
-    found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
-    return found
+
+    replaces = OWN
+
+    def __init__(self, documents: int) -> None:
+        check_at_least(1, documents=documents)
+        self.documents = documents
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """Perplexity per token and per word, with the items of both, as `depgen test` has them.
+
+        Raises:
+            UserError: the system gives documents no likelihood.
+        """
+        texts = [_as_text(each) for each in islice(row.corpus.documents("test"), self.documents)]
+        scores = load_run(str(row.trained.run)).score(texts, reads="document", beam_size=row.job.row.beam_size)
+        totals = [Totals.of(each.words) for each in scores.texts]
+        nll, tokens, words = np.array([(-each.log_prob, each.tokens, each.words + each.ends) for each in totals]).T
+        over = {"perplexity": tokens, "word_perplexity": words}
+        metrics = {name: perplexity(nll.sum(), each.sum()) for name, each in over.items()}
+        found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
+        found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
+        bound = bound_in_words(scores.beam_size)
+        found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
+        return found
+
+    def keys(self) -> Collection[str]:
+        """Perplexities, and what they are over."""
+        return ("perplexity", "word_perplexity", TOKENS, WORDS)
 
 
 def _as_text(document: Document) -> TextDocument:
@@ -102,21 +137,6 @@ def _as_text(document: Document) -> TextDocument:
     return TextDocument(document.identifier, document.sentences, (document.identifier,) * len(document.sentences))
 
 
-def _now(device: torch.device) -> float:
-    """Seconds, once the device has done what it was given."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    return time.perf_counter()
-
-
-def _sizes(trained: Trained) -> dict[str, float]:
+def _inner_parameters(trained: Trained) -> float:
     """Millions of trained numbers outside the matrices and biases that have a row a word."""
-    inner = [each.numel() for each in trained.model.parameters() if trained.vocabulary.size not in each.shape]
-    return {"inner_parameters": sum(inner) / 1e6}
-
-
-def _training_speed(facts: RunFacts) -> dict[str, float]:
-    """Training tokens over seconds of wall time, validation included, at the last point that the run has logged."""
-    if not facts.clock or not facts.curve or facts.clock[-1][1] <= 0:
-        return {}
-    return {"training_speed": facts.curve[-1][0] / facts.clock[-1][1]}
+    return sum(each.numel() for each in trained.model.parameters() if trained.vocabulary.size not in each.shape) / 1e6

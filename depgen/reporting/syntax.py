@@ -1,7 +1,7 @@
 """How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from abc import abstractmethod
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,40 +13,68 @@ from depgen.evaluation.syntax.pairs import read_pairs
 from depgen.evaluation.syntax.sentences import Protocol, usual_tokens
 from depgen.evaluation.syntax.suites import read_suites
 from depgen.evaluation.syntax.syntactic_suites import score_suites
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
-MEASURES = {"accuracy": "", "accuracy_by_token": "_by_token", "chance": "_chance", "accuracy_5gram": "_5gram"}
-"""The columns of a benchmark, by the measure of its overall row."""
+COMPARED = {"accuracy": "", "accuracy_by_token": "_by_token"}
+"""The columns of a benchmark that depend on the system's scores, by the measure of its overall row."""
+FREE = {"unknown": "_unknown", "chance": "_chance", "accuracy_5gram": "_5gram"}
+"""The columns that do not."""
 
 
-def measure_pairs(run: Path, **options: Any) -> Numbers:  # noqa: ANN401 - those of `_asked`
-    """Accuracy on BLiMP, per cent: `blimp`, and `blimp_<phenomenon>`; an item is a pair, 1 where it is right."""
-    found = score_pairs(pairs=read_pairs(None), **_asked(run, **options))
-    right = [float(item.is_right) for item in found.items]
-    return _numbers("blimp", found, right, part="phenomenon", what="pairs")
+class SyntaxMeasure(Measure):
+    """Base of the accuracies on benchmarks of syntax, per cent.
 
-
-def measure_suites(run: Path, **options: Any) -> Numbers:  # noqa: ANN401 - those of `_asked`
-    """Accuracy on SyntaxGym's suites, per cent: `suites`, and `suites_<circuit>`; an item is one of a suite.
-
-    Its score is the share of its predictions that hold.
+    Args:
+        protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
+        five_gram: also train a 5-gram model on the row's corpus.
     """
-    found = score_suites(suites=read_suites(None), **_asked(run, **options))
-    holds = [float(np.mean(item.holds)) for item in found.items]
-    return _numbers("suites", found, holds, part="circuit", what="items")
+
+    key: str
+
+    def __init__(self, *, protocol: Protocol = "paper", five_gram: bool = False) -> None:
+        self.protocol, self.five_gram = protocol, five_gram
+
+    @abstractmethod
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401 - those of the benchmark
+        """The accuracies of a system, scored with these options."""
+
+    def measure(self, row: TrainedRow) -> Numbers:
+        """The accuracies, and the share of items with unknown words."""
+        system = load_run(str(row.trained.run))
+        beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
+        return self.measure_system(
+            system=system, protocol=self.protocol, tokens=usual_tokens(self.protocol, None), five_gram=self.five_gram,
+            beam_size=beam_size,
+        )  # fmt: skip
+
+    def keys(self) -> Collection[str]:
+        """Accuracies, floors and the share of unknown words."""
+        return (self.key, f"{self.key}_*")
 
 
-MEASURED = {"blimp": measure_pairs, "suites": measure_suites}
-"""What measures a benchmark, by the name of its column."""
+class MinimalPairs(SyntaxMeasure):
+    """Accuracy on the minimal pairs of BLiMP: `blimp`, and `blimp_<phenomenon>`."""
+
+    key = "blimp"
+
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+        """An item is a pair, 1 where it is right."""
+        found = score_pairs(pairs=read_pairs(None), **asked)
+        right = [float(item.is_right) for item in found.items]
+        return _numbers(self.key, found, right, part="phenomenon", what="pairs")
 
 
-def _asked(run: Path, *, protocol: Protocol, beam_size: int | None, five_gram: bool) -> dict[str, Any]:
-    """What a run is scored with; a beam only where its scores are bounds."""
-    system = load_run(str(run))
-    beam_size = beam_size if system.model.likelihood == "bound" else None
-    tokens = usual_tokens(protocol, None)
-    return {"system": system, "protocol": protocol, "tokens": tokens, "five_gram": five_gram, "beam_size": beam_size}
+class SyntacticSuites(SyntaxMeasure):
+    """Accuracy on the suites of SyntaxGym: `suites`, and `suites_<circuit>`."""
+
+    key = "suites"
+
+    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+        """An item is one of a suite; its score is the share of its predictions that hold."""
+        found = score_suites(suites=read_suites(None), **asked)
+        holds = [float(np.mean(item.holds)) for item in found.items]
+        return _numbers(self.key, found, holds, part="circuit", what="items")
 
 
 def bound_in_words(beam_size: int | None) -> str | None:
@@ -57,33 +85,29 @@ def bound_in_words(beam_size: int | None) -> str | None:
 
 
 def _numbers(key: str, scores: Answers[Any], items: Sequence[float], *, part: str, what: str) -> Numbers:
-    """The columns of a benchmark; none of accuracy where too many of its items hold `<unk>`, but the 5-gram model's."""
-    rows, found = scores.rows(), Numbers()
+    """The columns of a benchmark; none of the system's scores where too many of its items hold `<unk>`."""
+    rows = scores.rows()
     overall = rows[-1]
-    parts = {f"{key}_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == part}
+    free, compared = (
+        {key + end: overall[name] for name, end in columns.items() if overall.get(name) is not None}
+        for columns in (FREE, COMPARED)
+    )
+    compared |= {f"{key}_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == part}
+    found = Numbers(free)
     if (bound := bound_in_words(scores.beam_size)) is not None:
         found.settings[key + BOUND] = bound
-    # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
-    kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
-    setting = f"protocol {overall['protocol']}, {kind}"
-    accuracies = {key + end: overall[name] for name, end in MEASURES.items() if overall.get(name) is not None}
-    floor = {name: value for name, value in accuracies.items() if name == f"{key}_5gram"}
-    found.metrics.update({f"{key}_unknown": overall["unknown"], f"{key}_chance": overall["chance"], **floor})
-    if not overall["decided"]:
+    if overall["decided"]:
+        # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
+        kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
+        found.metrics.update(compared)
+        found.items[key] = np.array(items)
+        found.settings.update(dict.fromkeys(compared, f"protocol {overall['protocol']}, {kind}"))
+    else:
         known = overall["known_accuracy"]
         others = "" if known is None else f"; the others: {known:.1f} %"
         reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>{others}"
-        found.not_computed.update(dict.fromkeys(_compared(accuracies | parts, key), reason))
-        return found
-    found.metrics.update({**accuracies, **parts})
-    found.items[key] = np.array(items)
-    found.settings.update(dict.fromkeys(_compared(found.metrics, key), setting))
+        found.not_computed.update(dict.fromkeys(compared, reason))
     return found
-
-
-def _compared(names: Iterable[str], key: str) -> list[str]:
-    """The columns that depend on the system's scores."""
-    return [name for name in names if name not in (f"{key}_unknown", f"{key}_chance", f"{key}_5gram")]
 
 
 def _name(label: str) -> str:

@@ -21,7 +21,8 @@ table: toy
 caption: Invented numbers
 source: an invented paper, Table 1
 seeds: [1, 2]
-measures: [{class_path: depgen.reporting.measures.Texts, init_args: {prompt_sentences: 4, seed: 10}}]
+generation: {prompt_sentences: 4, seed: 10}
+measures: [depgen.reporting.texts.Texts]
 columns:
   - {key: bleu1, header: B-1, higher_better: true, test: paired_t}
   - {key: selfbleu2, header: SB-2, higher_better: false, decimals: 1, test: paired_bootstrap}

@@ -2,19 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
+from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.measures import FirstOfTest
 from depgen.reporting.results import item_scores, read_result
-from depgen.reporting.scoring import measure_first
+from depgen.reporting.scoring import FirstOfTest
 from depgen.reporting.trees import draw_trees
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
@@ -28,8 +29,8 @@ TABLE = {
     "source": "nobody's",
     "seeds": [1],
     "measures": [
-        {"class_path": f"{MEASURE}.FirstOfTest", "init_args": {"documents": 10_000}},
-        {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"beam_size": 2, "protocol": "plain"}},
+        {"class_path": "depgen.reporting.scoring.FirstOfTest", "init_args": {"documents": 10_000}},
+        {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"protocol": "plain"}},
     ],
     "columns": [
         {"key": "perplexity", "header": "PPL", "higher_better": False, "test": "paired_t"},
@@ -81,7 +82,7 @@ def test_rows_of_other_beams_share_a_run_and_its_test(made):
     assert own.metrics["perplexity"] != one.metrics["perplexity"]
     bounds = [[each.settings[f"{key}_bound"] for key in ("perplexity", "suites")] for each in (own, one)]
     said = "lower bounds of log-likelihoods, over {}"
-    assert bounds[0] == [said.format(f"{OWN_BEAM} hypotheses"), said.format("2 hypotheses")]
+    assert bounds[0] == [said.format(f"{OWN_BEAM} hypotheses")] * 2
     assert bounds[1] == [said.format("1 hypothesis")] * 2
     assert own.settings["perplexity"].startswith("the first ")
     assert "°" not in text.split("SG")[0], "figures are comparable"
@@ -102,8 +103,10 @@ def test_perplexities_of_all_test_sentences_are_those_of_the_test():
 
 @pytest.mark.usefixtures("made")
 def test_the_first_documents_are_those_of_the_whole():
-    run = finished_run(job_of("own"))
-    whole, first = (measure_first(run, count, 3) for count in (10_000, 2))
+    run, row = finished_run(job_of("own")), SimpleNamespace(beam_size=3)
+    corpus, job, trained = data_of(run / "config.yaml").corpus, SimpleNamespace(row=row), SimpleNamespace(run=run)
+    measured = SimpleNamespace(job=job, trained=trained, corpus=corpus)
+    whole, first = (FirstOfTest(count).measure(measured) for count in (10_000, 2))
     np.testing.assert_allclose(first.items["perplexity"], whole.items["perplexity"][:2], rtol=1e-6)
     assert first.settings["perplexity"] == "the first 2 test sentences"
     with pytest.raises(UserError, match="documents: expected at least 1"):
@@ -117,11 +120,10 @@ def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     own = model.log_probs
     monkeypatch.setattr(model, "log_probs", lambda self, batch: sizes.append(self.beam_size) or own(self, batch))
     definition = load_definition("beams")
-    for row, expected in (("own", 2), ("b-1", 1)):
+    for row, expected in (("own", OWN_BEAM), ("b-1", 1)):
         sizes.clear()
-        definition.measures[1].measure(
-            type("Row", (), {"job": job_of(row), "trained": type("Run", (), {"run": finished_run(job_of(row))})})
-        )
+        trained = SimpleNamespace(run=finished_run(job_of(row)))
+        definition.made_measures()[1].measure(SimpleNamespace(job=job_of(row), trained=trained))
         assert {*sizes} == {expected}
 
 

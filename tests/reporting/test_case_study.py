@@ -24,7 +24,7 @@ rows: [Base, DM-Base, Later]
 contexts: 2
 seed: 1
 """
-PROMPTS = prompts_of(GeneratedStories(train=6, valid=2, test=3), Generation())
+PROMPTS, REFERENCES = prompts_of(GeneratedStories(train=6, valid=2, test=3), Generation())
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def studies(project):
     return folder
 
 
-def keep(row, seed, texts, *, prompts=PROMPTS.prompts, **how):
+def keep(row, seed, texts, *, prompts=PROMPTS, **how):
     store_texts(make_result(row, seed, {}), texts, prompts, **how)
 
 
@@ -49,12 +49,12 @@ def test_the_same_contexts_one_ending_a_system_and_the_human_one_last(studies):
     examples = examples_of(load_study("stories"), definition, size="small").examples
     assert len(examples) == 2
     for example in examples:
-        place = PROMPTS.prompts.index(example.context)
+        place = PROMPTS.index(example.context)
         assert example.title == f"Context (test document {place + 1})"
         assert example.texts == (
             ("Base", (f"b{place}",)),
             ("DM-Base", (f"d{place}" if place != 1 else EMPTY,)),
-            (HUMAN, (PROMPTS.references[place],)),
+            (HUMAN, (REFERENCES[place],)),
         )
     assert examples_of(load_study("stories"), definition, size="small").examples == examples
 
@@ -161,7 +161,7 @@ def test_three_formats_are_written_and_say_where_texts_come_from(studies):
 
 def test_the_machines_and_days_of_the_rows_are_named_where_they_differ(studies):
     keep("Base", 1, ["b0", "b1", "b2"])
-    store_texts(make_result("DM-Base", 1, {}, date="2026-01-03"), ["d0", "d1", "d2"], PROMPTS.prompts)
+    store_texts(make_result("DM-Base", 1, {}, date="2026-01-03"), ["d0", "d1", "d2"], PROMPTS)
     found = examples_of(load_study("stories"), load_definition("toy"), size="small").notes[2]
     assert re.fullmatch(r"Made on .*, 2026-01-02 \(Base\); .*, 2026-01-03 \(DM-Base\)\.", found)
 
@@ -187,7 +187,7 @@ def test_texts_from_nothing_are_no_endings(studies):
         case_study("stories", size="small")
 
 
-@pytest.mark.parametrize("others", [PROMPTS.prompts[:2], [*PROMPTS.prompts[:2], "another"]])
+@pytest.mark.parametrize("others", [PROMPTS[:2], [*PROMPTS[:2], "another"]])
 def test_systems_that_wrote_on_other_prompts_do_not_stand_side_by_side(studies, others):
     keep("Base", 1, ["b0", "b1", "b2"])
     keep("DM-Base", 1, ["d"] * len(others), prompts=others)
@@ -261,7 +261,7 @@ def test_the_case_studies_of_itexp_show_the_first_texts_that_their_tables_make(m
     names = [name for name in study_names() if name.startswith("itexp_")]
     assert {*names} == {f"itexp_{each}" for each in ("table7", "table8", "table13", "table14", "figure7", "figure8")}
     for study in map(load_study, names):
-        (measure,) = load_definition(study.table).measures
+        (measure,) = load_definition(study.table).made_measures()
         assert study.first
         made = {"temperature": getattr(measure, "temperatures", [1.0]), "options": [{"boost": {"amod": 10.0}}]}
         assert all(value in made[name] for how in study.variants.values() for name, value in how.items())

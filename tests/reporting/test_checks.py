@@ -25,6 +25,25 @@ def test_columns_of_all_tables_are_known():
             check_keys(definition, rows_of(definition, size), size=size)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("texts.Texts]", "texts.Text]", r"toy: measures: (.|\n)*has no attribute 'Text'"),
+        ("texts.Texts]", "coherence.Coherence]", r"toy: measures: (.|\n)*tasks"),
+        ("texts.Texts]", "parses.Trees]", "toy: parsing must be given: Trees needs it"),
+        ("generation: {prompt_sentences: 4, seed: 10}\n", "", "toy: generation must be given: Texts needs it"),
+    ],
+)
+@pytest.mark.parametrize("check", [True, False])
+def test_measures_that_cannot_be_made_are_refused_before_training(project, monkeypatch, old, new, message, check):
+    path = project / "experiments/tables/toy.yaml"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    monkeypatch.setattr(reproduce, "make_all", lambda *given, **options: pytest.fail("trained"))
+    with pytest.raises(UserError, match=message):
+        reproduce.reproduce("toy", check=check)
+
+
 BACKBONE = "model.init_args.backbone.init_args"
 
 

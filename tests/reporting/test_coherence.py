@@ -51,7 +51,7 @@ COHERENT = {
     "seeds": [1],
     "measures": [
         {
-            "class_path": "depgen.reporting.measures.Coherence",
+            "class_path": "depgen.reporting.coherence.Coherence",
             "init_args": {"tasks": ["coherence_stories", "insertion_others"]},
         }
     ],

@@ -48,7 +48,7 @@ def test_reads_columns_rows_and_slugs(project):
         (
             "quoted: Someone 1999",
             "floor: next word",
-            "row Old: floor: expected a measure of trees",
+            "row Old: floor: expected `parsing`",
         ),
         ("table: toy", "[", "expected YAML"),
         ("name: Later", "name: 0.1", r"rows\[4\] .*: name: expected text, found 0.1"),
@@ -57,35 +57,35 @@ def test_reads_columns_rows_and_slugs(project):
         ("decimals: 1", "published_only: 1", r"columns\[1\] \(\w+\): published_only: expected true or false, found 1"),
         ("name: Later", "name: Later, x: three", r"rows\[4\] .*: x: expected a number, found 'three'"),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {max_new_tokens: 0, prompt_sentences: 4",
-            "measures: max_new_tokens: expected at least 1, found 0",
+            "generation: {prompt_sentences: 4",
+            "generation: {max_new_tokens: 0, prompt_sentences: 4",
+            "generation: max_new_tokens: expected at least 1, found 0",
         ),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {prompt_sentences: 0",
-            "measures: prompt_sentences: expected at least 1, found 0",
+            "generation: {prompt_sentences: 4",
+            "generation: {prompt_sentences: 0",
+            "generation: prompt_sentences: expected at least 1, found 0",
         ),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {samples: {small: 0, paper: 10}, prompt_sentences: 0",
-            "measures: samples: expected at least 1, found 0",
+            "generation: {prompt_sentences: 4",
+            "generation: {samples: {small: 0, paper: 10}, prompt_sentences: 0",
+            "generation: samples: expected at least 1, found 0",
         ),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {samples: {small: many, paper: 10}, prompt_sentences: 0",
-            r"toy\.yaml: measures: (.|\n)*samples",
+            "generation: {prompt_sentences: 4",
+            "generation: {samples: {small: many, paper: 10}, prompt_sentences: 0",
+            r"toy\.yaml: generation: samples: ",
         ),
         ("decimals: 1", "top_p: 1.5", r"columns\[1\] .*: top-p must be above 0 and at most 1, but is 1\.5"),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {temperature: 0, prompt_sentences: 4",
-            "measures: the temperature must be above 0",
+            "generation: {prompt_sentences: 4",
+            "generation: {temperature: 0, prompt_sentences: 4",
+            "generation: the temperature must be above 0",
         ),
         (
-            "init_args: {prompt_sentences: 4",
-            "init_args: {prompt_sentences: four",
-            r"toy\.yaml: measures: (.|\n)*prompt_sentences",
+            "generation: {prompt_sentences: 4",
+            "generation: {prompt_sentences: four",
+            r"toy\.yaml: generation: prompt_sentences: expected a whole number",
         ),
         ("values: {bleu1: 9.0}", "values: {bleu1: .nan}", "bleu1: expected a finite number, found nan"),
         ("against: [Base]", "against: [DM-Base]", "against 'DM-Base', which is no other row"),
@@ -131,7 +131,7 @@ def test_reading_a_table_does_not_wait_for_torch():
 def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
     path = project / "experiments/tables/toy.yaml"
     text = TABLE.replace("quoted: Someone 1999", "floor: next word").replace(
-        "measures: [", "measures: [{class_path: depgen.reporting.measures.Trees, init_args: {treebank: parsing_toy}}, "
+        "measures: [", "parsing: parsing_toy\nmeasures: [depgen.reporting.parses.Trees, "
     )
     text = text.replace("test: paired_t}", "test: paired_t, weights: parsed_words}").replace(
         "group: a", "group: a, x: 0.5"
@@ -307,6 +307,6 @@ def test_what_systems_are_asked_is_there(monkeypatch):
     monkeypatch.chdir(ROOT)
     for table in ("dclm_table3", "coherence_tasks"):
         definition = load_definition(table)
-        tasks = [settings_as(CoherenceTask, name) for name in definition.measures[0].tasks]
+        tasks = [settings_as(CoherenceTask, name) for name in definition.made_measures()[0].tasks]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)

@@ -1,11 +1,13 @@
 """Sizes of graphs: of graphs and trees, of a corpus without any, and of a run's training sentences."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import yaml
 
 from depgen.data.experiment import data_of
-from depgen.reporting.graphs import ARCS, WITHOUT_HEAD, WORDS_OF_GRAPHS, measure_graphs, numbers_of_graphs
+from depgen.reporting.graphs import ARCS, WITHOUT_HEAD, WORDS_OF_GRAPHS, GraphStatistics, numbers_of_graphs
 from depgen.trees.sentence import Sentence
 
 GRAPH = Sentence(("a", "b", "c"), edges=((0, 1, "root"), (1, 2, "x"), (2, 2, "z"), (3, 2, "y")))
@@ -43,11 +45,12 @@ def test_those_of_a_run_are_of_the_training_sentences_that_it_sees(tmp_path, mon
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(EXPERIMENT))
-    assert measure_graphs(tmp_path).not_computed[ARCS] == "it learns from no graphs"
+    row = SimpleNamespace(trained=SimpleNamespace(run=tmp_path))
+    assert GraphStatistics().measure(row).not_computed[ARCS] == "it learns from no graphs"
 
     EXPERIMENT["data"]["init_args"]["annotator"] = {"class_path": "depgen.annotation.trivial.LeftChain"}
     config.write_text(yaml.safe_dump(EXPERIMENT))
     documents = list(data_of(config).corpus.documents("train"))[:4]
     words = np.mean([len(sentence) for document in documents for sentence in document.sentences])
-    found = measure_graphs(tmp_path).metrics
+    found = GraphStatistics().measure(row).metrics
     assert found == pytest.approx({ARCS: words, WORDS_OF_GRAPHS: words, WITHOUT_HEAD: 0})

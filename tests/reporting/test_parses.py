@@ -1,5 +1,7 @@
 """Figures of trees and heads in a table: over all words, with their sentences; floors by rule; treebanks from YAML."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import yaml
@@ -16,7 +18,7 @@ from depgen.models.udgn import UDGN
 from depgen.reporting.age import ages_of
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
-from depgen.reporting.parses import WORDS, measure_correlations, measure_floor, measure_trees, treebank_of
+from depgen.reporting.parses import WORDS, Correlations, measure_floor, measure_trees, treebank_of
 from depgen.reporting.reproduce import make
 from depgen.reporting.results import read_result
 from tests.invented_models import write_other_seed, write_udgn_run
@@ -26,9 +28,10 @@ TABLE = {
     "table": "trees",
     "caption": "Invented trees",
     "source": "an invented paper",
+    "parsing": "parsing_stories",
     "measures": [
-        {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_stories"}},
-        {"class_path": "depgen.reporting.measures.Correlations", "init_args": {"treebank": "correlations_stories"}},
+        "depgen.reporting.parses.Trees",
+        {"class_path": "depgen.reporting.parses.Correlations", "init_args": {"treebank": "correlations_stories"}},
     ],
     "columns": [{"key": "uda_tree", "header": "UDA", "higher_better": True}],
     "rows": [
@@ -80,6 +83,10 @@ def sentences():
     return found
 
 
+def correlated(job, run):
+    return Correlations("correlations_stories").measure(SimpleNamespace(job=job, trained=SimpleNamespace(run=run)))
+
+
 def right(gold, found):
     """Words with the right head; pairs that both have, a root paired with itself."""
     pairs = [{frozenset((word, head or word)) for word, head in enumerate(heads, start=1)} for heads in (gold, found)]
@@ -103,7 +110,7 @@ def check_accuracies(found, decoding, heads, sentences):
 
 def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     trained = load_trained(run, device="cpu")
-    found, words = measure_trees(job("UDGN"), run, "parsing_stories"), [each.words for each in sentences]
+    found, words = measure_trees(job("UDGN"), [run]), [each.words for each in sentences]
     seen = [
         check_accuracies(
             found, how, [predicted_heads(trained.model, trained.vocabulary, words, decoding=how)], sentences
@@ -119,12 +126,12 @@ def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
 
 def test_a_system_without_a_rule_of_its_own_says_so_and_one_that_has_is_judged_by_it(run, job, sentences, monkeypatch):
     own = [{"key": "dda_own", "header": "own DDA", "higher_better": True}]
-    found = measure_trees(job("UDGN", columns=own), run, "parsing_stories")
+    found = measure_trees(job("UDGN", columns=own), [run])
     assert found.not_computed == {"dda_own": "the system has no own rule"}
     preceding = [list(range(len(each))) for each in sentences]
     monkeypatch.setattr(UDGN, "own_heads", lambda model, tokens, lengths: None, raising=False)
     monkeypatch.setattr("depgen.evaluation.trees.parsing._own_heads", lambda *given: preceding)
-    found = measure_trees(job("UDGN", columns=own), run, "parsing_stories")
+    found = measure_trees(job("UDGN", columns=own), [run])
     assert not found.not_computed
     check_accuracies(found, "own", [preceding], sentences)
 
@@ -146,7 +153,7 @@ def test_a_floor_that_is_none_is_refused(job):
 
 
 def test_every_relation_has_its_best_head_in_both_directions(run, job):
-    found, trained = measure_correlations(job("UDGN"), run, "correlations_stories"), load_trained(run, device="cpu")
+    found, trained = correlated(job("UDGN"), run), load_trained(run, device="cpu")
     corpus = GeneratedStories(train=6, valid=2, test=2)
     test = [sentence for document in corpus.documents("test") for sentence in document.sentences]
     relations = {relation for sentence in test for relation in sentence.relations} - {"root"}
@@ -165,19 +172,15 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
 
 def test_a_relation_that_the_treebank_lacks_is_told_of(run, job):
     keys = ("child_to_parent_nsubj", "parent_to_child_prep", "perplexity")
-    found = measure_correlations(
-        job("UDGN", columns=[{"key": key, "header": key, "higher_better": True} for key in keys]),
-        run,
-        "correlations_stories",
-    )
+    found = correlated(job("UDGN", columns=[{"key": key, "header": key, "higher_better": True} for key in keys]), run)
     assert found.not_computed == {"parent_to_child_prep": "generated has no such relation"}
     assert "child_to_parent_nsubj" in found.metrics
 
 
 def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
     monkeypatch.setattr(forms, "form_of_run", {run: "lower"}.get)
-    for measure, name in ((measure_trees, "parsing_stories"), (measure_correlations, "correlations_stories")):
-        judges = set(measure(job("UDGN"), run, name).settings.values())
+    for found in (measure_trees(job("UDGN"), [run]), correlated(job("UDGN"), run)):
+        judges = set(found.settings.values())
         assert [judge.partition(", ")[0] for judge in judges] == ["generated (brought into the form `lower`)"]
 
 
@@ -241,7 +244,7 @@ def test_a_row_is_the_consensus_of_the_seeds_of_another(consensus, sentences):
     heads = predicted_heads(network_of(systems), systems[0].vocabulary, words, decoding="tree")
     counts = np.sum([right(each.heads, own) for each, own in zip(sentences, heads, strict=True)], 0)
     assert found.metrics["uda_tree"] == pytest.approx(100 * counts[1] / sum(map(len, words)))
-    alone = [measure_trees(job, each, "parsing_stories").metrics["uda_tree"] for each in runs.values()]
+    alone = [measure_trees(job, [each]).metrics["uda_tree"] for each in runs.values()]
     assert found.metrics["uda_tree"] not in alone
     assert (found.seed, found.settings["uda_tree"], found.data.corpus) == (1, JUDGE, "generated")
     assert not ages_of(job, [found])
@@ -262,5 +265,5 @@ def test_a_consensus_waits_for_the_runs_of_all_seeds(consensus):
 def test_a_consensus_is_of_a_row_that_is_trained(job, change):
     with pytest.raises(UserError, match=r"row Consensus: consensus_of .*expected a row that is trained \(UDGN\)"):
         job("Consensus", rows=[*TABLE["rows"], CONSENSUS | change])
-    with pytest.raises(UserError, match="row Consensus: consensus_of: expected a measure of trees"):
-        job("Consensus", rows=[TABLE["rows"][0], CONSENSUS], measures=[])
+    with pytest.raises(UserError, match="row Consensus: consensus_of: expected `parsing`"):
+        job("Consensus", rows=[TABLE["rows"][0], CONSENSUS], parsing=None)

@@ -26,7 +26,7 @@ def needy(project, depgen, monkeypatch):
     table = yaml.safe_load((folder / "tables/toy.yaml").read_text())
     for key in ("union", "oracle_perplexity"):
         table["columns"].append({"key": key, "header": key, "higher_better": True})
-    table["measures"][0]["init_args"]["oracle"] = "oracle_toy"
+    table["oracle"] = "oracle_toy"
     (folder / "tables/toy.yaml").write_text(yaml.safe_dump(table))
     write_experiment(folder / "oracle_toy.yaml")
     (folder / "union_rocstories_small.yaml").write_text(yaml.safe_dump({"data": {"corpus": STORIES, "tagger": TAGGER}}))
@@ -97,6 +97,12 @@ def test_what_is_made_depends_on_the_rows(needy):
     (needy / "experiments/union_rocstories_small.yaml").write_text("data: {}")
     names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
     assert names == ["UNION", "oracle oracle_toy_small"], "Base has no trees"
+    path = needy / "experiments/tables/toy.yaml"
+    other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy_parser.SpacyAnnotator"}}
+    measures = [{"class_path": "depgen.reporting.samples.GeneratedTrees", "init_args": other}]
+    path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"measures": measures}))
+    first = plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations[0]
+    assert first.name == "parser ewt_lowercased", "a measure loads it"
 
 
 def test_a_parser_that_nothing_trains_is_named(needy):

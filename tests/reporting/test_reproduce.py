@@ -281,15 +281,9 @@ def test_a_table_by_its_path_is_rendered_by_its_path(depgen, project, monkeypatc
     assert "depgen reproduce mine.yaml." in " ".join(text.split())
 
 
-TEXTS = {
-    "class_path": "depgen.reporting.measures.Texts",
-    "init_args": {"prompt_sentences": 4, "seed": 10, "top_p": 0.9},
-}
-
-
 def test_other_generation_settings_are_noticed(depgen, made):
     assert "generation settings" not in reproduce.make(made, depgen=depgen)
-    change(Path("experiments/tables/toy.yaml"), measures=[TEXTS])
+    change(Path("experiments/tables/toy.yaml"), generation={"seed": 10, "top_p": 0.9})
     changed = dataclasses.replace(made, definition=load_definition("toy"))
     assert "(made with other generation settings; --remeasure makes it again)" in reproduce.make(changed, depgen=depgen)
     reproduce.make(changed, depgen=depgen, remeasure=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from depgen.data.experiment import data_of
 from depgen.data.levels import TreeForm
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
@@ -15,16 +16,24 @@ from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_o
 from depgen.metrics.pooled_bleu import ReferencePool
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
+from depgen.reporting.judges import JudgedSamples
 from depgen.reporting.measurement import floor
-from depgen.reporting.measures import BoostedRelation, GeneratedTrees, JudgedSamples, SampledBleu, TextShapes
-from depgen.reporting.needs import parsers_in
 from depgen.reporting.numbers import Generation, TrainedRow
-from depgen.reporting.samples import CHOSEN, TREES, at_diversity, nearest
+from depgen.reporting.samples import (
+    CHOSEN,
+    TREES,
+    BoostedRelation,
+    GeneratedTrees,
+    SampledBleu,
+    TextShapes,
+    at_diversity,
+    nearest,
+)
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths
 from depgen.trees.punctuation import is_punctuation
 
-HOW = {"samples": 12, "top_p": 0.9, "seed": 5, "max_new_tokens": 12}
+HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
 CHAINS = {"class_path": "depgen.annotation.trivial.LeftChain"}
 EXPERIMENT = {
     "seed_everything": 1,
@@ -93,21 +102,15 @@ def row(project, depgen):
         (project / f"experiments/{name}.yaml").write_text(yaml.safe_dump(settings))
 
     def measured(measure, name="ITEXP"):
-        definition = load_definition("levels")
-        definition = dataclasses.replace(definition, measures=(measure,))
+        definition = dataclasses.replace(load_definition("levels"), generation=HOW)
         job = Job(definition, definition.row(name), "paper", 1)
-        trained = fit(job, depgen)
-        corpus = job.config.settings and job_corpus(job)
-        found = TrainedRow(job, trained, corpus, None, TextOptions(device="cpu"), depgen)
+        trained, corpus = fit(job, depgen), data_of(job.config).corpus
+        found = TrainedRow(
+            job=job, corpus=corpus, options=TextOptions(device="cpu"), depgen=depgen, trained=trained, facts=None
+        )
         return measure.measure(found), trained.run, corpus
 
     return measured
-
-
-def job_corpus(job):
-    from depgen.data.experiment import data_of
-
-    return data_of(job.config).corpus
 
 
 def texts_of(run, *, temperature=1.0, options=None):
@@ -120,7 +123,7 @@ def texts_of(run, *, temperature=1.0, options=None):
 
 
 def test_curves_are_those_of_the_texts_kept_at_each_temperature(row):
-    measure = SampledBleu(temperatures=[0.5, 2.0], per_sample=4, **HOW)
+    measure = SampledBleu(temperatures=[0.5, 2.0], per_sample=4)
     found, run, corpus = row(measure)
     pools = [ReferencePool(moses_texts(texts_of_documents(corpus.documents(split)))) for split in ("valid", "test")]
     for temperature in (0.5, 2.0):
@@ -163,8 +166,9 @@ def test_the_published_temperatures_are_nearest_to_training_sentences_against_th
 def of_floor(row, depgen):
     """The result of a row without training."""
 
-    def found(measure, name):
-        definition = dataclasses.replace(load_definition("levels"), measures=(measure,))
+    def found(measure, name, **how):
+        generation = dataclasses.replace(HOW, **how)
+        definition = dataclasses.replace(load_definition("levels"), measures=(measure,), generation=generation)
         return floor(Job(definition, definition.row(name), "paper", 1), depgen, TextOptions(device="cpu"))
 
     return found
@@ -172,9 +176,8 @@ def of_floor(row, depgen):
 
 def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
     judges = {"judge": "Plain"}
-    options = {**HOW, "samples": 100, "temperatures": [1.0], "per_sample": 2}
-    measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, **options)
-    found = of_floor(measure, "Test sentences")
+    measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, temperatures=[1.0], per_sample=2)
+    found = of_floor(measure, "Test sentences", samples=100)
     definition = load_definition("levels")
     plain = Job(definition, definition.row("Plain"), "paper", 1).training
     expected = measure_test(plain, plain.finished(), depgen).metrics["perplexity"]  # of the same sentences
@@ -190,14 +193,14 @@ def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
 
 
 def test_shapes_of_texts_and_of_sentences(row, of_floor):
-    measure = TextShapes(**HOW)
+    measure = TextShapes()
     found, run, corpus = row(measure)
     trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
     assert found.items["length"].tolist() == [len(each) for each in trees]
     assert found.items["depth"].tolist() == [depths(each.heads).max() for each in trees]
     assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees))
     assert {*found.metrics} == {*found.items} == {*measure.keys()}
-    real = of_floor(TextShapes(**{**HOW, "samples": 100}), "Test sentences")
+    real = of_floor(TextShapes(), "Test sentences", samples=100)
     sentences = [each for document in corpus.documents("test") for each in document.sentences]
     assert real.metrics["length"] == pytest.approx(np.mean([len(each) for each in sentences]))
     assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences))
@@ -208,14 +211,14 @@ def test_shapes_of_texts_and_of_sentences(row, of_floor):
 
 
 def test_floors_of_a_split_need_a_measure_of_sentences(of_floor):
-    measure = BoostedRelation(relation="obj", factors=[1], tagger={}, **HOW)
+    measure = BoostedRelation(relation="obj", factors=[1], tagger={})
     with pytest.raises(UserError, match="Test sentences: floor: BoostedRelation"):
         of_floor(measure, "Test sentences")
 
 
 def test_sizes_of_data_with_levels(row, of_floor):
-    *_, corpus = row(TextShapes(**HOW))
-    found = of_floor(TextShapes(**HOW), "Sizes").metrics
+    *_, corpus = row(TextShapes())
+    found = of_floor(TextShapes(), "Sizes").metrics
     for name, split in (("train", "train"), ("dev", "valid"), ("test", "test")):
         trees = [each for document in corpus.documents(split) for each in document.sentences]
         levels = [depths(TreeForm().written(each.heads, each.relations)[0]).max() for each in trees]
@@ -225,7 +228,7 @@ def test_sizes_of_data_with_levels(row, of_floor):
 
 
 def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):
-    measure = GeneratedTrees(temperatures=[1.0], other_parser=CHAINS, **HOW)
+    measure = GeneratedTrees(temperatures=[1.0], other_parser=CHAINS)
     found, run, corpus = row(measure, "Chains")
     trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
     written = [TreeForm().written(each.heads, each.relations)[0] for each in trees]
@@ -250,19 +253,19 @@ def right_chain(words):
 
 
 def test_trees_that_cannot_be_had_have_a_reason(row):
-    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS, **HOW))
+    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS))
     assert "keeps a corpus's own trees" in {*found.not_computed.values()}.pop()
 
 
 def test_rows_without_trees_have_a_reason(row):
-    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS, **HOW), "Plain")
+    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS), "Plain")
     assert not found.metrics
     assert {*found.not_computed.values()} == {"it writes texts without trees"}
 
 
 def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
     tagger = {"class_path": "depgen.annotation.tagger.SuffixTagger"}
-    measure = BoostedRelation(relation="obj", factors=[1, 50], tagger=tagger, per_sample=4, **HOW)
+    measure = BoostedRelation(relation="obj", factors=[1, 50], tagger=tagger, per_sample=4)
     found, run, _ = row(measure)
     for factor, options in ((1, None), (50, "boost")):
         rows = texts_of(run, options=options)
@@ -272,17 +275,10 @@ def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
     assert {*found.metrics} == {*measure.keys()}
 
 
-def test_parsers_that_measures_load_are_known_before_anything_is_trained():
-    parser = {"class_path": "depgen.annotation.spacy_parser.SpacyAnnotator", "init_args": {"pipeline": "other"}}
-    assert parsers_in(GeneratedTrees(temperatures=[1.0], other_parser=parser, **HOW).loads) == ["other"]
-    assert parsers_in(SampledBleu(temperatures=[1.0], **HOW).loads) == []
-
-
 def test_options_of_generation_are_part_of_the_name_of_its_file():
-    how = Generation(**HOW)
     names = {
-        dataclasses.replace(how, options=options).file_of(training_seed=1, weights="0" * 64)
+        dataclasses.replace(HOW, options=options).file_of(training_seed=1, weights="0" * 64)
         for options in ({}, {"boost": {"amod": 10}}, {"boost": {"amod": 20}})
     }
     assert len(names) == 3
-    assert hash(dataclasses.replace(how, options={"boost": {"amod": 10}})) is not None
+    assert hash(dataclasses.replace(HOW, options={"boost": {"amod": 10}})) is not None

@@ -15,12 +15,11 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.reporting.definition import TOKENS, load_definition
-from depgen.reporting.measures import OWN
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.parses import ParsedTreebank
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
-from depgen.reporting.scoring import TOKENS_PER_BATCH, scores_of
+from depgen.reporting.scoring import OWN, TOKENS_PER_BATCH, scores_of
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
@@ -116,7 +115,7 @@ def test_pseudo_perplexity_is_of_known_words_and_never_in_the_column_of_exact_on
 
 def test_speeds_are_tokens_over_seconds(monkeypatch):
     ticks = iter([10.0, 14.0])
-    monkeypatch.setattr("depgen.reporting.scoring._now", lambda device: next(ticks))
+    monkeypatch.setattr("depgen.reporting.scoring.now", lambda device: next(ticks))
     found = scores("sentences")
     assert found.metrics["scoring_speed"] == (14 + 2 + 6) / 4, "words, second pieces and ends"
     assert found.metrics["training_speed"] == 800 / 16
@@ -140,13 +139,12 @@ def test_inner_parameters_have_no_row_a_word():
 
 
 def test_what_is_dropped_goes_with_its_items():
-    own = Numbers(
+    kept = Numbers(
         {"perplexity": 40.0, "loss": 3.7, "dev_perplexity": 41.0}, {"perplexity": np.ones(3), TOKENS: np.ones(3)}
     )
-    kept = own.without(OWN)
+    kept.drop(OWN)
     assert kept.metrics == {"dev_perplexity": 41.0}
     assert not kept.items
-    assert own.metrics["perplexity"] == 40.0
     kept.add(scores("masked"))
     assert kept.metrics["dev_perplexity"] == 41.0
     assert "pseudo_perplexity" in kept.metrics

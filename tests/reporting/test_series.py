@@ -15,7 +15,6 @@ from depgen.reporting.record import record
 from depgen.reporting.series import draw_series, series_figure
 from depgen.reporting.store import read_ours
 
-TREES = {"class_path": "depgen.reporting.measures.Trees", "init_args": {"treebank": "parsing_toy"}}
 PLACES = {"Base": 8.0, "DM-Base": 1.0, "DM-Base, left chain": 2.0}
 
 
@@ -76,7 +75,7 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
     path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
     content["rows"].append({"name": "next word", "floor": "next word", "in_paper": False})
-    path.write_text(yaml.safe_dump(content | {"measures": [TREES]}))
+    path.write_text(yaml.safe_dump(content | {"parsing": "parsing_toy"}))
     store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0})
     store("next word", 1, {"bleu1": 3.0})
     line = draw_series("toy", size="small")

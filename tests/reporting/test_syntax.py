@@ -52,16 +52,16 @@ EXPERIMENTS = {
 }
 COMPARED = ["suites", "suites_agreement", "suites_long_distance", "blimp", "blimp_agreement", "blimp_by_token"]
 FREE = ["suites_chance", "suites_unknown", "blimp_chance", "blimp_5gram"]
-BEAM = 3
-MEASURE = "depgen.reporting.measures"
+BEAM = {"beam_size": 3}
+MEASURE = "depgen.reporting.syntax"
 TABLE = {
     "table": "syntax",
     "caption": "Invented syntax",
     "source": "nobody's",
     "seeds": [1],
     "measures": [
-        {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"beam_size": BEAM, "protocol": "plain"}},
-        {"class_path": f"{MEASURE}.MinimalPairs", "init_args": {"beam_size": BEAM, "five_gram": True}},
+        {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"protocol": "plain"}},
+        {"class_path": f"{MEASURE}.MinimalPairs", "init_args": {"five_gram": True}},
     ],
     "columns": [
         *({"key": key, "header": key, "higher_better": True, "test": "paired_t"} for key in ("suites", "blimp")),
@@ -69,7 +69,7 @@ TABLE = {
         *({"key": key, "header": key, "higher_better": None} for key in FREE),
     ],
     "rows": [
-        {"name": name, "experiment": name, "in_paper": False, "against": [] if name == "exact" else ["exact"]}
+        {"name": name, "experiment": name, "in_paper": False, "against": [] if name == "exact" else ["exact"], **BEAM}
         for name in EXPERIMENTS
     ],
 }
@@ -129,14 +129,11 @@ def test_pairs_are_those_of_the_verb(made):
 
 
 @pytest.mark.usefixtures("made")
-def test_a_beam_is_the_measures_where_scores_are_bounds():
+def test_a_beam_is_the_rows_where_scores_are_bounds():
     assert not {"blimp_bound", "suites_bound"} & {*result_of("exact").settings}
     settings = result_of("bound").settings
-    assert (
-        settings["blimp_bound"]
-        == settings["suites_bound"]
-        == (f"lower bounds of log-likelihoods, over {BEAM} hypotheses")
-    )
+    said = "lower bounds of log-likelihoods, over 3 hypotheses"
+    assert settings["blimp_bound"] == settings["suites_bound"] == said
 
 
 @pytest.mark.usefixtures("made")
@@ -175,7 +172,7 @@ def test_the_table_names_bounds_and_marks_none_of_another_kind(capsys):
     assert main(["table", "syntax", "--size", "small", "--format", "markdown"]) == 0
     text = capsys.readouterr().out
     notes = {line[2:].partition(": ")[0]: line for line in text.splitlines() if line.startswith("- ")}
-    assert f"(bound): lower bounds of log-likelihoods, over {BEAM} hypotheses" in notes["Settings"]
+    assert "(bound): lower bounds of log-likelihoods, over 3 hypotheses" in notes["Settings"]
     assert "pseudo-log-likelihood" in notes["Settings"]
     assert "suites, blimp" in notes["Not compared"]
     assert "exact / pseudo" in notes["Not compared"]

@@ -385,9 +385,7 @@ def test_a_floor_has_no_spread(store, change):
 
 
 def test_a_table_without_texts_names_no_way_to_measure_them(results, change):
-    change(
-        "measures: [{class_path: depgen.reporting.measures.Texts, init_args: {prompt_sentences: 4, seed: 10}}]\n", ""
-    )
+    change("generation: {prompt_sentences: 4, seed: 10}\nmeasures: [depgen.reporting.texts.Texts]\n", "")
     assert "SB-2" in notes()["Not computed"]
     assert "`depgen" not in notes()["Not computed"]
 

@@ -17,11 +17,10 @@ from depgen.evaluation.text.oracle import find_oracle, text_losses
 from depgen.reporting import reproduce, texts
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
-from depgen.reporting.measures import Texts
 from depgen.reporting.numbers import Generation, TrainedRow
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
-from depgen.reporting.texts import Prompts, generate, measure_texts, prompts_of, texts_of
+from depgen.reporting.texts import Texts, generated, prompts_of, texts_of
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.conftest import EXPERIMENT
 
@@ -30,9 +29,9 @@ table: free
 caption: Texts from nothing
 source: an invented paper, Table 2
 seeds: [1, 2]
-measures:
-  - class_path: depgen.reporting.measures.Texts
-    init_args: {samples: {small: 4, paper: 9}, top_p: 1.0, seed: 10, oracle: oracle_toy}
+generation: {samples: {small: 4, paper: 9}, top_p: 1.0, seed: 10}
+oracle: oracle_toy
+measures: [depgen.reporting.texts.Texts]
 columns:
   - {key: lm, header: LM, higher_better: false, test: welch_t}
   - {key: cold, header: p=0.3, measure: oracle_perplexity, top_p: 0.3, higher_better: false, test: welch_t}
@@ -59,7 +58,13 @@ def a_job(table="free", row="DM-Base"):
 
 def with_texts(job, **how):
     """The job of a table with other settings of texts."""
-    return dataclasses.replace(job, definition=dataclasses.replace(job.definition, measures=(Texts(**how),)))
+    return dataclasses.replace(job, definition=dataclasses.replace(job.definition, generation=Generation(**how)))
+
+
+def write(job, trained, prompts=None, **how):
+    """The texts of a job's run."""
+    row = TrainedRow(job=job, trained=trained, corpus=None, facts=None, options=TextOptions(device="cpu"), depgen=None)
+    return generated(row, prompts, **how).texts
 
 
 def test_every_nucleus_of_one_run_fills_its_columns(free, depgen):
@@ -99,15 +104,15 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen):
 def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, depgen, caplog):
     how = {"top_p": 0.3, "seed": 10}
     four, trained = with_texts(a_job(), samples=4, **how), fit(a_job(), depgen)
-    first = generate(four, trained, None, top_p=0.3)
+    first = write(four, trained, top_p=0.3)
     (file,) = (trained.run / "texts").iterdir()
     before = file.stat().st_mtime_ns
     fewer = with_texts(a_job("toy"), samples=3, **how)
-    assert generate(fewer, trained, None, top_p=0.3) == first[:3]
+    assert write(fewer, trained, top_p=0.3) == first[:3]
     assert file.stat().st_mtime_ns == before
     assert not caplog.text.count("generated again")
     more = with_texts(a_job("toy"), samples=6, **how)
-    assert generate(more, trained, None, top_p=0.3)[:4] == first
+    assert write(more, trained, top_p=0.3)[:4] == first
     assert f"{file} is generated again: it has other prompts, or fewer" in caplog.text
     assert [*(trained.run / "texts").iterdir()] == [file]
 
@@ -123,41 +128,44 @@ def test_other_settings_and_other_weights_have_other_files():
 
 def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depgen, caplog):
     job = a_job("toy")
-    trained, prompts = fit(job, depgen), Prompts(("one day", "she was"), ("e", "f"))
-    written = generate(job, trained, prompts, top_p=0.5, device="cpu")
+    trained, prompts = fit(job, depgen), ("one day", "she was")
+    written = write(job, trained, prompts, top_p=0.5)
     (file,) = (trained.run / "texts").iterdir()
     rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [(row["prompt"], row["text"]) for row in rows] == [*zip(prompts.prompts, written, strict=True)]
+    assert [(row["prompt"], row["text"]) for row in rows] == [*zip(prompts, written, strict=True)]
     before = file.read_text()
-    assert generate(job, trained, Prompts(prompts.prompts[:1], ("e",)), top_p=0.5) == written[:1]
+    assert write(job, trained, prompts[:1], top_p=0.5) == written[:1]
     assert file.read_text() == before
-    generate(job, trained, Prompts(("one day", "another"), ("e", "f")), top_p=0.5)
+    write(job, trained, ("one day", "another"), top_p=0.5)
     assert [json.loads(line)["prompt"] for line in file.read_text().splitlines()] == ["one day", "another"]
     assert f"{file} is generated again" in caplog.text
     file.write_text(before)
     other = fit(dataclasses.replace(job, seed=1), depgen).run
     shutil.copy(other / "checkpoints/best.ckpt", trained.run / "checkpoints/best.ckpt")
-    generate(job, trained, prompts, top_p=0.5)
+    write(job, trained, prompts, top_p=0.5)
     assert len([*(trained.run / "texts").iterdir()]) == 2
     assert file.read_text() == before
 
 
 def test_texts_that_another_process_generates_are_not_waited_for(free, depgen):
     job = a_job()
-    row = TrainedRow(job, fit(job, depgen), None, None, TextOptions(), depgen, wait=False)
+    row = TrainedRow(
+        job=job, trained=fit(job, depgen), corpus=None, facts=None, options=TextOptions(), depgen=depgen, wait=False
+    )
     with job.training.lock(), pytest.raises(Timeout):
-        measure_texts(row)
+        Texts().measure(row)
 
 
 def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
-    monkeypatch.setattr(texts, "generate", lambda *_, **__: ["one day it rained", "", "she was late"])
-    monkeypatch.setattr(texts, "prompts_of", lambda *_: Prompts(("a", "b", "c"), ("one day", "e", "she was")))
+    written = SimpleNamespace(texts=["one day it rained", "", "she was late"])
+    monkeypatch.setattr(texts, "generated", lambda *_, **__: written)
+    monkeypatch.setattr(texts, "prompts_of", lambda *_: (("a", "b", "c"), ("one day", "e", "she was")))
     columns = (dataclasses.replace(load_definition("toy").columns[0], key="bleu1"),)
     job = a_job("toy")
-    row = TrainedRow(
-        dataclasses.replace(job, definition=dataclasses.replace(job.definition, columns=columns)),
-        SimpleNamespace(run=project), None, None, TextOptions(resamples=10), None,
-    )  # fmt: skip
+    job = dataclasses.replace(job, definition=dataclasses.replace(job.definition, columns=columns))
+    row = SimpleNamespace(
+        job=job, generation=job.generation, corpus=None, options=TextOptions(resamples=10), depgen=None
+    )
     found = {empty: Texts(empty=empty).measure(row) for empty in (None, "zero", "drop")}
     scores = found["zero"].items["bleu1"]
     assert scores[1] == 0 < scores[0]
@@ -168,14 +176,14 @@ def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
 
 
 def test_a_damaged_file_is_named(project, depgen):
-    job, prompts = a_job("toy"), Prompts(("one day",), ("e",))
+    job, prompts = a_job("toy"), ("one day",)
     trained = fit(job, depgen)
-    generate(job, trained, prompts, top_p=0.5)
+    write(job, trained, prompts, top_p=0.5)
     (file,) = (trained.run / "texts").iterdir()
     for content in ("{", '{"prompt": "one day"}', "[]"):
         file.write_text(f"{content}\n")
         with pytest.raises(UserError, match=rf"{file}:1: .*Delete the file.*--remeasure"):
-            generate(job, trained, prompts, top_p=0.5)
+            write(job, trained, prompts, top_p=0.5)
 
 
 def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
@@ -183,13 +191,12 @@ def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
     monkeypatch.setattr(texts, "load_run", lambda run, device: documents)
     job = a_job("toy")
     with pytest.raises(UserError, match="reads documents sentence by sentence"):
-        generate(job, fit(job, depgen), Prompts(("one day",), ("e",)), top_p=0.5)
+        write(job, fit(job, depgen), ("one day",), top_p=0.5)
 
 
 def test_prompts_are_four_sentences_and_the_reference_the_fifth():
     corpus = GeneratedStories(train=1, valid=1, test=3)
-    made = prompts_of(corpus, Generation())
-    for document, prompt, reference in zip(corpus.documents("test"), made.prompts, made.references, strict=True):
+    for document, prompt, reference in zip(corpus.documents("test"), *prompts_of(corpus, Generation()), strict=True):
         assert f"{prompt} {reference}".split() == list(document.words())
         assert tuple(reference.split()) == document.sentences[4].words
 
@@ -221,8 +228,9 @@ def test_no_oracle_is_trained_for_columns_that_want_none(free, depgen):
     reverse = (dataclasses.replace(free.definition.columns[0], key="rlm"),)
     assert texts.options_for(free, reverse, TextOptions(oracle="mine"), depgen).reverse
     assert depgen.calls == []
+    without = dataclasses.replace(free, definition=dataclasses.replace(free.definition, oracle=None))
     with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
-        texts.options_for(with_texts(free, samples=4), free.definition.columns, TextOptions(), depgen)
+        texts.options_for(without, free.definition.columns, TextOptions(), depgen)
 
 
 def test_a_size_without_a_number_of_samples_is_refused(free):
