@@ -20,7 +20,6 @@ from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
 from depgen.reporting.layout import Head, Layout, Line, lay_out
 from depgen.reporting.plotting import check_picture
-from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
@@ -172,8 +171,8 @@ def render_page(
         gaps=gaps,
         unseen=unseen,
         others=others,
-        date=today(),
-        commit=short_commit(provenance.commit()),
+        date=provenance.today(),
+        commit=provenance.short_commit(provenance.commit()),
         head_of=head_of,
         show=show,
         parts_of=parts_of,
