@@ -148,28 +148,23 @@ def _found(ours: Ours, comparisons: Sequence[SystemComparison], *, items: bool) 
     definition = ours.definition
     kept = {(row.name, column.key): items and _is_scored(ours, row.name, column.key)
             for row in definition.rows for column in definition.columns}  # fmt: skip
-    bounds: dict[tuple[str, tuple[int, ...]], dict[str, list[float]]] = {}
+    lines: dict[tuple[str, str | frozenset[int]], dict[str, Any]] = {}
     for (row, column), (ends, seeds) in intervals(ours).items():
         if not kept[row, column]:
-            bounds.setdefault((row, tuple(sorted(seeds))), {})[column] = [float(f"{end:.6g}") for end in ends]
-    lines: list[dict[str, Any]] = [
-        {"row": row, "size": ours.size, "seeds": list(seeds), "intervals": each}
-        for (row, seeds), each in bounds.items()
-    ]
-    tests: dict[tuple[str, str], dict[str, Any]] = {}
+            line = lines.setdefault(
+                (row, seeds), {"row": row, "size": ours.size, "seeds": sorted(seeds), "intervals": {}}
+            )
+            line["intervals"][column] = [float(f"{end:.6g}") for end in ends]
     for item in comparisons:
-        if item.p_items is None or (kept[item.row, item.column] and kept[item.other, item.column]):
-            continue
-        if item.column in tests.get((item.other, item.row), {}):
-            continue  # the same test in the other direction
-        tests.setdefault((item.row, item.other), {})[item.column] = {
-            "gain": float(f"{item.gain:.4g}"),
-            "n": item.items,
-            "p": float(f"{item.p_items:.3g}"),
-        }
-    return lines + [
-        {"row": row, "size": ours.size, "other": other, "tests": each} for (row, other), each in tests.items()
-    ]
+        mirrored = lines.get((item.other, item.row), {"tests": {}})["tests"]  # the same tests in the other direction
+        known = kept[item.row, item.column] and kept[item.other, item.column]
+        if item.p_items is not None and not known and item.column not in mirrored:
+            line = lines.setdefault(
+                (item.row, item.other), {"row": item.row, "size": ours.size, "other": item.other, "tests": {}}
+            )
+            gain, p_value = float(f"{item.gain:.4g}"), float(f"{item.p_items:.3g}")
+            line["tests"][item.column] = {"gain": gain, "n": item.items, "p": p_value}
+    return [*lines.values()]
 
 
 def _is_scored(ours: Ours, row: str, column: str) -> bool:
