@@ -119,6 +119,5 @@ def _figures_of_test(row: Row, size: str) -> tuple[str, ...] | None:
     experiment = row.experiment_at(size)
     path = str((experiment.settings.get("model") or {}).get("class_path"))
     system = class_at(path, experiment.file) if "." in path else object
-    declared = next((each for each in system.__mro__ if "figure_names" in vars(each)), None)
-    closed = system.__module__.startswith("depgen.") or declared is system
-    return getattr(declared, "figure_names", None) if closed else None
+    closed = system.__module__.startswith("depgen.") or "figure_names" in vars(system)
+    return getattr(system, "figure_names", None) if closed else None
