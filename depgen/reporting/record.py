@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from depgen.errors import UserError
@@ -15,9 +16,9 @@ from depgen.reporting.store import (
     Ours,
     measured_page,
     measured_path,
-    read_lines,
     read_ours,
     read_tracked,
+    tracked_lines,
     training_of,
 )
 from depgen.reporting.tables import tracked_page
@@ -76,7 +77,7 @@ def _record(ours: Ours) -> str:
     for row in definition.rows:
         _check_that_none_is_lost(ours, row)
     names = {row.name for row in definition.rows}
-    others = [line for _, line in read_lines(path) if line["size"] != ours.size or line["row"] not in names]
+    others = [line for _, line in tracked_lines(path) if line["size"] != ours.size or line["row"] not in names]
     comparisons = compare(ours)[0]
     whole, bare = (
         _text([*others, *(_plain(each, items=items) for each in ours.results), *_found(ours, comparisons, items=items)])
@@ -133,7 +134,7 @@ def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
 
 def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     """A result's line: numbers to six digits, the curve thinned, empty values left out."""
-    content = {"row": result.row, "size": result.size, "seed": result.seed, **result.to_dict()}
+    content = {"row": result.row, "size": result.size, "seed": result.seed, **asdict(result)}
     del content["table"], content["run"]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
     kept = thin(result.curve, CURVE_POINTS)

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -103,10 +102,6 @@ class Result:
     processor_seconds: float | None = None
     precision: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the JSON holds them."""
-        return dataclasses.asdict(self)
-
     @classmethod
     def from_dict(cls, content: object, *, where: str) -> "Result":
         """The checked result, with the digest that its configuration has today.
@@ -167,7 +162,7 @@ def write_result(result: Result, path: Path) -> None:
     endless = [name for name, value in result.metrics.items() if not math.isfinite(value)]
     if endless:
         raise UserError(f"{path}: {', '.join(endless)} of {result.row} are not finite, so no result is written.")
-    write_atomically(path, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n")
+    write_atomically(path, json.dumps(dataclasses.asdict(result), indent=2, allow_nan=False) + "\n")
 
 
 def read_result(path: Path) -> Result:

@@ -17,6 +17,7 @@ from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
+from depgen.trees.lines import read_lines
 
 Bounds = tuple[float, float]
 """Low and high end of an interval."""
@@ -203,7 +204,7 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
     bounds: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
     tests: dict[tuple[str, str, str], ItemTest] = {}
     names = {row.name for row in definition.rows}
-    for where, line in read_lines(path):
+    for where, line in tracked_lines(path):
         if line["size"] != size or line["row"] not in names:
             continue
         if "seed" in line:
@@ -217,14 +218,13 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
     return tuple(sorted(results, key=lambda each: each.seed)), Recorded(bounds, tests)
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each line's place (`file:line`) and content; nothing where there is no such file.
 
     Raises:
         UserError: a line is no JSON object, or names no row and size.
     """
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in read_lines(path) if path.is_file() else ():
         where = f"{path}:{number}"
         try:
             content = json.loads(line)
