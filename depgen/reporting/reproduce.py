@@ -166,14 +166,14 @@ def _checked(seeds: Sequence[int]) -> Sequence[int]:
 
 
 def put_aside(jobs: Sequence[Job]) -> None:
-    """Rename what earlier attempts have made; nothing is deleted, and runs that rows share are renamed once."""
+    """Rename what earlier attempts have made; nothing is deleted."""
     for job in jobs:
         with _lock(job):
             _rename(job.result)
             _rename(job.folder)
-    for training in {job.training.root: job.training for job in jobs if not job.row.is_floor}.values():
-        with training.lock():  # another table's row may be training into it
-            _rename(training.root)
+        if not job.row.is_floor:
+            with job.training.lock():  # another table's row may be training into it
+                _rename(job.training.root)
 
 
 def _lock(job: Job) -> FileLock:
