@@ -119,7 +119,7 @@ def table_of(made, name, capsys):
     return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
-def test_every_row_is_made_once(made, capsys):
+def test_every_row_is_made_once(made, capsys, monkeypatch):
     rows = ("next word", "random tree", "UDGN", "the same run")
     lines = made["parsed"].splitlines()
     assert [line for line in lines if ": done, " in line] == [
@@ -131,11 +131,11 @@ def test_every_row_is_made_once(made, capsys):
     assert made["parsed"].endswith(f"\nTo have UDGN parse: depgen parse --input FILE --run {run}\n")
     assert "To have" not in made["tuned"], "similarity is neither"
 
-    def forbidden(arguments, environment):
-        raise AssertionError(f"{arguments} were called again")
-
+    monkeypatch.setattr(
+        reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} called again")
+    )
     for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
-        assert "there already" in reproduce.make(job_of(table, row), depgen=forbidden)
+        assert "there already" in reproduce.make(job_of(table, row))
 
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):

@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from depgen.data.corpus import SPLITS
 from depgen.errors import UserError, did_you_mean, nearest
-from depgen.reporting.definition import Column, Row, TableDefinition
+from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiment_file, is_path, table_path
 from depgen.training.complaints import complaint_in, place_of
 from depgen.training.experiment import Experiment
@@ -57,14 +57,10 @@ def check_options(definition: TableDefinition, rows: Sequence[Row], *, size: str
         experiment = row.experiment_at(size) if row.experiment is not None else None
         if experiment is None or (refused := _refused(experiment)) is None:
             continue
-        alone = {
-            name: said
-            for name, value in experiment.options.items()
-            if (said := _refused(dataclasses.replace(experiment, options={name: value}))) is not None
-        }
-        for name, said in alone.items():
-            value = re.escape(str(experiment.options[name]))
-            written = (rf"{re.escape(name)}\W+{value}\s*$", re.escape(name))
+        for name, value in experiment.options.items():
+            if (said := _refused(dataclasses.replace(experiment, options={name: value}))) is None:
+                continue
+            written = (rf"{re.escape(name)}\W+{re.escape(str(value))}\s*$", re.escape(name))
             places = (place_of(each, ["--config", _file(definition)]) for each in written)
             place = next((each for each in places if each is not None), _file(definition))
             raise UserError(f"{place}: row {row.name}: options: {name}: {said} Nothing was trained.")
@@ -106,8 +102,11 @@ def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -
     known |= {name for row in rows for name in _OF_FLOORS.get(row.floor or "", ())}
     if None in (*tested, *measured):
         return
-    for column in _unknown(definition.ours, sorted(known)):
+    for column in definition.ours:
         key = column.measure or column.key
+        logged = key.startswith(DEV) and nearest(key, known) is None  # a validation may log more than a test
+        if logged or any(fnmatchcase(key, each) for each in known):
+            continue
         raise UserError(
             f"{_file(definition)}: columns: no row and no measure gives {key!r}.{did_you_mean(key, known)} There are "
             f"{', '.join(sorted(known))}. Correct the key, add the measure to `measures:`, or add the name to "
@@ -115,20 +114,10 @@ def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -
         )
 
 
-def _unknown(columns: Sequence[Column], known: Sequence[str]) -> Iterator[Column]:
-    """The columns whose key is not known; of a validation split, a system may log more than at a test."""
-    for column in columns:
-        key = column.measure or column.key
-        logged = key.startswith(DEV) and nearest(key, known) is None
-        if not logged and not any(fnmatchcase(key, each) for each in known):
-            yield column
-
-
 def _figures_of_test(row: Row, size: str) -> tuple[str, ...] | None:
     """What a test of the row's system logs; None where that is not known."""
     experiment = row.experiment_at(size)
     path = str((experiment.settings.get("model") or {}).get("class_path"))
     system = class_at(path, experiment.file) if "." in path else object
-    declared = next((each for each in system.__mro__ if "figure_names" in vars(each)), None)
-    closed = system.__module__.startswith("depgen.") or declared is system
-    return getattr(declared, "figure_names", None) if closed else None
+    closed = system.__module__.startswith("depgen.") or "figure_names" in vars(system)
+    return getattr(system, "figure_names", None) if closed else None

@@ -267,10 +267,7 @@ class TableDefinition:
 
     def column(self, key: str) -> Column:
         """The column of that key; a KeyError where there is none."""
-        for column in self.columns:
-            if column.key == key:
-                return column
-        raise KeyError(key)
+        return {column.key: column for column in self.columns}[key]
 
 
 def is_made(row: Row, *, size: str) -> bool:

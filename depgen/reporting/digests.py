@@ -14,8 +14,7 @@ def digests_path() -> Path:
     """The tracked table of digests, an object of three.
 
     `today` maps a former digest to its successor. `of_no_file_today` maps those that no file of today has to the file
-    that had them. `before` maps a digest, of a configuration or of data, to the change since which its numbers are to
-    be made again.
+    that had them. `before` maps a digest to the change since which its numbers are to be made again.
     """
     return experiments_root() / "measured" / "digests.json"
 
@@ -28,18 +27,17 @@ def digest_today(digest: str) -> str:
     Raises:
         UserError: the table is damaged, or an entry leads back to itself.
     """
-    path, successors = digests_path(), _table("today")
-    seen = {digest}
-    while (successor := successors.get(digest)) is not None:
-        if successor in seen:
+    path, successors, former = digests_path(), _table("today"), set[str]()
+    while digest in successors:
+        if digest in former:
             raise UserError(f"{path}: today: {digest} leads back to itself. Restore the file (git checkout {path}).")
-        seen.add(successor)
-        digest = successor
+        former.add(digest)
+        digest = successors[digest]
     return digest
 
 
 def change_since(digest: str) -> str | None:
-    """The change before which results of this configuration, or of these data, were made; None where there is none.
+    """The change before which results of this configuration were made; None where there is none.
 
     Raises:
         UserError: the table is damaged.

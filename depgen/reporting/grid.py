@@ -2,39 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import chosen_table
 from depgen.reporting.jobs import Job, fit
-from depgen.training.experiment_runs import Depgen, measure_dev, run_depgen
+from depgen.training.experiment_runs import measure_dev, run_depgen
 from depgen.training.runs import read_record
 from depgen.yaml_files import yaml_value
-
-
-@dataclass(frozen=True)
-class Tried:
-    """One combination.
-
-    Attributes:
-        values: by the dotted name of the option.
-        perplexity: on validation, of the best checkpoint.
-        parameters: of the system, in millions.
-        run: the run folder.
-    """
-
-    values: Mapping[str, Any]
-    perplexity: float
-    parameters: float
-    run: Path
-
-    def __str__(self) -> str:
-        shown = "\t".join(f"{name.rpartition('.')[2]} {value}" for name, value in self.values.items())
-        return f"{shown}\t{self.perplexity:.2f}\t{self.parameters:.2f}\t{self.run}"
 
 
 def grid_of_table(
@@ -68,7 +46,7 @@ def grid_of_table(
             raise UserError(f"Row {each.name} of {definition.table} has no experiment: name one of the others.")
         job = Job(definition, each, chosen, definition.seeds_at(chosen)[0] if seed is None else seed)
         if job.training.place not in found:  # else two rows show one run
-            found[job.training.place] = _tried(job, values, run_depgen)
+            found[job.training.place] = _tried(job, values)
     return "\n\n".join(found.values())
 
 
@@ -81,22 +59,21 @@ def _listed(text: str) -> tuple[str, list[Any]]:
     return name, listed
 
 
-def _tried(job: Job, values: Mapping[str, Sequence[Any]], depgen: Depgen) -> str:
+def _tried(job: Job, values: Mapping[str, Sequence[Any]]) -> str:
     """The lines of one row, which are kept in a file too."""
     combinations = [dict(zip(values, each, strict=True)) for each in product(*values.values())]
     jobs = [replace(job, row=replace(job.row, options={**job.row.options, **each})) for each in combinations]
     for each in jobs:
         _ = each.config.digest  # an option that is refused is named before anything is trained
-    found = [_one(each, values, depgen) for each, values in zip(jobs, combinations, strict=True)]
-    finite = [tried for tried in found if math.isfinite(tried.perplexity)]
-    best = min(finite, key=lambda tried: tried.perplexity, default=None)
-    lines = [f"{tried}{'  <- best' if tried is best else ''}" for tried in found]
+    lines = dict[str, float]()
+    for each, combination in zip(jobs, combinations, strict=True):
+        run = fit(each, run_depgen).run
+        perplexity = measure_dev(each.training, run, run_depgen)["dev_perplexity"]
+        parameters = float(read_record(run).get("parameters") or 0) / 1e6
+        shown = [f"{name.rpartition('.')[2]} {value}" for name, value in combination.items()]
+        lines["\t".join([*shown, f"{perplexity:.2f}", f"{parameters:.2f}", str(run)])] = perplexity
+    best = min(filter(lambda line: math.isfinite(lines[line]), lines), key=lines.__getitem__, default=None)
+    marked = [f"{line}{'  <- best' if line == best else ''}" for line in lines]
     path = results_root() / job.definition.table / f"grid-{job.row.slug}-{job.size}-seed{job.seed}.tsv"
-    write_atomically(path, "".join(f"{line}\n" for line in lines))
-    return "\n".join([f"{job.name}: dev perplexity, parameters in millions", *(f"  {line}" for line in lines)])
-
-
-def _one(job: Job, values: Mapping[str, Any], depgen: Depgen) -> Tried:
-    run = fit(job, depgen).run
-    parameters = float(read_record(run).get("parameters") or 0) / 1e6
-    return Tried(values, measure_dev(job.training, run, depgen)["dev_perplexity"], parameters, run)
+    write_atomically(path, "".join(f"{line}\n" for line in marked))
+    return "\n".join([f"{job.name}: dev perplexity, parameters in millions", *(f"  {line}" for line in marked)])

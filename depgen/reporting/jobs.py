@@ -71,27 +71,29 @@ class Job:
         """The folder of the result's per-item scores."""
         return self.result.with_suffix("")
 
-    @property
-    def needed(self) -> dict[str, Training]:
-        """The trainings of other experiments whose runs this one loads, by the option that names each."""
-        return _needed(self.config, self)
-
-    @property
-    def trained_before(self) -> list[Training]:
-        """The same and what these load, each after what it loads."""
-        return list(_trained_before(self.config, self))
+    def trainings(self) -> Iterator[Training]:
+        """The training of the row's experiment, after those whose runs it loads; each by what is at hand by then."""
+        return _trainings(self.name, self.config, self)
 
     @property
     def training(self) -> Training:
         """The training of the row's experiment, with the runs that it loads as far as they are at hand."""
-        return _training(self.name, self.config, self)
+        return [*self.trainings()][-1]
 
 
-def _training(name: str, experiment: Experiment, job: Job) -> Training:
-    """The training of an experiment at a job's seed."""
-    runs = {option: each.finished() for option, each in _needed(experiment, job).items()}
+def _trainings(name: str, experiment: Experiment, job: Job) -> Iterator[Training]:
+    """An experiment's training at a job's seed, after those of the experiments whose names it gives for runs."""
+    needed = dict[str, Training]()
+    for option, run in runs_in(experiment.settings).items():
+        other = run.partition("/")[0]
+        if (experiments_root() / f"{other}.yaml").is_file():
+            title = f"{other}, {job.size}, seed {job.seed}"
+            for each in _trainings(title, experiment_of(other, size=job.size), job):
+                needed[option] = each
+                yield each
+    runs = {option: each.finished() for option, each in needed.items()}
     needs = {option: below_runs(str(run)) for option, run in runs.items() if run is not None}
-    return Training(
+    yield Training(
         name,
         experiment,
         job.seed,
@@ -101,24 +103,6 @@ def _training(name: str, experiment: Experiment, job: Job) -> Training:
         wandb=job.wandb,
         group=job.definition.table,
     )
-
-
-def _needed(experiment: Experiment, job: Job) -> dict[str, Training]:
-    """The trainings whose runs an experiment loads by the names of their experiments, at the job's size and seed."""
-    found = {}
-    for option, run in runs_in(experiment.settings).items():
-        name = run.partition("/")[0]
-        if (experiments_root() / f"{name}.yaml").is_file():
-            title = f"{name}, {job.size}, seed {job.seed}"
-            found[option] = _training(title, experiment_of(name, size=job.size), job)
-    return found
-
-
-def _trained_before(experiment: Experiment, job: Job) -> Iterator[Training]:
-    """The trainings that an experiment needs at a job's seed, deepest first."""
-    for each in _needed(experiment, job).values():
-        yield from _trained_before(each.experiment, job)
-        yield _training(each.name, each.experiment, job)  # by what is at hand now
 
 
 def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
@@ -133,9 +117,7 @@ def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
         UserError: a training failed.
         filelock.Timeout: another process trains it, and this one does not wait.
     """
-    for other in _trained_before(job.config, job):
-        experiment_runs.fit(other, depgen, wait=wait)
-    return experiment_runs.fit(job.training, depgen, wait=wait)
+    return [experiment_runs.fit(each, depgen, wait=wait) for each in job.trainings()][-1]
 
 
 def finished_run(job: Job) -> Path | None:

@@ -20,7 +20,6 @@ from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.parses import measure_floor, measure_trees, treebank_of_table
-from depgen.reporting.provenance import hardware_in_words, short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.reporting.speed import RANDOM, measure_speed
@@ -101,11 +100,11 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
         items=_keep_items(job, found.items),
         settings=found.settings,
         data=data,
-        hardware=hardware_in_words(provenance.hardware()),
-        date=today(),
-        commit=short_commit(provenance.commit()),
+        hardware=provenance.hardware_in_words(provenance.hardware()),
+        date=provenance.today(),
+        commit=provenance.short_commit(provenance.commit()),
         config_sha256=job.config.digest,
-        measured_commit=short_commit(provenance.commit()),
+        measured_commit=provenance.short_commit(provenance.commit()),
     )
 
 

@@ -57,22 +57,17 @@ def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _named(settings: Any, classes: Mapping[type, str], place: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
     """The values of some classes' arguments, with the dotted names of their options."""
+    if isinstance(settings, str):  # a class without arguments
+        settings = {"class_path": settings}
     if isinstance(settings, Mapping):
-        path, arguments = settings.get("class_path"), settings.get("init_args") or {}
-        yield from _argument(path, arguments, classes, f"{place}init_args.")
-        for name, value in settings.items():
-            if name != "class_path":
-                yield from _named(value, classes, f"{place}{name}.")
-    elif isinstance(settings, str):  # a class without arguments
-        yield from _argument(settings, {}, classes, f"{place}init_args.")
+        name = str(settings.get("class_path")).rpartition(".")[2]  # by whatever path, an earlier one too
+        for kind, argument in classes.items():
+            if name == kind.__name__:
+                default = inspect.signature(kind).parameters[argument].default
+                yield f"{place}init_args.{argument}", (settings.get("init_args") or {}).get(argument, default)
+        for key, value in settings.items():
+            if key != "class_path":
+                yield from _named(value, classes, f"{place}{key}.")
     elif isinstance(settings, (list, tuple)):
         for each in settings:
             yield from _named(each, classes, place)
-
-
-def _argument(
-    path: object, arguments: Mapping[str, Any], classes: Mapping[type, str], place: str
-) -> Iterator[tuple[str, Any]]:
-    for kind, argument in classes.items():
-        if isinstance(path, str) and path.rpartition(".")[2] == kind.__name__:  # by whatever path, an earlier one too
-            yield f"{place}{argument}", arguments.get(argument, inspect.signature(kind).parameters[argument].default)

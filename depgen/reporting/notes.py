@@ -147,12 +147,7 @@ def _care(ours: Ours) -> Iterator[str]:
     for row in ours.definition.rows:
         if len({result.config_sha256 for result in ours.of(row.name)}) > 1:
             yield f"the seeds of {row.name} are of different configurations"
-    rows = _grouped(
-        (change_since(digest), row.name)
-        for row, result in _results(ours)
-        for digest in (result.config_sha256, result.data.fingerprint)
-        if digest is not None
-    )
+    rows = _grouped((change_since(result.config_sha256), row.name) for row, result in _results(ours))
     for change, names in sorted((change, names) for change, names in rows.items() if change is not None):
         yield f"made before {change}: {_rows_listed(ours, names)}"
 

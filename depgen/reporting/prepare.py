@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 
 from depgen.annotation.parser_folders import find_parser
 from depgen.data.corpus import SPLITS
@@ -15,7 +16,6 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
 from depgen.locations import cache_root, data_root, made_once
-from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.extras import seconds_of
 from depgen.reporting.jobs import Job
@@ -49,27 +49,22 @@ class Plan:
     """What is done for some rows before they are trained, and what they then take.
 
     Attributes:
-        title: the table and its size.
-        corpora: those that are read, all at hand.
+        at_hand: lines on the results and the corpora that are at hand.
         preparations: in the order in which they are made.
-        trainings: a line for each row.
-        total: the time of all, as far as it is known.
-        kept: a line for each result at hand that is out of date.
+        trainings: lines on the rows and on the time of all, as far as it is known.
     """
 
-    title: str
-    corpora: tuple[str, ...]
+    at_hand: tuple[str, ...]
     preparations: tuple[Preparation, ...]
     trainings: tuple[str, ...]
-    total: str
-    kept: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        lines = [self.title, *(f"  corpus {each}: at hand" for each in self.corpora)]
-        for each in self.preparations:
-            state = "at hand" if each.is_made() else f"is made first by `depgen {shlex.join(each.command)}`"
-            lines.append(f"  {each.name}: {state}")
-        return "\n".join([*lines, *(f"  {line}" for line in (*self.kept, *self.trainings)), self.total])
+        made = [
+            f"  {each.name}: "
+            + ("at hand" if each.is_made() else f"is made first by `depgen {shlex.join(each.command)}`")
+            for each in self.preparations
+        ]
+        return "\n".join([*self.at_hand, *made, *self.trainings])
 
     def make(self, depgen: Depgen) -> None:
         """Make what is not at hand; of several processes, one makes it and the others wait.
@@ -123,8 +118,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
         return ()
     definition, size = jobs[0].definition, jobs[0].size
     measures = {column.measure or column.key for column in definition.columns} if definition.generation else set()
-    experiments = {job.training.place: job.config for job in jobs}
-    experiments |= {each.place: each.experiment for job in jobs for each in job.trained_before}
+    experiments = {each.place: each.experiment for job in jobs for each in job.trainings()}
     others = list[Preparation]()
     if "union" in measures and options.union is None:
         experiments["union"] = scorer = Experiment(experiments_root() / UNION_CONFIGS[size])
@@ -171,54 +165,43 @@ def _union(scorer: Experiment) -> Iterator[Preparation]:
     yield Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None)
 
 
-def plan_of(jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions | None) -> Plan:
-    """What is done for the jobs that are not done yet, out of all.
+def plan_of(
+    jobs: Sequence[Job], all_jobs: Sequence[Job], options: TextOptions | None, *, kept: Sequence[str] = ()
+) -> Plan:
+    """What is done for the jobs that are not done yet, out of all, after lines on results that are kept.
+
+    How long a training takes is known from the row's newest seed here or among the tracked results.
 
     Raises:
         MissingDataError: a corpus is missing; names the rows.
         UserError: a parser is not at hand and nothing here trains it.
     """
-    corpora = tuple(corpora_of(jobs))
-    first = all_jobs[0]
-    done = len(all_jobs) - len(jobs)
-    title = f"{first.definition.table}, size {first.size}: {done} of {len(all_jobs)} results are at hand."
+    definition, size = all_jobs[0].definition, all_jobs[0].size
+    done = f"{definition.table}, size {size}: {len(all_jobs) - len(jobs)} of {len(all_jobs)} results are at hand."
+    at_hand = (done, *(f"  corpus {each}: at hand" for each in corpora_of(jobs)))
+    results = read_ours(definition, size=size).results
+    minutes = {each.row: seconds / 60 for each in results if (seconds := seconds_of(each)) is not None}
     trained = [job for job in jobs if not job.row.is_floor]
-    shared = dict[str, list[Job]]()
-    for job in trained:
-        shared.setdefault(job.row.name, []).append(job)
-    known = minutes_of_rows(first.definition, first.size)
-    lines = [_line(row, each, known.get(row)) for row, each in shared.items()]
+    rows = [_line(row, [*each], minutes.get(row)) for row, each in groupby(trained, lambda job: job.row.name)]
+    runs = {job.training.place: minutes.get(job.row.name) for job in trained if job.training.finished() is None}
     own = {job.training.place for job in trained}
-    before = [each for job in trained for each in job.trained_before if each.place not in own]
-    loaded = {each.place: each for each in before if each.finished() is None}
-    lines = [
-        *(f"train     {each.name}, whose run other rows load: of unknown length" for each in loaded.values()),
-        *lines,
-    ]
-    runs = {job.training.place: known.get(job.row.name) for job in trained if job.training.finished() is None}
-    total = _total({**dict.fromkeys(loaded), **runs})
+    before = {each.place: each for job in trained for each in job.trainings() if each.place not in own}
+    loaded = {place: each.name for place, each in before.items() if each.finished() is None}
+    others = [f"train     {name}, whose run other rows load: of unknown length" for name in loaded.values()]
+    lines = [f"  {line}" for line in (*kept, *others, *rows)]
     read = [job for job in jobs if not job.row.is_floor or job.row.floor in ("corpus", *SPLITS)]
-    return Plan(title, corpora, preparations(read, options or TextOptions()), tuple(lines), total)
-
-
-def minutes_of_rows(definition: TableDefinition, size: str) -> dict[str, float]:
-    """How long a training of each row took, in minutes, by its newest seed here or among the tracked results."""
-    found = {}
-    for result in read_ours(definition, size=size).results:
-        if (seconds := seconds_of(result)) is not None:
-            found[result.row] = seconds / 60
-    return found
+    made_first = preparations(read, options or TextOptions())
+    return Plan(at_hand, made_first, (*lines, _total({**dict.fromkeys(loaded), **runs})))
 
 
 def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
-    """A row's trainings, those whose run is at hand apart."""
-    finished = [job for job in jobs if job.training.finished() is not None]
-    seeds = ", ".join(str(job.seed) for job in jobs)
-    each = " each" if len(jobs) > 1 else ""
-    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)}{each}"
-    verb = "measure " if len(finished) == len(jobs) else "train   "
-    seed = f"seed{'s' if len(jobs) > 1 else ''} {seeds}"
-    return f"{verb}  {row}, {seed}: {'trained already' if len(finished) == len(jobs) else time}"
+    """A row's trainings, or that all its runs are at hand."""
+    several = len(jobs) > 1
+    system = f"{row}, seed{'s' * several} {', '.join(str(job.seed) for job in jobs)}"
+    if all(job.training.finished() is not None for job in jobs):
+        return f"measure   {system}: trained already"
+    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)}{' each' * several}"
+    return f"train     {system}: {time}"
 
 
 def _total(runs: Mapping[str, float | None]) -> str:

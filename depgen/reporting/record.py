@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from depgen.errors import UserError
@@ -15,9 +16,9 @@ from depgen.reporting.store import (
     Ours,
     measured_page,
     measured_path,
-    read_lines,
     read_ours,
     read_tracked,
+    tracked_lines,
     training_of,
 )
 from depgen.reporting.tables import tracked_page
@@ -76,7 +77,7 @@ def _record(ours: Ours) -> str:
     for row in definition.rows:
         _check_that_none_is_lost(ours, row)
     names = {row.name for row in definition.rows}
-    others = [line for _, line in read_lines(path) if line["size"] != ours.size or line["row"] not in names]
+    others = [line for _, line in tracked_lines(path) if line["size"] != ours.size or line["row"] not in names]
     comparisons = compare(ours)[0]
     whole, bare = (
         _text([*others, *(_plain(each, items=items) for each in ours.results), *_found(ours, comparisons, items=items)])
@@ -133,7 +134,7 @@ def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
 
 def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     """A result's line: numbers to six digits, the curve thinned, empty values left out."""
-    content = {"row": result.row, "size": result.size, "seed": result.seed, **result.to_dict()}
+    content = {"row": result.row, "size": result.size, "seed": result.seed, **asdict(result)}
     del content["table"], content["run"]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
     kept = thin(result.curve, CURVE_POINTS)
@@ -148,28 +149,23 @@ def _found(ours: Ours, comparisons: Sequence[SystemComparison], *, items: bool) 
     definition = ours.definition
     kept = {(row.name, column.key): items and _is_scored(ours, row.name, column.key)
             for row in definition.rows for column in definition.columns}  # fmt: skip
-    bounds: dict[tuple[str, tuple[int, ...]], dict[str, list[float]]] = {}
+    lines: dict[tuple[str, str | frozenset[int]], dict[str, Any]] = {}
     for (row, column), (ends, seeds) in intervals(ours).items():
         if not kept[row, column]:
-            bounds.setdefault((row, tuple(sorted(seeds))), {})[column] = [float(f"{end:.6g}") for end in ends]
-    lines: list[dict[str, Any]] = [
-        {"row": row, "size": ours.size, "seeds": list(seeds), "intervals": each}
-        for (row, seeds), each in bounds.items()
-    ]
-    tests: dict[tuple[str, str], dict[str, Any]] = {}
+            line = lines.setdefault(
+                (row, seeds), {"row": row, "size": ours.size, "seeds": sorted(seeds), "intervals": {}}
+            )
+            line["intervals"][column] = [float(f"{end:.6g}") for end in ends]
     for item in comparisons:
-        if item.p_items is None or (kept[item.row, item.column] and kept[item.other, item.column]):
-            continue
-        if item.column in tests.get((item.other, item.row), {}):
-            continue  # the same test in the other direction
-        tests.setdefault((item.row, item.other), {})[item.column] = {
-            "gain": float(f"{item.gain:.4g}"),
-            "n": item.items,
-            "p": float(f"{item.p_items:.3g}"),
-        }
-    return lines + [
-        {"row": row, "size": ours.size, "other": other, "tests": each} for (row, other), each in tests.items()
-    ]
+        mirrored = lines.get((item.other, item.row), {"tests": {}})["tests"]  # the same tests in the other direction
+        known = kept[item.row, item.column] and kept[item.other, item.column]
+        if item.p_items is not None and not known and item.column not in mirrored:
+            line = lines.setdefault(
+                (item.row, item.other), {"row": item.row, "size": ours.size, "other": item.other, "tests": {}}
+            )
+            gain, p_value = float(f"{item.gain:.4g}"), float(f"{item.p_items:.3g}")
+            line["tests"][item.column] = {"gain": gain, "n": item.items, "p": p_value}
+    return [*lines.values()]
 
 
 def _is_scored(ours: Ours, row: str, column: str) -> bool:

@@ -20,7 +20,6 @@ from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
 from depgen.reporting.layout import Layout, lay_out
 from depgen.reporting.plotting import check_picture
-from depgen.reporting.provenance import short_commit, today
 from depgen.reporting.results import Result
 from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
@@ -149,8 +148,8 @@ def _page(
         errors=errors,
         unseen=unseen,
         others=others,
-        date=today(),
-        commit=short_commit(provenance.commit()),
+        date=provenance.today(),
+        commit=provenance.short_commit(provenance.commit()),
         counted=counted,
     )
 

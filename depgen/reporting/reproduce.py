@@ -1,6 +1,5 @@
 """Rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
 
-import dataclasses
 import logging
 import shlex
 from collections.abc import Iterator, Sequence
@@ -26,7 +25,7 @@ from depgen.reporting.pretrained import can_be_pretrained
 from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
-from depgen.training.experiment_runs import Depgen, run_depgen
+from depgen.training.experiment_runs import run_depgen
 from depgen.training.trust import check_class, class_at
 from depgen.yaml_files import read_settings
 
@@ -82,7 +81,8 @@ def reproduce(
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
     check_files(definition, named)
     own = is_path(table) and not _is_of_the_package(definition, table)
-    rows = [definition.row(row)] if row is not None else [each for each in named if is_made(each, size=size)]
+    made = [each for each in named if is_made(each, size=size)]
+    rows = made if row is None else [definition.row(row)]
     if row is not None and rows[0] not in named:
         raise UserError(f"Row {rows[0].name} of {definition.table}: no experiment makes it.")
     if list:
@@ -92,14 +92,13 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
-    made = [each for each in named if is_made(each, size=size)]
     check_options(definition, made, size=size)
     check_keys(definition, made, size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
-    plan = plan_of([job for job in jobs if remeasure or redo or not job.result.is_file()], jobs, text_options)
+    waiting = [job for job in jobs if remeasure or redo or not job.result.is_file()]
+    plan = plan_of(waiting, jobs, text_options, kept=[*_kept(jobs)] if check and not redo else [])
     if check:
-        plan = dataclasses.replace(plan, kept=() if redo else tuple(_kept(jobs)))
         return str(plan)
     if not prepare or not all(each.is_made() for each in plan.preparations):
         logger.info("%s", plan)
@@ -108,14 +107,12 @@ def reproduce(
         return str(plan)
     if own:
         note_own_table(Path(table), results_root() / definition.table)
-    done = make_all(jobs, remeasure=remeasure, redo=redo, options=text_options, depgen=run_depgen)
-    done += [
-        f"{each.name}, {size}: left out, no {each.experiment} at this size."
-        for each in named
-        if row is None and each not in rows
-    ]
+    if redo:
+        put_aside(jobs)
+    done = make_all(jobs, remeasure=remeasure, options=text_options)
     if row is not None:
         return "\n".join([reason, *done])
+    done += [f"{each.name}, {size}: left out, no {each.experiment} at this size." for each in named if each not in made]
     _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
     for picture in definition.pictures:
         verb, *drawn = shlex.split(picture)
@@ -168,29 +165,49 @@ def _checked(seeds: Sequence[int]) -> Sequence[int]:
     return seeds
 
 
+def put_aside(jobs: Sequence[Job]) -> None:
+    """Rename what earlier attempts have made; nothing is deleted."""
+    for job in jobs:
+        with _lock(job):
+            _rename(job.result)
+            _rename(job.folder)
+        if not job.row.is_floor:
+            with job.training.lock():  # another table's row may be training into it
+                _rename(job.training.root)
+
+
+def _lock(job: Job) -> FileLock:
+    """What a process holds that works on a row."""
+    job.result.parent.mkdir(parents=True, exist_ok=True)
+    return FileLock(job.result.with_name(f".{job.result.stem}.lock"))
+
+
+def _rename(path: Path) -> None:
+    number = 1
+    while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
+        number += 1
+    if path.exists():
+        path.rename(aside)
+
+
 def make_all(
     jobs: Sequence[Job],
     *,
     remeasure: bool = False,
-    redo: bool = False,
     options: TextOptions | None = None,
-    depgen: Depgen = run_depgen,
 ) -> list[str]:
     """One line for each job; those that other processes work on come last.
 
     Raises:
         UserError: a step failed.
     """
-    lines, renamed = dict[int, str](), set[Path]()
+    lines = dict[int, str]()
     while waiting := [place for place in range(len(jobs)) if place not in lines]:
         for place in waiting:
             wait = place == waiting[-1] and lines.keys().isdisjoint(waiting)
-            there = jobs[place].result.is_file() and not (remeasure or redo)
+            there = jobs[place].result.is_file() and not remeasure
             try:
-                lines[place] = make(
-                    jobs[place], remeasure=remeasure, redo=redo, renamed=renamed, options=options, depgen=depgen,
-                    wait=wait,
-                )  # fmt: skip
+                lines[place] = make(jobs[place], remeasure=remeasure, options=options, wait=wait)
                 if not there:  # what took no time is in the summary alone
                     logger.info("%s", lines[place])
             except Timeout:
@@ -205,7 +222,10 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
     run = finished_run(Job(definition, own[-1], size, seed)) if own else None
     if run is None:
         return ""
-    system = _system_of(run)
+    config = run / "config.yaml"
+    path = str(read_settings(config)["model"]["class_path"])
+    check_class(path, config)
+    system = class_at(path, config)
     if issubclass(system, (Writer, DocumentLanguageModel)):
         return (
             f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
@@ -216,22 +236,11 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
     return ""
 
 
-def _system_of(run: Path) -> type:
-    """The class of a run's system."""
-    config = run / "config.yaml"
-    path = str(read_settings(config)["model"]["class_path"])
-    check_class(path, config)
-    return class_at(path, config)
-
-
 def make(
     job: Job,
     *,
     remeasure: bool = False,
-    redo: bool = False,
-    renamed: set[Path] | None = None,
     options: TextOptions | None = None,
-    depgen: Depgen = run_depgen,
     wait: bool = True,
 ) -> str:
     """One line on what was done for a row at a size and seed.
@@ -239,21 +248,14 @@ def make(
     Args:
         job: the row.
         remeasure: compute the text measures again.
-        redo: rename the result and the runs, and train again.
-        renamed: folders of runs that were renamed already, which another row shares; more are added.
         options: of the text measures.
-        depgen: runs a command.
         wait: for another process that works on the row.
 
     Raises:
         UserError: a step failed.
         filelock.Timeout: another process works on the row, and this one does not wait.
     """
-    job.result.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(job.result.with_name(f".{job.result.stem}.lock"))
-    with lock.acquire(timeout=-1 if wait else 0):
-        if redo:
-            _put_aside(job, renamed if renamed is not None else set(), wait=wait)
+    with _lock(job).acquire(timeout=-1 if wait else 0):
         if job.result.is_file() and not remeasure:
             return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
         lacking = [] if job.row.consensus_of is None else [seed for seed, run in members(job).items() if run is None]
@@ -263,9 +265,9 @@ def make(
             return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {remedy}"
         try:
             made = (
-                floor(job, depgen, options or TextOptions(), wait=wait)
+                floor(job, run_depgen, options or TextOptions(), wait=wait)
                 if job.row.is_floor
-                else measure(job, depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
+                else measure(job, run_depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
             )
         except MissingDataError as error:
             if job.row.floor != "corpus":
@@ -303,21 +305,3 @@ def _texts(job: Job, options: TextOptions | None) -> str:
     if options is not None and options != TextOptions():
         reasons.append("options of the text measures were not used")
     return f" ({'; '.join(reasons)}; --remeasure measures the texts again)" if reasons else ""
-
-
-def _put_aside(job: Job, renamed: set[Path], *, wait: bool) -> None:
-    """Rename what an earlier attempt has made; nothing is deleted, and runs that rows share are renamed once."""
-    for path in (job.result, job.folder):
-        _rename(path)
-    if not job.row.is_floor and (root := job.training.root) not in renamed:
-        with job.training.lock().acquire(timeout=-1 if wait else 0):  # another table's row may be training into it
-            _rename(root)
-        renamed.add(root)
-
-
-def _rename(path: Path) -> None:
-    number = 1
-    while (aside := path.with_name(f"replaced-{number}-{path.name}")).exists():
-        number += 1
-    if path.exists():
-        path.rename(aside)

@@ -9,7 +9,6 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -103,10 +102,6 @@ class Result:
     processor_seconds: float | None = None
     precision: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as the JSON holds them."""
-        return dataclasses.asdict(self)
-
     @classmethod
     def from_dict(cls, content: object, *, where: str) -> "Result":
         """The checked result, with the digest that its configuration has today.
@@ -116,6 +111,36 @@ class Result:
         """
         result = read_as(cls, content, where, remedy=REMEDY)
         return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
+
+    def scores(self, name: str) -> Float[np.ndarray, " items"] | None:
+        """Per-item scores, from their file or as the result holds them itself; None where there are none.
+
+        Raises:
+            UserError: they are damaged.
+        """
+        held, path = self.items.get(name, ""), self.scores_path(name)
+        if held.startswith(_PACKED):
+            try:
+                content = zlib.decompress(base64.b64decode(held.removeprefix(_PACKED), validate=True))
+                return np.frombuffer(content, "<f4").astype(np.float64)
+            except (binascii.Error, zlib.error, ValueError) as error:
+                raise UserError(
+                    f"{self.table}, {self.row}, seed {self.seed}: {name}: expected packed scores ({error}). "
+                    "Restore the tracked file (git checkout experiments/measured)."
+                ) from error
+        if not held or not path.is_file():
+            return None
+        try:
+            return np.atleast_1d(np.load(path, allow_pickle=False).astype(np.float64))
+        except (OSError, EOFError, ValueError, AttributeError) as error:
+            raise UserError(
+                f"{path}: expected the scores of single items ({error}). Delete it, so that they stay untested, or "
+                "measure the row again (depgen reproduce ... --remeasure)."
+            ) from error
+
+    def scores_path(self, name: str) -> Path:
+        """The file of per-item scores that the result does not hold itself."""
+        return row_folder(self.table, Row(self.row).slug) / self.items.get(name, "")
 
 
 def row_folder(table: str, row_slug: str) -> Path:
@@ -137,7 +162,7 @@ def write_result(result: Result, path: Path) -> None:
     endless = [name for name, value in result.metrics.items() if not math.isfinite(value)]
     if endless:
         raise UserError(f"{path}: {', '.join(endless)} of {result.row} are not finite, so no result is written.")
-    write_atomically(path, json.dumps(result.to_dict(), indent=2, allow_nan=False) + "\n")
+    write_atomically(path, json.dumps(dataclasses.asdict(result), indent=2, allow_nan=False) + "\n")
 
 
 def read_result(path: Path) -> Result:
@@ -170,13 +195,8 @@ def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
 
 
 def with_items(results: Sequence[Result], *names: str) -> list[Result]:
-    """Those that have the per-item scores of these names, in files or packed."""
-    return [each for each in results if all(_has(each, name) for name in names)]
-
-
-def _has(result: Result, name: str) -> bool:
-    held = result.items.get(name)
-    return held is not None and (held.startswith(_PACKED) or _items(result, name).is_file())
+    """Those that have the per-item scores of these names."""
+    return [each for each in results if all(each.scores(name) is not None for name in names)]
 
 
 def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "items seeds"] | None:
@@ -185,13 +205,14 @@ def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "item
     Raises:
         UserError: the seeds' files differ in length.
     """
-    scores = _arrays(results, name)
+    scores = _scores(results, name)
     if scores is None:
         return None
     if len({len(array) for array in scores}) != 1:
+        places = ["tracked" if each.items[name].startswith(_PACKED) else each.scores_path(name) for each in results]
         files = "; ".join(
-            f"{len(array)} of seed {each.seed} ({_place(each, name)})"
-            for each, array in zip(results, scores, strict=True)
+            f"{len(array)} of seed {each.seed} ({place})"
+            for each, array, place in zip(results, scores, places, strict=True)
         )
         raise UserError(
             f"{results[0].row} of {results[0].table}, size {results[0].size}: the seeds differ in the number of "
@@ -225,36 +246,14 @@ def pooled_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, " i
 
     None where a seed lacks them.
     """
-    scores = _arrays(results, name)
+    scores = _scores(results, name)
     return None if scores is None else np.concatenate(scores)
 
 
-def _arrays(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " items"]] | None:
+def _scores(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " items"]] | None:
     """The scores of each seed; None where there is no seed, or one that lacks them."""
-    having = with_items(results, name)
-    return [_array(each, name) for each in having] if having and len(having) == len(results) else None
-
-
-def _items(result: Result, name: str) -> Path:
-    return row_folder(result.table, Row(result.row).slug) / result.items[name]
-
-
-def _place(result: Result, name: str) -> str:
-    return "tracked" if result.items[name].startswith(_PACKED) else str(_items(result, name))
-
-
-def _array(result: Result, name: str) -> Float[np.ndarray, " items"]:
-    if result.items[name].startswith(_PACKED):
-        return _unpacked(result, name)
-    path = _items(result, name)
-    try:
-        found = np.load(path, allow_pickle=False).astype(np.float64)
-    except (OSError, EOFError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"{path}: expected the scores of single items ({error}). Delete it, so that they stay untested, or measure "
-            "the row again (depgen reproduce ... --remeasure)."
-        ) from error
-    return np.atleast_1d(found)
+    found = [scores for each in results if (scores := each.scores(name)) is not None]
+    return found if found and len(found) == len(results) else None
 
 
 _PACKED = "zlib:"
@@ -263,24 +262,10 @@ _PACKED = "zlib:"
 
 def packed(result: Result) -> dict[str, str]:
     """The per-item scores of a result as text, by measure; single precision."""
-    found = {}
-    for each in sorted(result.items):
-        if _has(result, each):
-            found[each] = as_text(_array(result, each))
-    return found
+    found = {name: result.scores(name) for name in sorted(result.items)}
+    return {name: as_text(scores) for name, scores in found.items() if scores is not None}
 
 
 def as_text(scores: Float[np.ndarray, " items"]) -> str:
     """Per-item scores as text that the items of a result may hold in place of a file; single precision."""
     return _PACKED + base64.b64encode(zlib.compress(scores.astype("<f4").tobytes(), 9)).decode()
-
-
-def _unpacked(result: Result, name: str) -> Float[np.ndarray, " items"]:
-    try:
-        content = zlib.decompress(base64.b64decode(result.items[name].removeprefix(_PACKED), validate=True))
-        return np.frombuffer(content, "<f4").astype(np.float64)
-    except (binascii.Error, zlib.error, ValueError) as error:
-        raise UserError(
-            f"{result.table}, {result.row}, seed {result.seed}: {name}: expected packed scores ({error}). "
-            "Restore the tracked file (git checkout experiments/measured)."
-        ) from error

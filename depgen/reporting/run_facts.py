@@ -1,21 +1,21 @@
 """What a run folder tells a result: data, trees, size, budget and curve."""
 
-import csv
 import logging
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pandas as pd
 
 from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.pretrained import BACKBONE, arguments_at
-from depgen.reporting.provenance import hardware_in_words, short_commit
 from depgen.reporting.results import Budget
 from depgen.training.experiment import Experiment, settings_of
+from depgen.training.provenance import hardware_in_words, short_commit
 from depgen.training.runs import read_record
 
 logger = logging.getLogger(__name__)
@@ -86,9 +86,7 @@ def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any dat
 
 def processor_seconds(path: Path) -> float | None:
     """What a run took on processors, by the last line of its curve; None where it did not log that."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        taken = [float(row["processor_seconds"]) for row in csv.DictReader(stream) if row.get("processor_seconds")]
-    return max(taken, default=None)
+    return max(_logged(path, "processor_seconds")["processor_seconds"].dropna(), default=None)
 
 
 def beginning_of(config: Path | Experiment) -> str | None:
@@ -129,32 +127,20 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     """
     if not path.is_file():
         raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
-    ends: dict[int, int] = {}  # of each epoch, in steps
-    curve: dict[tuple[int, int], float] = {}  # by epoch and step
-    clock: dict[tuple[int, int], tuple[float, float]] = {}
-    with path.open(newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            if not row.get("epoch"):
-                continue
-            place = epoch, step = int(float(row["epoch"])) + 1, int(float(row["step"])) + 1
-            ends[epoch] = max(step, ends.get(epoch, 0))
-            if perplexity := row.get("val/word_perplexity") or row.get("val/perplexity"):
-                curve[place] = float(perplexity)
-                if row.get("seconds"):
-                    clock[place] = (float(step), float(row["seconds"]))
-    if not ends:
+    logged = _logged(path, "step", "epoch", "val/word_perplexity", "val/perplexity", "seconds").dropna(subset="epoch")
+    if logged.empty:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
-    points = tuple((tokens_per_epoch * _epochs_at(place, ends), value) for place, value in sorted(curve.items()))
-    times = tuple(time for _, time in sorted(clock.items())) if clock.keys() == curve.keys() else ()
-    return max(ends), points, times
+    ends = logged.groupby("epoch")["step"].max() + 1  # of each epoch, in steps
+    lengths = (ends - ends.cummax().shift(fill_value=0)).clip(lower=1)
+    logged["perplexity"] = logged["val/word_perplexity"].fillna(logged["val/perplexity"])
+    points = logged.dropna(subset="perplexity").sort_values(["epoch", "step"])
+    steps, epoch = points["step"] + 1.0, points["epoch"]
+    tokens = tokens_per_epoch * (epoch + 1 - (epoch.map(ends) - steps) / epoch.map(lengths))
+    curve = tuple(zip(tokens.tolist(), points["perplexity"].tolist(), strict=True))
+    clock = () if points["seconds"].hasnans else tuple(zip(steps.tolist(), points["seconds"].tolist(), strict=True))
+    return int(ends.index.max()) + 1, curve, clock
 
 
-def _epochs_at(place: tuple[int, int], ends: Mapping[int, int]) -> float:
-    """How many epochs have passed at a step of an epoch.
-
-    >>> _epochs_at((2, 15), {1: 10, 2: 20}), _epochs_at((2, 20), {1: 10, 2: 20})
-    (1.5, 2.0)
-    """
-    epoch, step = place
-    begin = max((end for other, end in ends.items() if other < epoch), default=0)
-    return epoch - (ends[epoch] - step) / max(1, ends[epoch] - begin)
+def _logged(path: Path, *names: str) -> pd.DataFrame:
+    """Columns of what a run has logged, empty where it did not log them."""
+    return pd.read_csv(path, dtype=str).reindex(columns=[*names]).astype(float)  # exact, which pandas is not by itself

@@ -6,7 +6,7 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask
-from depgen.reporting.definition import is_made, load_definition
+from depgen.reporting.definition import choose_size, is_made, load_definition
 from depgen.reporting.experiments import experiment_of, settings_as, table_names
 from tests.reporting.conftest import TABLE
 
@@ -310,3 +310,24 @@ def test_what_systems_are_asked_is_there(monkeypatch):
         tasks = [settings_as(CoherenceTask, name) for name in definition.made_measures()[0].tasks]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "given", "chosen", "why"),
+    [
+        (("small", "paper"), None, "small", "the default"),
+        (("small", "paper"), "", "small", "--size paper"),
+        (("small", "paper"), "paper", "paper", "as given"),
+        (("paper",), None, "paper", "the only one"),
+    ],
+)
+def test_the_size_and_why(sizes, given, chosen, why):
+    size, reason = choose_size(sizes, given)
+    assert size == chosen
+    assert reason.startswith(f"Size {chosen}: ")
+    assert why in reason
+
+
+def test_an_unknown_size_is_refused():
+    with pytest.raises(UserError, match="No size 'huge' here: expected one of small, paper"):
+        choose_size(("small", "paper"), "huge")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.reporting.definition import load_definition
 from depgen.reporting.digests import change_since, digest_today, digests_path
@@ -77,13 +76,4 @@ def test_rows_made_before_a_change_are_marked_until_they_are_made_again(project,
     assert change_since("older") == "the new plateau"
     assert "made before the new plateau: Base" in table("toy", size="small")
     store("Base", 1, {"bleu1": 10.0}, config_sha256="fresh")
-    assert "made before" not in table("toy", size="small")
-
-
-def test_rows_of_data_that_have_changed_are_marked_until_they_are_made_again(project, store):
-    store("Base", 1, {"bleu1": 10.0}, data=DataSource("news", False, 10, "with test lines"))
-    store("DM-Base", 1, {"bleu1": 12.0})
-    write(before={"with test lines": "test lines went"})
-    assert "made before test lines went: Base" in table("toy", size="small")
-    store("Base", 1, {"bleu1": 10.0}, data=DataSource("news", False, 8, "clean"))
     assert "made before" not in table("toy", size="small")

@@ -268,7 +268,8 @@ def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, pro
     (project / "experiments/tables/fine.yaml").write_text(FINE.replace("parsed_toy", "third_toy"))
     definition = load_definition("fine")
     third = Job(definition, definition.row("Parsed"), "small", 2)
-    assert [each.place for each in third.trained_before] == ["dm_toy/small/seed2", "parsed_toy/small/seed2"]
+    places = [f"{name}_toy/small/seed2" for name in ("dm", "parsed", "third")]
+    assert [each.place for each in third.trainings()] == places
     calls = []
 
     def quick(arguments, environment):
@@ -295,8 +296,8 @@ def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, pro
 def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
     definition = load_definition("gilt_table1")
     job = Job(definition, definition.row("GiLT, trees induced by UDGN"), "small", 3)
-    ((option, needed),) = job.needed.items()
-    assert option == "data.init_args.annotator.init_args.run"
+    assert job.config.settings["data"]["init_args"]["annotator"]["init_args"]["run"] == "udgn_wikinews"
+    needed, _ = job.trainings()
     assert needed.place == "udgn_wikinews/small/seed3"
     assert preparations([job], TextOptions()) == ()  # not the parser of graphs that the experiment names
     assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
@@ -305,7 +306,8 @@ def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
 def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
     content = parsed.config.file.read_text()
     parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))
-    assert parsed.needed == {}
+    assert [*parsed.trainings()] == [parsed.training]
+    assert parsed.training.needs == {}
 
 
 def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):

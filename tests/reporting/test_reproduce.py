@@ -45,7 +45,7 @@ def made(job, depgen, kept):
     """The job, whose result is made; nothing was called since."""
     with FileLock(kept / "made.lock"):
         if not (kept / "results").is_dir():
-            reproduce.make(job, depgen=depgen)
+            reproduce.make(job)
             for name in ("runs", "results"):
                 shutil.copytree(name, kept / name)
             depgen.calls.clear()
@@ -68,7 +68,7 @@ def take_weights_of(seed: int, job: Job, depgen) -> Path:
 
 
 def test_a_row_is_fitted_tested_generated_and_measured(depgen, job):
-    line = reproduce.make(job, depgen=depgen)
+    line = reproduce.make(job)
     assert line == "DM-Base, small, seed 2: done, results/toy/DM-Base/small-seed2.json"
     assert depgen.verbs == ["fit", "test"]
     result, run = read_result(job.result), finished_run(job)
@@ -104,11 +104,11 @@ def test_another_precision_is_trained_in_and_kept(depgen, made):
 
 
 def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(depgen, made):
-    assert "other weights" not in reproduce.make(made, depgen=depgen)
+    assert "other weights" not in reproduce.make(made)
     run = take_weights_of(1, made, depgen)
-    assert f"(of other weights than those of {run}; --remeasure" in reproduce.make(made, depgen=depgen)
-    reproduce.make(made, depgen=depgen, remeasure=True)
-    assert "other weights" not in reproduce.make(made, depgen=depgen)
+    assert f"(of other weights than those of {run}; --remeasure" in reproduce.make(made)
+    reproduce.make(made, remeasure=True)
+    assert "other weights" not in reproduce.make(made)
     assert read_result(made.result).weights_sha256 == file_sha256(run / "checkpoints/best.ckpt")
     assert depgen.verbs == ["fit", "test"]
 
@@ -116,7 +116,7 @@ def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(d
 def test_what_is_done_is_not_done_again(depgen, made, caplog):
     caplog.set_level("INFO")
     before = made.result.read_text()
-    (line,) = reproduce.make_all([made], depgen=depgen)
+    (line,) = reproduce.make_all([made])
     assert "there already" in line
     assert line not in caplog.text, "it is printed at the end"
     assert depgen.calls == []
@@ -130,10 +130,10 @@ def test_a_stop_costs_only_the_step_it_hit(depgen, project, verb):
     job = Job(definition, definition.row("DM-Base"), "small", 2)
     depgen.stops_in = verb
     with pytest.raises(UserError, match=f"{verb} was killed"):
-        reproduce.make(job, depgen=depgen)
+        reproduce.make(job)
     assert not job.result.exists()
     depgen.stops_in = None
-    reproduce.make(job, depgen=depgen)
+    reproduce.make(job)
     assert depgen.verbs.count("fit") == (2 if verb == "fit" else 1)
     assert job.result.is_file()
 
@@ -142,7 +142,7 @@ def test_a_row_can_be_measured_again_without_training(depgen, made):
     before = read_result(made.result)
     made.result.write_text("{}")
     (finished_run(made) / "test_items.npz").unlink()
-    assert "done" in reproduce.make(made, depgen=depgen, remeasure=True)
+    assert "done" in reproduce.make(made, remeasure=True)
     assert depgen.verbs == ["test"], "for the items that an older test did not keep"
     assert dataclasses.replace(read_result(made.result), date=before.date) == before
 
@@ -152,9 +152,10 @@ def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, m
     path.write_text(path.read_text() + "  - {name: Part, experiment: dm_toy}\n")
     definition = load_definition("toy")
     jobs = [Job(definition, definition.row(name), "small", 2) for name in ("DM-Base", "Part")]
-    reproduce.make_all(jobs, depgen=depgen)
+    reproduce.make_all(jobs)
     assert depgen.calls == []
-    reproduce.make_all(jobs, depgen=depgen, redo=True)
+    reproduce.put_aside(jobs)
+    reproduce.make_all(jobs)
     assert depgen.verbs == ["fit", "test"]
     assert made.result.with_name("replaced-1-small-seed2.json").is_file()
     assert Path("runs/dm_toy/small/replaced-1-seed2").is_dir()
@@ -163,10 +164,10 @@ def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, m
 
 def test_a_result_of_an_older_yaml_is_named(depgen, made):
     made.config.file.write_text(made.config.file.read_text().replace("max_epochs: 2", "max_epochs: 9"))
-    assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(made, depgen=depgen)
+    assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(made)
 
 
-def test_what_another_process_works_on_comes_last(depgen, job):
+def test_what_another_process_works_on_comes_last(depgen, job, monkeypatch):
     """The result of the first row is locked, the training of the second: the third is made, then these."""
     change(Path("experiments/tables/toy.yaml"), measures=[])
     definition = load_definition("toy")
@@ -184,7 +185,8 @@ def test_what_another_process_works_on_comes_last(depgen, job):
             training.release()
         depgen(arguments, environment)
 
-    lines = reproduce.make_all(jobs, depgen=noted)
+    monkeypatch.setattr(reproduce, "run_depgen", noted)
+    lines = reproduce.make_all(jobs)
     assert made == [f"experiments/{name}_toy.yaml" for name in ("chain", "base", "dm")]
     assert [line.split(",")[0] for line in lines] == ["Base", "DM-Base", "DM-Base"]
     assert all(": done, " in line for line in lines)
@@ -201,7 +203,7 @@ def test_the_last_row_is_waited_for(depgen, job):
     with ThreadPoolExecutor() as pool:
         other = pool.submit(other_process)
         assert held.wait(20)
-        (line,) = reproduce.make_all([job], depgen=depgen)
+        (line,) = reproduce.make_all([job])
         made.set()
         other.result()
     assert ": done, " in line
@@ -244,18 +246,15 @@ def test_a_row_that_nothing_makes_is_refused(project):
         reproduce.reproduce("toy", row="Later", size="small")
 
 
-def never(arguments, environment):
-    raise AssertionError(f"{arguments} was called")
-
-
-def test_the_floor_of_a_generated_corpus(project):
+def test_the_floor_of_a_generated_corpus(project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(
         path.read_text() + '  - {name: "Source (floor)", experiment: base_toy, floor: source, in_paper: false}\n'
     )
     definition = load_definition("toy")
     job = Job(definition, definition.row("Source-floor"), "small", 1)
-    reproduce.make(job, depgen=never)
+    monkeypatch.setattr(reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} was called"))
+    reproduce.make(job)
     metrics = read_result(job.result).metrics
     assert 1 < metrics["perplexity"] < 50
     entropy = data_of(job.config).corpus.entropy_per_token()
@@ -282,23 +281,21 @@ def test_a_table_by_its_path_is_rendered_by_its_path(depgen, project, monkeypatc
 
 
 def test_other_generation_settings_are_noticed(depgen, made):
-    assert "generation settings" not in reproduce.make(made, depgen=depgen)
+    assert "generation settings" not in reproduce.make(made)
     change(Path("experiments/tables/toy.yaml"), generation={"seed": 10, "top_p": 0.9})
     changed = dataclasses.replace(made, definition=load_definition("toy"))
-    assert "(made with other generation settings; --remeasure makes it again)" in reproduce.make(changed, depgen=depgen)
-    reproduce.make(changed, depgen=depgen, remeasure=True)
+    assert "(made with other generation settings; --remeasure makes it again)" in reproduce.make(changed)
+    reproduce.make(changed, remeasure=True)
     assert read_result(made.result).generation.top_p == 0.9
     assert len([*(finished_run(made) / "texts").iterdir()]) == 2
     assert depgen.calls == []
 
 
 def test_options_that_come_too_late_are_named(depgen, made):
-    assert reproduce.make(made, depgen=depgen, options=TextOptions()).endswith("small-seed2.json")
-    assert "not used; --remeasure measures the texts again" in reproduce.make(
-        made, depgen=depgen, options=TextOptions(empty="drop")
-    )
+    assert reproduce.make(made, options=TextOptions()).endswith("small-seed2.json")
+    assert "not used; --remeasure measures the texts again" in reproduce.make(made, options=TextOptions(empty="drop"))
     write_result(dataclasses.replace(read_result(made.result), not_computed={"selfbleu2": "no"}), made.result)
-    assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(made, depgen=depgen)
+    assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(made)
 
 
 def test_the_floor_is_stored_under_one_seed(depgen, project, monkeypatch):
@@ -327,7 +324,7 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     path.write_text(yaml.safe_dump({**content, "columns": columns, "rows": rows, "measures": []}))
     definition = load_definition("toy")
     job = Job(definition, definition.row("Base"), "small", 1)
-    reproduce.make(job, depgen=depgen)
+    reproduce.make(job)
     assert depgen.verbs == ["fit", "test", "validate"]
     found, run = read_result(job.result), finished_run(job)
     record, tested = read_record(run), kept_test(run).metrics
@@ -338,7 +335,7 @@ def test_a_table_of_perplexities_keeps_both_splits_and_the_size_and_writes_nothi
     })  # fmt: skip
     assert not (run / "texts").exists()
     job.result.unlink()
-    reproduce.make(job, depgen=depgen)
+    reproduce.make(job)
     assert depgen.verbs == ["fit", "test", "validate"]
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 
 import numpy as np
@@ -44,7 +45,7 @@ def test_the_file_has_the_agreed_names(tmp_path):
     ],
 )
 def test_what_is_no_result_is_refused_by_name(change, message):
-    content = make_result("Base", 1, {"bleu1": 10.5}).to_dict() | change
+    content = dataclasses.asdict(make_result("Base", 1, {"bleu1": 10.5})) | change
     with pytest.raises(UserError, match=message):
         Result.from_dict(content, where="here.json")
 
@@ -99,7 +100,7 @@ def test_seeds_with_other_numbers_of_items_are_refused(store):
 def test_a_result_in_anothers_place_is_refused(store, change):
     result = store("Base", 1, {"bleu1": 1.0})
     path = result_path("toy", "Base", size="small", seed=1)
-    path.write_text(json.dumps(result.to_dict() | change))
+    path.write_text(json.dumps(dataclasses.asdict(result) | change))
     with pytest.raises(UserError, match=r"small-seed1\.json .*belongs at results/.*: move it"):
         read_results("toy", "Base", size="small")
 

@@ -67,9 +67,10 @@ def write(job, trained, prompts=None, **how):
     return generated(row, prompts, **how).texts
 
 
-def test_every_nucleus_of_one_run_fills_its_columns(free, depgen):
+def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     job = a_job()
-    reproduce.make(job, depgen=depgen, options=TextOptions(resamples=10))
+    monkeypatch.setattr(reproduce, "run_depgen", depgen)
+    reproduce.make(job, options=TextOptions(resamples=10))
     result, run = read_result(job.result), job.training.finished()
     assert result.generation == Generation(top_p=1.0, seed=10, samples=4)
     how, weights = result.generation, result.weights_sha256
