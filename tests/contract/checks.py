@@ -24,6 +24,7 @@ from tests.contract.batches import (
     DOCUMENTS,
     MASKING,
     PLAIN,
+    Document,
     all_scores,
     assert_same,
     batch_of,
@@ -76,26 +77,41 @@ def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
 
 
 def a_later_token_moves_no_earlier_score(model: LanguageModel, folder: Path) -> None:
-    """A token that is read moves the score of what follows it, and nothing that comes before."""
-    batch = batch_of(model, DOCUMENTS[:1])
-    (before,) = scores_of(model, batch)
-    for number, place in enumerate(batch.is_word.nonzero()):
-        here = torch.zeros_like(batch.is_word)
-        here[tuple(place)] = True
-        (after,) = scores_of(model, with_input(batch, here, 10))
-        differs = moved(before, after)
+    """A token that is read moves the score of what follows it, and nothing that comes before.
+
+    Each place has a row, in a batch of texts that differ in what is scored at the first place, so that searches take
+    none for the beginning of another; they share what every text begins with, which is changed in a batch of its own.
+    """
+    one = batch_of(model, DOCUMENTS[:1])
+    first, *others = one.is_word[0].nonzero()
+    begun = with_input(one, places_in(one, [first]), 10)
+    rows = batch_of(model, DOCUMENTS[:1] * len(others))
+    targets = rows.targets.clone()
+    for row in range(len(others)):
+        targets[(row, *first)] = (3 + row) % VOCABULARY
+    rows = replace(rows, targets=targets)
+    before = [*scores_of(model, one), *scores_of(model, rows)]
+    after = [*scores_of(model, begun), *scores_of(model, with_input(rows, places_in(rows, others), 10))]
+    for number, scores in enumerate(zip(before, after, strict=True)):
+        differs = moved(*scores)
         assert not differs[:number].any(), f"token {number} moves scores {differs.nonzero()[:, 0].tolist()}"
         assert differs[number], f"token {number} does not move the score of the token that follows it"
 
 
+def places_in(batch: Batch, places: Sequence[torch.Tensor]) -> torch.Tensor:
+    """True at the first place in the first row of a batch, at the second in the second, and so on."""
+    found = torch.zeros_like(batch.is_word)
+    for row, place in enumerate(places):
+        found[(row, *place)] = True
+    return found
+
+
 def every_other_word_moves_a_score(model: LanguageModel, folder: Path) -> None:
     """The score of a word depends on words at both of its sides."""
-    batch = batch_of(model, DOCUMENTS[:1])
-    (before,) = scores_of(model, batch)
-    for number, place in enumerate(batch.is_word.nonzero()):
-        here = torch.zeros_like(batch.is_word)
-        here[tuple(place)] = True
-        (after,) = scores_of(model, with_input(batch, here, 10))
+    (before,) = scores_of(model, batch_of(model, DOCUMENTS[:1]))
+    batch = batch_of(model, DOCUMENTS[:1] * len(before))
+    changed = places_in(batch, list(batch.is_word[0].nonzero()))
+    for number, after in enumerate(scores_of(model, with_input(batch, changed, 10))):
         assert moved(before, after).all(), f"word {number} moves only {moved(before, after).tolist()}"
 
 
@@ -220,15 +236,23 @@ def tokens_have_at_most_a_distribution(model: LanguageModel, folder: Path) -> No
     wide = len(model.structures([7, 8, 3]))  # the structure of a word may come before it
     for document, beam_size in ((DOCUMENTS[0], model.beam_size), ([[7, 8]], wide)):
         model.beam_size = beam_size
-        batch = batch_of(model, [document] * VOCABULARY)
-        for number, place in enumerate(batch.is_word[0].nonzero()[:, 0]):
-            here = torch.zeros_like(batch.is_word)
-            here[:, place] = True
-            total = torch.stack(scores_of(model, every_token(batch, "targets", here)))[:, number].exp().sum().item()
+        for number, total in enumerate(totals(model, document)):
             assert total < 1 + 1e-9, f"the probabilities of token {number} sum to {total}"
             below |= total < 1 - 1e-6
     assert abs(total - 1) < 1e-9, f"{total} in place of 1 where no structure is left out"
     assert below, "no structure was left out"
+
+
+def totals(model: LanguageModel, document: Document) -> list[float]:
+    """The sum of what all tokens have in place of the first of a text, of the second, and so on: in one batch."""
+    places = batch_of(model, [document]).is_word[0].nonzero()
+    batch = batch_of(model, [document] * (VOCABULARY * len(places)))
+    targets = batch.targets.clone()
+    for number, place in enumerate(places):
+        for token in range(VOCABULARY):
+            targets[(number * VOCABULARY + token, *place)] = token
+    scores = torch.stack(scores_of(model, replace(batch, targets=targets)))
+    return [each[:, number].exp().sum().item() for number, each in enumerate(scores.view(len(places), VOCABULARY, -1))]
 
 
 def every_hidden_word_has_a_distribution(model: LanguageModel, folder: Path) -> None:

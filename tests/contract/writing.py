@@ -99,20 +99,21 @@ def texts_have_the_log_probs_of_their_tokens(model: LanguageModel, folder: Path)
     if model.generation_options is TokenOptions:
         searched += [TokenOptions(min_new_tokens=2), TokenOptions(min_new_tokens=2, beam_size=3)]
     for sampling in drawn + searched:
-        for document, text in zip(beginnings_of(model), generated(model, sampling), strict=True):
-            assert len(text.ids) >= getattr(sampling, "min_new_tokens", 0)
-            if not text.ids:
-                continue
-            whole, given = [[*document, text.ids]], {}
-            if text.structure is not None:  # over prompt and text as one sentence
-                whole, given = [[np.concatenate(whole[0]).tolist()]], {"structure": [[text.structure]]}
-            (found,) = model.sentence_log_probs(whole, vocabulary=vocabulary_of(model), **given)
+        texts = generated(model, sampling)
+        assert all(len(text.ids) >= getattr(sampling, "min_new_tokens", 0) for text in texts)
+        pairs = [pair for pair in zip(beginnings_of(model), texts, strict=True) if pair[1].ids]
+        wholes, given = [[*document, text.ids] for document, text in pairs], {}
+        if pairs and pairs[0][1].structure is not None:  # over prompt and text as one sentence
+            wholes = [[np.concatenate(whole).tolist()] for whole in wholes]
+            given = {"structure": [[text.structure] for _, text in pairs]}
+        scores = model.sentence_log_probs(wholes, vocabulary=vocabulary_of(model), **given) if pairs else []
+        for (document, text), found in zip(pairs, scores, strict=True):
             tokens = found[-1][sum(map(len, document)) if given else 0 :]
             expected = tokens[: LONGEST if len(text.ids) == LONGEST else None].sum()
             assert abs(text.log_prob - expected) < 1e-9, f"{text.log_prob} and {expected}"
             compared += 1
     assert compared >= 3
-    assert (model.likelihood != "bound") is (text.structure is None)
+    assert all((model.likelihood != "bound") is (text.structure is None) for text in texts)
 
 
 def texts_are_written_alike_in_every_batch(model: LanguageModel, folder: Path) -> None:
