@@ -72,11 +72,12 @@ def test_texts_have_the_trees_that_python_gives_them(run, written):
     system = load_run(str(run), device="cpu")
     again = system.generate(number=40, max_new_tokens=20, seed=3)
     assert [(row["text"], row["log_prob"]) for row in rows] == [(each.text, each.log_prob) for each in again]
-    for row in rows:
+    texts = [[[system.tokenizer.pieces(word)[0] for word in row["text"].split()]] for row in rows]
+    trees = [[row["structure"]] for row in rows]
+    found = system.model.sentence_log_probs(texts, vocabulary=system.tokenizer, structure=trees)
+    for row, (scores,) in zip(rows, found, strict=True):
         structure = row["structure"]
         check_tree(structure["heads"], "text", single_root=True)
-        ids = [system.tokenizer.pieces(word)[0] for word in row["text"].split()]
-        ((scores,),) = system.model.sentence_log_probs([[ids]], vocabulary=system.tokenizer, structure=[[structure]])
         assert math.isclose(scores.sum(), row["log_prob"], abs_tol=1e-3)
         assert not {"<unk>", "<eos>"} & {*row["text"].split()}
         assert not {"[ROOT]", *(f"[{name}]" for name in structure["relations"])} & {*row["text"].split()}
