@@ -77,23 +77,14 @@ def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
 
 
 def a_later_token_moves_no_earlier_score(model: LanguageModel, folder: Path) -> None:
-    """A token that is read moves the score of what follows it, and nothing that comes before.
-
-    Each place has a row, in a batch of texts that differ in what is scored at the first place, so that searches take
-    none for the beginning of another; they share what every text begins with, which is changed in a batch of its own.
-    """
-    one = batch_of(model, DOCUMENTS[:1])
-    first, *others = one.is_word[0].nonzero()
-    begun = with_input(one, places_in(one, [first]), 10)
-    rows = batch_of(model, DOCUMENTS[:1] * len(others))
-    targets = rows.targets.clone()
-    for row in range(len(others)):
-        targets[(row, *first)] = (3 + row) % VOCABULARY
-    rows = replace(rows, targets=targets)
-    before = [*scores_of(model, one), *scores_of(model, rows)]
-    after = [*scores_of(model, begun), *scores_of(model, with_input(rows, places_in(rows, others), 10))]
-    for number, scores in enumerate(zip(before, after, strict=True)):
-        differs = moved(*scores)
+    """A token that is read moves the score of what follows it, and nothing that comes before."""
+    batch = batch_of(model, DOCUMENTS[:1])
+    (before,) = scores_of(model, batch)
+    for number, place in enumerate(batch.is_word.nonzero()):
+        here = torch.zeros_like(batch.is_word)
+        here[tuple(place)] = True
+        (after,) = scores_of(model, with_input(batch, here, 10))
+        differs = moved(before, after)
         assert not differs[:number].any(), f"token {number} moves scores {differs.nonzero()[:, 0].tolist()}"
         assert differs[number], f"token {number} does not move the score of the token that follows it"
 
