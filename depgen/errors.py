@@ -80,7 +80,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def no_file(path: Path) -> UserError:
-    """What is said of a file that is not there, with the name in its folder that is spelt most like it."""
+    """The error for a missing file; it suggests the most similar name in the folder."""
     folder = path.absolute().parent
     if not folder.is_dir():
         return UserError(f"No file at {path.absolute()}: there is no folder {folder}. Check the path.")

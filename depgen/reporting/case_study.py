@@ -134,6 +134,8 @@ def load_study(name: str) -> CaseStudy:
         raise UserError(f"{path}: expected at least one row and at least one text of each.")
     if study.invented and study.contexts is not None:
         raise UserError(f"{path}: contexts of the test split and invented ones were given. Leave out one of them.")
+    if study.invented and study.trees is not None:
+        raise UserError(f"{path}: trees are shown of texts written from nothing. Leave out trees, or invented.")
     return study
 
 

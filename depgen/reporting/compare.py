@@ -75,8 +75,8 @@ class SystemComparison:
         """The same comparison with this one of its two systems named first."""
         if row == self.row:
             return self
-        ends = None if self.interval is None else (-self.interval[1], -self.interval[0])
-        return replace(self, row=self.other, other=self.row, gain=0.0 - self.gain, interval=ends)  # no -0.0
+        ends = None if self.interval is None else (0.0 - self.interval[1], 0.0 - self.interval[0])  # no -0.0
+        return replace(self, row=self.other, other=self.row, gain=0.0 - self.gain, interval=ends)
 
     @property
     def significant(self) -> bool:

@@ -256,7 +256,9 @@ class TableDefinition:
         except UserError as error:
             raise UserError(f"{self.argument}: measures: {error}") from None
         for each in made:
-            if each.needs is not None and getattr(self, each.needs) is None:
+            samples = None if self.generation is None else self.generation.samples
+            named = {"generation": self.generation, "samples": samples, "parsing": self.parsing}
+            if each.needs is not None and named[each.needs] is None:
                 raise UserError(f"{self.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
         return made
 

@@ -4,6 +4,7 @@ Dataclasses of plain values are checked by pydantic, in microseconds; objects wi
 path are made by jsonargparse, as in experiments.
 """
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from types import GenericAlias
@@ -71,7 +72,7 @@ def made_as(kind: Any, content: object) -> Any:  # noqa: ANN401 - any annotation
         with user_errors_unwrapped():
             return parser.instantiate(parser.parse_object({"made": content})).made
     except ArgumentError as error:
-        raise UserError(str(error)) from error
+        raise UserError(re.sub(r'^Parser key "made":\s*', "", str(error))) from error
 
 
 def _slip(kind: Any, content: object, slip: "ErrorDetails") -> str:  # noqa: ANN401 - any annotation

@@ -151,7 +151,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
         if row.floor == split:
             job = Job(definition, row, rows.size, rows.seed)
             corpus = data_of(job.config).corpus
-            drawn = split_texts(corpus, split, generation_of(definition))
+            drawn = split_texts(corpus, split, generation_of(definition).at(rows.size))
             return _Written(row.name, drawn, Source(f"{corpus.name}, {split}", lines_sha256(drawn), len(drawn), 0))
     for result in read_results(definition.table, row.slug, size=rows.size):
         chosen = {CHOSEN: result.metrics[CHOSEN]} if CHOSEN in result.metrics else {}

@@ -23,7 +23,7 @@ AGREEMENT = 1e-3
 
 
 Place = tuple[str, str]
-"""Of a number: its row's name and its measure's key."""
+"""A row's name and a measure's key."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def gain_intervals(ours: Ours, pairs: Iterable[tuple[str, str, str]]) -> dict[tu
 
 
 def _of_the_same_items(mine: _Scored, theirs: _Scored) -> bool:
-    """Whether two systems' numbers are over as many items, or pieces of the same documents."""
+    """Whether two systems' numbers are over equally many items, or over pieces of the same documents."""
     if mine.documents is None or theirs.documents is None:
         return mine.documents is theirs.documents and len(mine.scores) == len(theirs.scores)
     return np.array_equal(mine.documents, theirs.documents)

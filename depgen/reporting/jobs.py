@@ -72,7 +72,7 @@ class Job:
         return self.result.with_suffix("")
 
     def trainings(self) -> Iterator[Training]:
-        """The training of the row's experiment, after those whose runs it loads; each by what is at hand by then."""
+        """The training of the row's experiment, after those whose runs it loads; all with the runs at hand by then."""
         return _trainings(self.name, self.config, self)
 
     @property

@@ -31,22 +31,22 @@ GPT2, MAUVE = "gpt2_perplexity", "mauve"
 
 
 class JudgedSamples(SampledBleu):
-    """The same as of samples, and what language models say of the texts at the chosen temperature.
+    """The numbers of `SampledBleu`, and what language models say of the texts at the chosen temperature.
 
     Args:
         judges: rows of the table by the column of their perplexity; they are trained first.
         features: the row whose states are the features of MAUVE, unless an option of the text measures names a model.
         mauve_texts: as many texts, and as many sentences of the test split, MAUVE compares.
-        samples: see `SampledBleu`.
+        options: see `SampledBleu`.
     """
 
-    def __init__(self, *, judges: dict[str, str], features: str, mauve_texts: int = 5000, **samples: Any) -> None:  # noqa: ANN401
-        super().__init__(**samples)
+    def __init__(self, *, judges: dict[str, str], features: str, mauve_texts: int = 5000, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
         check_at_least(2, mauve_texts=mauve_texts)
         self.judges, self.features, self.mauve_texts = judges, features, mauve_texts
 
     def measure(self, row: TrainedRow) -> Numbers:
-        """The same, then perplexities of the texts and MAUVE.
+        """The numbers of `SampledBleu`, then perplexities of the texts and MAUVE.
 
         Raises:
             UserError: the table has no row of a judge's name, or the judge has no exact likelihood.
@@ -68,9 +68,9 @@ class JudgedSamples(SampledBleu):
 
     def _judge(self, row: MeasuredRow, texts: Sequence[str], found: Numbers) -> None:
         """Add the perplexities of as many texts as the table wants, and MAUVE of as many as it compares."""
-        options, read = row.options, list(texts[: row.generation.number])
+        options, judged = row.options, list(texts[: row.generation.number])
         for key, name in self.judges.items():
-            losses = text_losses(read, _run(row, name), device=options.device)
+            losses = text_losses(judged, _run(row, name), device=options.device)
             found.metrics[key] = losses.corpus_perplexity()
             found.metrics[key + UNKNOWN] = losses.unknown or 0.0
             found.settings[key] = f"{losses.description}, over all tokens, <eos> counted, each text by itself"
@@ -78,15 +78,15 @@ class JudgedSamples(SampledBleu):
         if options.perplexity_model is None:
             _add(found, GPT2, NotComputed("switched off: no model was named"))
         else:
-            model, raw = options.perplexity_model, _raw(read)
+            model, raw = options.perplexity_model, _raw(judged)
             _add(found, GPT2, corpus_perplexity(raw, model=model, device=device, download=options.download))
-        number, reader = self.mauve_texts, options.mauve_model
+        number, mauve_model = self.mauve_texts, options.mauve_model
         sides = [texts[:number], split_texts(row.corpus, "test", row.generation, number=number)[:number]]
-        if reader is None or reader == ORACLE:
+        if mauve_model is None or mauve_model == ORACLE:
             _add(found, MAUVE, mauve_score(*sides, model=_run(row, self.features), device=device))
         else:
             sides = [_raw(side) for side in sides]
-            _add(found, MAUVE, mauve_score(*sides, model=reader, device=device, download=options.download))
+            _add(found, MAUVE, mauve_score(*sides, model=mauve_model, device=device, download=options.download))
 
 
 def _raw(texts: Sequence[str]) -> list[str]:

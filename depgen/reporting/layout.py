@@ -63,8 +63,13 @@ class Cell:
             parts.append("[{:.{digits}f}, {:.{digits}f}]".format(*self.interval, digits=self.decimals))
         return parts
 
+    @property
+    def marks(self) -> str:
+        """All that is printed behind the number."""
+        return self.mark + self.signs
+
     def __str__(self) -> str:
-        return " ".join(self.parts) + self.mark + self.signs
+        return " ".join(self.parts) + self.marks
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRow(MeasuredRow):
-    """The same of a row that is trained.
+    """What measures are given of a row that is trained.
 
     Attributes:
         trained: its finished run.
@@ -146,11 +146,11 @@ class Measure(ABC):
 
     Attributes:
         replaces: metrics of the row's own test that these numbers replace.
-        needs: what the table must name for it; None where it needs nothing.
+        needs: what the table must name for it, `samples` within its `generation`; None where it needs nothing.
     """
 
     replaces: Sequence[str] = ()
-    needs: Literal["generation", "parsing"] | None = None
+    needs: Literal["generation", "samples", "parsing"] | None = None
 
     @abstractmethod
     def measure(self, row: TrainedRow) -> Numbers:

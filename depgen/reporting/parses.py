@@ -86,9 +86,9 @@ class Trees(Measure):
 
 
 def measure_trees(job: Job, runs: Sequence[Path]) -> Numbers:
-    """DDA and UDA of a run's trees by each decoding against the table's treebank, per cent, and of unknown words.
+    """DDA and UDA of a run's trees against the table's treebank by each decoding, and the share of unknown words.
 
-    Of several runs, those of their consensus.
+    All are per cent. Of several runs, those of their consensus.
     """
     systems = [load_trained(each) for each in runs]
     network, treebank = network_of(systems), _read_by(systems[0], treebank_of_table(job))

@@ -3,6 +3,7 @@
 import logging
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -64,7 +65,7 @@ def reproduce(
         list: only print the names of the rows, as --row takes them.
         remeasure: compute the text measures again where the texts are there already, and test again where an older
             test kept no numbers of the single items.
-        redo: rename the old results and runs, and train again.
+        redo: rename the old results and runs of all these rows, then train again. After a stop, go on without it.
         pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
             experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
             gives the pieces, the experiment of the paper's size the learning rate, the size the budget.
@@ -166,14 +167,28 @@ def _checked(seeds: Sequence[int]) -> Sequence[int]:
 
 
 def put_aside(jobs: Sequence[Job]) -> None:
-    """Rename what earlier attempts have made; nothing is deleted."""
-    for job in jobs:
-        with _lock(job):
+    """Rename what earlier attempts have made; nothing is deleted.
+
+    Raises:
+        UserError: another process works on one of the rows; then nothing is renamed.
+    """
+    trained = {job.training.root: job for job in jobs if not job.row.is_floor}
+    with ExitStack() as held:
+        locks = [(job, _lock(job)) for job in jobs]
+        locks += [(job, job.training.lock()) for job in trained.values()]  # another table's row may train into it
+        for job, lock in locks:
+            try:
+                held.enter_context(lock.acquire(timeout=0))
+            except Timeout:
+                raise UserError(
+                    f"{job.name}: another process works on it, and nothing was renamed. Wait until it is done, or end "
+                    "it; then say --redo again."
+                ) from None
+        for job in jobs:
             _rename(job.result)
             _rename(job.folder)
-        if not job.row.is_floor:
-            with job.training.lock():  # another table's row may be training into it
-                _rename(job.training.root)
+        for root in trained:
+            _rename(root)
 
 
 def _lock(job: Job) -> FileLock:

@@ -4,9 +4,7 @@ import logging
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
 from depgen.data.source import DataSource, source_of
@@ -17,6 +15,9 @@ from depgen.reporting.results import Budget
 from depgen.training.experiment import Experiment, settings_of
 from depgen.training.provenance import hardware_in_words, short_commit
 from depgen.training.runs import read_record
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -141,6 +142,18 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     return int(ends.index.max()) + 1, curve, clock
 
 
-def _logged(path: Path, *names: str) -> pd.DataFrame:
-    """Columns of what a run has logged, empty where it did not log them."""
-    return pd.read_csv(path, dtype=str).reindex(columns=[*names]).astype(float)  # exact, which pandas is not by itself
+def _logged(path: Path, *names: str) -> "DataFrame":
+    """Columns of what a run has logged, empty where it did not log them.
+
+    Raises:
+        UserError: the file is empty or damaged.
+    """
+    import pandas as pd
+
+    try:
+        logged = pd.read_csv(path, dtype=str)
+        return logged.reindex(columns=[*names]).astype(float)  # by Python, whose reading of numbers is exact
+    except ValueError as error:  # that of pandas, too
+        raise UserError(
+            f"{path}: expected what `depgen fit` logs ({str(error).strip()}). Copy it again, or train again."
+        ) from error

@@ -47,7 +47,7 @@ class SampledBleu(Measure):
         per_sample: texts of a sample. The number of samples is that of all texts over it.
     """
 
-    needs = "generation"
+    needs = "samples"
 
     def __init__(self, *, temperatures: Sequence[float], per_sample: int = 400) -> None:
         self.temperatures, self.per_sample = list(temperatures), per_sample
@@ -183,7 +183,7 @@ class GeneratedTrees(Measure):
         other_parser: class path and arguments of an annotator that was trained apart.
     """
 
-    needs = "generation"
+    needs = "samples"
 
     def __init__(self, *, temperatures: Sequence[float], other_parser: dict[str, Any]) -> None:
         self.temperatures, self.other_parser = list(temperatures), other_parser
@@ -221,7 +221,7 @@ class GeneratedTrees(Measure):
 class TextShapes(Measure):
     """Lengths of texts, depths of their trees, and decoding steps over tokens, text by text (Casas et al., 2020)."""
 
-    needs = "generation"
+    needs = "samples"
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The means and the numbers of each text; of systems without trees, lengths alone."""
@@ -263,7 +263,7 @@ class BoostedRelation(Measure):
         per_sample: see `SampledBleu`.
     """
 
-    needs = "generation"
+    needs = "samples"
 
     def __init__(
         self, *, relation: str, factors: Sequence[float], tagger: dict[str, Any], per_sample: int = 400

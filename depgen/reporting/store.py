@@ -219,12 +219,12 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
 
 
 def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each line's place (`file:line`) and content; nothing where there is no such file.
+    """Each line's place (`file:line`) and content; nothing where there is no such file, or an empty one.
 
     Raises:
         UserError: a line is no JSON object, or names no row and size.
     """
-    for number, line in read_lines(path) if path.is_file() else ():
+    for number, line in read_lines(path) if path.is_file() and path.stat().st_size else ():
         where = f"{path}:{number}"
         try:
             content = json.loads(line)

@@ -107,7 +107,7 @@ _LATEX = str.maketrans(
     }
 )  # fmt: skip
 _MARKS = str.maketrans({"*": r"$^{*}$", "‡": r"$^{\ddagger}$", "±": r"$\pm$"})
-"""Of cells."""
+"""The marks in cells, in LaTeX."""
 
 
 def _latex_row(cells: Sequence[str]) -> str:

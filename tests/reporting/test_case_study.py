@@ -225,6 +225,12 @@ def test_slips_in_the_file_are_named(studies):
         load_study("stories")
 
 
+def test_trees_are_of_texts_from_nothing_alone(studies):
+    (studies / "stories.yaml").write_text(STUDY.replace("contexts: 2", "invented: [it rained .]\ntrees: levels"))
+    with pytest.raises(UserError, match=r"stories\.yaml: trees are shown of texts written from nothing"):
+        load_study("stories")
+
+
 def test_trained_systems_continue_invented_contexts(studies, depgen):
     invented = ["[MALE] was tired .", "it rained ."]
     (studies / "ours.yaml").write_text(STUDY.replace("contexts: 2", f"invented: {json.dumps(invented)}"))

@@ -28,10 +28,11 @@ def test_columns_of_all_tables_are_known():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("texts.Texts]", "texts.Text]", r"toy: measures: (.|\n)*has no attribute 'Text'"),
+        ("texts.Texts]", "texts.Text]", r"toy: measures: Problem (.|\n)*has no attribute 'Text'"),
         ("texts.Texts]", "coherence.Coherence]", r"toy: measures: (.|\n)*tasks"),
         ("texts.Texts]", "parses.Trees]", "toy: parsing must be given: Trees needs it"),
         ("generation: {prompt_sentences: 4, seed: 10}\n", "", "toy: generation must be given: Texts needs it"),
+        ("texts.Texts]", "samples.TextShapes]", "toy: samples must be given: TextShapes needs it"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False])

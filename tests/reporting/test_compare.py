@@ -8,7 +8,7 @@ import yaml
 from scipy import stats
 
 from depgen.metrics.significance import paired_bootstrap
-from depgen.reporting.compare import best_other, compare, marked
+from depgen.reporting.compare import SystemComparison, best_other, compare, marked
 from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.layout import lay_out
 from depgen.reporting.record import record
@@ -119,6 +119,11 @@ def test_lower_is_better_where_the_table_says_so(put, scores):
     assert marked(toy(), comparisons) == {("DM-Base", "selfbleu2"): "*"}
     mine = of(comparisons, "DM-Base", column="selfbleu2")
     assert mine.gain == pytest.approx((scores["better"] - scores["base"]).mean())
+
+
+def test_a_comparison_turned_round_has_no_negative_zero():
+    turned = SystemComparison("A", "B", "bleu1", 0.0, p_seeds=None, interval=(0.0, 1.0)).of("B")
+    assert str((turned.row, turned.other, turned.gain, turned.interval)) == "('B', 'A', 0.0, (-1.0, 0.0))"
 
 
 @pytest.mark.parametrize("other", [1, 2])

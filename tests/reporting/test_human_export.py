@@ -191,7 +191,7 @@ def test_a_turing_test_has_no_contexts(files):
 def test_ratings_take_texts_at_the_chosen_temperature_and_sentences_of_a_split(project):
     path = project / "experiments/tables/toy.yaml"
     more = "  - {name: Real, experiment: base_toy, floor: valid, in_paper: false}\n"
-    path.write_text(path.read_text().replace("prompt_sentences: 4", "samples: 9") + more)
+    path.write_text(path.read_text().replace("prompt_sentences: 4", "samples: {small: 9, paper: 5}") + more)
     how = Generation(seed=10, samples=4)
     for temperature in (1.0, 0.7):
         texts = [f"{temperature} {number}" for number in range(4)]

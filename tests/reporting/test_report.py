@@ -106,6 +106,13 @@ def test_the_page_opens_with_what_was_found(project, store):
     assert found.texts[found.texts.index("50.25*") + 1] == "± 0.35"
 
 
+def test_numbers_of_the_page_have_their_marks(project, store):
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
+    store("Base", 2, {"bleu1": 11.0})
+    report(output=project / "page.html")
+    assert "50.00‡" in read(project / "page.html")[1].texts
+
+
 def test_your_own_tables_come_first_and_show_all_their_comparisons(project, store):
     store("Base", 1, {"bleu1": 1.0})
     content = yaml.safe_load((project / "experiments/tables/toy.yaml").read_text())

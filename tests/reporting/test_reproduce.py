@@ -162,6 +162,32 @@ def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, m
     assert len(read_results("toy", "DM-Base", size="small")) == 1
 
 
+@pytest.mark.parametrize("busy", ["result", "training"])
+def test_redo_renames_nothing_while_another_process_works_on_a_row(depgen, made, busy):
+    first = Job(made.definition, made.definition.row("Base"), "small", 2)
+    lock = made.training.lock() if busy == "training" else FileLock(made.result.with_name(".small-seed2.lock"))
+    with lock, pytest.raises(UserError, match=r"DM-Base.*another process works on it, and nothing was renamed"):
+        reproduce.put_aside([first, made])
+    assert made.result.is_file()
+    assert finished_run(made) is not None
+    reproduce.put_aside([first, made])
+    assert not made.result.exists()
+    assert finished_run(made) is None
+
+
+def test_after_a_stop_the_command_without_redo_trains_the_rest(depgen, made):
+    path = Path("experiments/tables/toy.yaml")
+    path.write_text(path.read_text() + "  - {name: Other, experiment: base_toy}\n")
+    jobs = [Job(load_definition("toy"), load_definition("toy").row(name), "small", 2) for name in ("DM-Base", "Other")]
+    reproduce.make_all(jobs)
+    reproduce.put_aside(jobs)
+    reproduce.make_all(jobs[:1])
+    depgen.calls.clear()
+    reproduce.make_all(jobs)
+    assert depgen.verbs == ["fit", "test"]
+    assert depgen.calls[0][0][:3] == ["fit", "--config", str(jobs[1].config.file)]
+
+
 def test_a_result_of_an_older_yaml_is_named(depgen, made):
     made.config.file.write_text(made.config.file.read_text().replace("max_epochs: 2", "max_epochs: 9"))
     assert "made before experiments/dm_toy.yaml (size small) was changed" in reproduce.make(made)

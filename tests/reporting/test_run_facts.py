@@ -52,6 +52,13 @@ def test_missing_curves_are_named(tmp_path):
         read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)
 
 
+@pytest.mark.parametrize("content", ["", "step,epoch\n1,2\n1,2,3\n", "step,epoch\n1,first\n"])
+def test_damaged_curves_are_named(tmp_path, content):
+    (tmp_path / "metrics.csv").write_text(content)
+    with pytest.raises(UserError, match=r"metrics\.csv: expected what `depgen fit` logs .* Copy it again"):
+        read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)
+
+
 @pytest.mark.parametrize(
     ("backbone", "weights"),
     [

@@ -36,6 +36,13 @@ def test_mean_and_deviation_over_seeds(store):
     assert ours.figure("Base", "selfbleu2") is None, "the paper's number is none of ours"
 
 
+def test_an_empty_tracked_file_holds_no_results(store, project):
+    tracked(project)
+    assert toy().results == ()
+    store("Base", 1, {"bleu1": 10.0})
+    assert toy().source("Base") == "local"
+
+
 def test_a_local_result_replaces_the_tracked_one_of_its_seed(store, project):
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 10.0 * seed})

@@ -225,20 +225,25 @@ class RightChain:
         ]
 
 
-forms, compared = [], []
+forms, parsers, compared = [], [], []
 
 
 @pytest.fixture
 def run(monkeypatch):
-    forms.clear()
-    compared.clear()
+    for each in (forms, parsers, compared):
+        each.clear()
 
     def load(run, *, form):
         forms.append(form)
         return SimpleNamespace(trained=SimpleNamespace(run=run), reading=None)
 
     monkeypatch.setattr(trees, "load_run", load)
-    monkeypatch.setattr(trees, "parser_of_system", lambda trained, reading, *, form, **_: RightChain())
+
+    def parser(trained, reading, *, form, attention_head, beam_size):
+        parsers.append((form, attention_head, beam_size))
+        return RightChain()
+
+    monkeypatch.setattr(trees, "parser_of_system", parser)
     monkeypatch.setattr(trees, "warn_of_another_form", lambda *given: compared.append(given))
     return "some/run"
 
@@ -264,11 +269,11 @@ def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_i
     corpus = SimpleNamespace(
         name="Raw", published={}, fingerprint=str, form="ptb", documents=lambda split: iter(documents)
     )
-    draw_trees(corpus=corpus, run=run, output=tmp_path / "a.svg")
+    draw_trees(corpus=corpus, run=run, output=tmp_path / "a.svg", attention_head=(1, 2), beam_size=3)
     content = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert texts(ElementTree.fromstring(content), "word") == ["a", "N"]
     assert ">induced<" in content
-    assert forms == ["as_is"]
+    assert (forms, parsers) == (["as_is"], [("as_is", (1, 2), 3)])
     assert compared == [(run, corpus)]
 
 

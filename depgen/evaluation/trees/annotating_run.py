@@ -25,8 +25,9 @@ class AnnotatingRun:
         self.run, self.device, self._trusted = run, device, False
 
     def __getstate__(self) -> dict[str, Any]:
+        trusted = self._trusted or is_trusted(self.source[1])  # --trust-run is not known elsewhere, nor is a newer run
         others = {name: value for name, value in self.__dict__.items() if name != "trained"}
-        return {**others, "_trusted": self._trusted or is_trusted(self.source[1])}  # --trust-run is not known elsewhere
+        return {**others, "_trusted": trusted}
 
     @cached_property
     def source(self) -> tuple[Path, Path]:

@@ -8,6 +8,7 @@ from depgen.errors import UserError
 from depgen.evaluation.trees import annotating_run
 from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.training.runs import named_checkpoint
 
 
 @pytest.mark.parametrize("kind", [InducedTrees, InducedGraphs])
@@ -19,6 +20,7 @@ def test_a_run_is_trusted_in_other_processes_where_it_is_trusted_here(parsing_ru
             here.setattr(annotating_run, "is_trusted", lambda _, trusted=trusted: trusted)
             sent = pickle.dumps(kind(str(parsing_run)))
         monkeypatch.setattr(annotating_run, "is_trusted", lambda _: False)
+        assert vars(pickle.loads(sent))["source"] == named_checkpoint(str(parsing_run)), "a newer run is another one"
         further = pickle.loads(pickle.dumps(pickle.loads(sent)))  # from there on to a third
         _ = further.trained
     assert loaded == [False, True]
