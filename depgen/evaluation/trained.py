@@ -37,6 +37,14 @@ class Trained:
     run: Path
     checkpoint: Path
 
+    def check_exact(self) -> None:
+        """Raises UserError unless the system's likelihood of a text is exact."""
+        if self.model.likelihood != "exact":
+            raise UserError(
+                f"{self.checkpoint} holds a {type(self.model).__name__}, whose likelihood of a text is "
+                f"{self.model.likelihood}, not exact: name a run of a left-to-right system."
+            )
+
 
 def load_trained(reference: str | Path | None, *, device: str | None = None, trust: bool = False) -> Trained:
     """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.

@@ -10,7 +10,6 @@ from jaxtyping import Float, Int
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
 from depgen.progress import progress_bar
@@ -108,11 +107,7 @@ def sequence_losses(
     Raises:
         UserError: the system's likelihood is none or not exact, or it can't read sequences of this length.
     """
-    if trained.model.likelihood != "exact":
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(trained.model).__name__}, whose likelihood of a text is "
-            f"{trained.model.likelihood}, not exact: name a run of a left-to-right system."
-        )
+    trained.check_exact()
     documents = [[ids.tolist()] for ids in sequences]
     scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
     return [-found.astype(np.float64) for (found,) in scores]

@@ -22,7 +22,6 @@ import torch
 from jaxtyping import Float
 
 from depgen.data.vocabulary import encode
-from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 from depgen.evaluation.text.gpt2_perplexity import pad_right, readable_tokens
 from depgen.evaluation.text.oracle import TOKENS_PER_BATCH, name_of
@@ -113,11 +112,7 @@ def oracle_features(run: Path, texts: Sequence[str], *, device: str) -> Features
         UserError: the run holds a system that does not predict from left to right.
     """
     trained = load_trained(run, device=device)
-    if trained.model.likelihood != "exact":
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(trained.model).__name__}, whose likelihood of a text is "
-            f"{trained.model.likelihood}, not exact: name a run of a left-to-right system."
-        )
+    trained.check_exact()
     documents = [[encode(trained.vocabulary, text.split()).ids.tolist()] for text in texts]
     states = token_states(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=TOKENS_PER_BATCH)
     return np.stack([sentence[-1] for (sentence,) in states])
