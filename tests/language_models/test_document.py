@@ -93,7 +93,7 @@ def small(name):
 
 @pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
 def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
-    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(40))]
+    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
     others = [SENTENCES, [[3]], document[:3], SENTENCES[::-1]]
     expected = found.sentence_log_probs([document, *others], vocabulary=VOCABULARY)
     monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 500)
@@ -107,7 +107,7 @@ def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch,
 
 @pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
 def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
-    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(40))]
+    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
     batch = batch_of([document, SENTENCES, [[3]], document[:3], SENTENCES[::-1]])
     with torch.no_grad():
         expected = found.log_probs(batch)
