@@ -479,7 +479,7 @@ def test_a_trusted_run_runs_what_it_names(place):
 def test_annotators_of_other_processes_trust_what_was_said(place, monkeypatch):
     from_elsewhere(place)
     trees = InducedTrees("own")
-    assert pickle.loads(pickle.dumps(trees))._trusts is False
+    assert pickle.loads(pickle.dumps(trees))._trusted is False
     with all_runs_trusted():
         elsewhere = pickle.loads(pickle.dumps(trees))
     assert type(elsewhere.trained.model).__name__ == "OwnLM"
