@@ -1,14 +1,14 @@
 """A device, with float64 as a GPU or without as that of a Mac: its tensors lie on the CPU, and are not plain ones.
 
 Tensors of two devices in one operation are refused too. The device's name is `simple`; torch allows one such name a
-process, so tests that need it run in a subprocess: `python -m tests.single_precision FOLDER`.
+process, so tests that need it run in a subprocess: `python -m tests.single_precision FOLDER with|without`.
 """
 
 import copy
 import json
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -266,9 +266,11 @@ def ranged(*ends: Any, **options: Any) -> torch.Tensor:
 plain_tensor, plain_arange = torch.tensor, torch.arange
 
 
-def register() -> torch.library.Library:
-    """Make the device known to torch, with float64; it is so while what is returned is kept."""
+def register(*, doubles: bool) -> torch.library.Library:
+    """Make the device known to torch, with or without float64; it is so while what is returned is kept."""
     _setup_privateuseone_for_python_backend(NAME, backend_module=Module())
+    if not doubles:
+        WITHOUT_FLOAT64.add(NAME)
     torch.tensor, torch.arange = made, ranged
     library = torch.library.Library("_", "IMPL")
     library.fallback(run, "PrivateUse1")
@@ -293,26 +295,21 @@ class Waits(L.Callback):
 
 
 def train(settings: Settings, folder: Path) -> list[list[str]]:
-    """What the device is waited for, in an epoch of each phase of at most three batches, validated.
-
-    Without float64 it is validated again and tested: tests run the code of validations, which every device has seen.
-    """
+    """What the device is waited for, in an epoch of each phase of at most three batches, validated and tested."""
     settings = copy.deepcopy(settings)
     data = built(settings["data"])
     model = built(settings["model"], vocabulary_size=data.vocabulary_size)
     trainer = L.Trainer(
         default_root_dir=folder, accelerator=SimpleAccelerator(), devices=1, logger=False, max_epochs=len(model.phases),
         strategy=SingleDeviceStrategy(torch.device(NAME, 0)), enable_progress_bar=False, limit_train_batches=3,
-        enable_model_summary=False, callbacks=[counted := Waits()], num_sanity_val_steps=0, limit_val_batches=2,
-        limit_test_batches=2, limit_predict_batches=2,
+        enable_model_summary=False, callbacks=[counted := Waits()],
         gradient_clip_val=settings["trainer"].get("gradient_clip_val"),
     )  # fmt: skip
     if hasattr(model, "dependency_loss"):
         model.phases = tuple(replace(each, epochs=1) for each in model.phases)
     trainer.fit(model, data)
-    if NAME in WITHOUT_FLOAT64:
-        trainer.validate(model, data, verbose=False)
-        trainer.test(model, data, verbose=False)
+    trainer.validate(model, data, verbose=False)
+    trainer.test(model, data, verbose=False)
     assert all(value.isfinite() for name, value in trainer.callback_metrics.items() if name.endswith("loss"))
     if isinstance(model, AttentionParser):
         model.parse_by((0, 0))
@@ -321,10 +318,12 @@ def train(settings: Settings, folder: Path) -> list[list[str]]:
     return counted.found
 
 
-def train_pairs(folder: Path, encoder: Path) -> list[list[str]]:
-    """Train a similarity on the device with an encoder that was trained on the CPU."""
+def train_pairs(folder: Path) -> list[list[str]]:
+    """Train an encoder on the CPU, and on the device a similarity with it."""
+    (folder / "encoder").mkdir()
+    run = fit(folder / "encoder", settings_today(EXPERIMENTS["udgn"]), "--trainer.max_epochs=1")
     settings = copy.deepcopy(settings_today(EXPERIMENTS["similarity"]))
-    settings["data"]["init_args"]["encoder"] = str(encoder)
+    settings["data"]["init_args"]["encoder"] = str(run)
     return train(settings, folder / "similarity")
 
 
@@ -351,10 +350,14 @@ def use(system: System) -> None:
         assert model.head_probabilities(tokens, torch.tensor([3, 2])).cpu().isfinite().all()
 
 
-def outcomes(acts: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What each act returns, or the error that it ends with."""
+def outcomes(folder: Path, *, trained_only: bool) -> dict[str, Any]:
+    """What the device is waited for in each system's steps, or the error that the system ends with."""
+    write_inputs(folder)
     found: dict[str, Any] = {}
-    for name, act in acts.items():
+    runs = {name: partial(train, settings_today(each), folder / name) for name, each in EXPERIMENTS.items()}
+    runs["similarity"] = partial(train_pairs, folder)
+    uses = {f"{name}, used": partial(use, each) for name, each in SYSTEMS.items()}
+    for name, act in (runs if trained_only else runs | uses).items():
         try:
             found[name] = act()
         except Exception:  # noqa: BLE001, whatever it is, the test reports it
@@ -362,29 +365,8 @@ def outcomes(acts: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     return found
 
 
-def trainings(folder: Path, encoder: Path) -> dict[str, Callable[[], Any]]:
-    """The training of each system, under a folder."""
-    runs = {name: partial(train, settings_today(each), folder / name) for name, each in EXPERIMENTS.items()}
-    return runs | {"similarity": partial(train_pairs, folder, encoder)}
-
-
-def main(folder: Path) -> dict[str, Any]:
-    """By whether the device has float64: what it is waited for in each system's steps; and without, how all are used.
-
-    `depgen fit` trains an encoder of pairs, on the CPU.
-    """
-    kept = register()  # before anything is trained: then it is too late for torch
-    write_inputs(folder)
-    (folder / "encoder").mkdir()
-    encoder = fit(folder / "encoder", settings_today(EXPERIMENTS["udgn"]), "--trainer.max_epochs=1")
-    found = {"with": outcomes(trainings(folder / "with", encoder))}
-    WITHOUT_FLOAT64.add(NAME)
-    uses = {f"{name}, used": partial(use, each) for name, each in SYSTEMS.items()}
-    found["without"] = outcomes(trainings(folder / "without", encoder) | uses)
-    del kept
-    return found
-
-
 if __name__ == "__main__":
-    ended = main(Path(sys.argv[1]))
+    doubles = sys.argv[2] == "with"
+    kept = register(doubles=doubles)
+    ended = outcomes(Path(sys.argv[1]), trained_only=doubles)
     (Path(sys.argv[1]) / "outcomes.json").write_text(json.dumps(ended), encoding="utf-8")

@@ -12,34 +12,41 @@ from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
 
 
-@pytest.fixture(scope="module")
-def found(shared_folder):
-    """Torch takes the device's name for good, so another process learns all, once for all processes of tests."""
-    folder = shared_folder / "single_precision"
+def outcomes_of(folder, float64):
+    """Torch takes the device's name for good, so another process learns it, once for all processes of tests."""
     folder.mkdir(exist_ok=True)
     with FileLock(folder / "lock"):
         if not (folder / "outcomes.json").exists():
-            run(folder)
+            run(folder, float64)
     return json.loads((folder / "outcomes.json").read_text(encoding="utf-8"))
 
 
-def run(folder):
+def run(folder, float64):
     roots = {f"DEPGEN_{name.upper()}": str(folder / name) for name in ("data", "cache", "models")}
     environment = {**os.environ, **roots, "DEPGEN_RUNS": str(folder / "encoder" / "runs"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "tests.single_precision", str(folder)]
+    command = [sys.executable, "-m", "tests.single_precision", str(folder), float64]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.fixture(scope="module")
+def without_float64(shared_folder):
+    return outcomes_of(shared_folder / "without_float64", "without")
+
+
+@pytest.fixture(scope="module")
+def with_float64(shared_folder):
+    return outcomes_of(shared_folder / "with_float64", "with")
+
+
 @pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])
-def test_a_system_trains_and_works_without_float64(found, name):
-    outcome = found["without"][name]
-    assert not isinstance(outcome, str), outcome
+def test_a_system_trains_and_works_without_float64(without_float64, name):
+    assert not isinstance(without_float64[name], str), without_float64[name]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_training_step_waits_for_no_result(found, name):
-    steps = found["with"][name]
+def test_a_training_step_waits_for_no_result(with_float64, name):
+    steps = with_float64[name]
     assert not isinstance(steps, str), steps
     assert len(steps) >= 2
     assert steps == [[]] * len(steps)
