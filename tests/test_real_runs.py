@@ -43,7 +43,7 @@ def unbroken(tmp_path_factory):
         yield checkpoints
 
 
-@pytest.mark.parametrize(("step", "workers"), [(1, 2), (7, 0), (9, 2)])
+@pytest.mark.parametrize(("step", "workers"), [(1, 0), (7, 0), (9, 0), (1, 2), (9, 2)])
 def test_kill_9_and_resume(unbroken, step, workers, tmp_path, monkeypatch):
     expected = unbroken
     steps = load_checkpoint(expected / "resume.ckpt")["global_step"]
