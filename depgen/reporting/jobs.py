@@ -72,7 +72,10 @@ class Job:
         return self.result.with_suffix("")
 
     def trainings(self) -> Iterator[Training]:
-        """The training of the row's experiment, after those whose runs it loads; all with the runs at hand by then."""
+        """The training of the row's experiment, after those of the experiments whose runs it loads.
+
+        Each is made when it is asked for, and then names the newest finished runs of those before it.
+        """
         return _trainings(self.name, self.config, self)
 
     @property

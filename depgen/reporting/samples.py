@@ -76,7 +76,7 @@ class SampledBleu(Measure):
         return found
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
-        """The same of as many sentences of a split, which have no BLEU against themselves."""
+        """The same numbers of as many sentences of a split; BLEU against their own split is left out."""
         texts = split_texts(row.corpus, split, row.generation)
         found = _scored(row, texts, min(self.per_sample, len(texts)))
         own = {name for name in found if name.startswith(f"{split}_bleu")}
