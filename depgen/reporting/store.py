@@ -1,23 +1,26 @@
-"""Our numbers of a table, tracked (`experiments/measured/<table>.jsonl`) and local ones."""
+"""Every number of a table in one frame: published, tracked (`experiments/measured/<table>.jsonl`) and local ones."""
 
 import dataclasses
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from depgen.errors import UserError
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
 from depgen.trees.lines import read_lines
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Bounds = tuple[float, float]
 """Low and high end of an interval."""
@@ -105,22 +108,34 @@ class Ours:
         return "joined" if len(found) > 1 else "local" if True in found else "measured"
 
     @cached_property
+    def frame(self) -> "DataFrame":
+        """One line a number, with columns `row seed measure value judge source`; published ones have no seed."""
+        import pandas as pd
+
+        lines = [*_published(self.definition.rows), *self._measured()]
+        return pd.DataFrame(lines, columns=["row", "seed", "measure", "value", "judge", "source"])
+
+    def _measured(self) -> Iterator[tuple[str, int, str, float, str, str]]:
+        for result in self.results:
+            source = "local" if (result.row, result.seed) in self.local else "measured"
+            for measure, value in result.metrics.items():
+                yield result.row, result.seed, measure, value, result.settings.get(measure, ""), source
+
+    @cached_property
     def figures(self) -> Mapping[tuple[str, str], Figure]:
         """By row and measure, what seeds of one judge gave; of tracked seeds those that the local ones' judge judged.
 
         None where different models judged the seeds: there is no mean over them.
         """
-        having: dict[tuple[str, str], list[Result]] = {}
-        for result in self.results:
-            for measure in result.metrics:
-                having.setdefault((result.row, measure), []).append(result)
         found = {}
-        for (row, measure), results in having.items():
-            local = [each for each in results if (row, each.seed) in self.local]
-            judge, *others = dict.fromkeys(each.settings.get(measure, "") for each in local or results)
-            if not others:
-                kept = [each for each in results if each.settings.get(measure, "") == judge]
-                found[row, measure] = Figure({each.seed: each.metrics[measure] for each in kept}, judge)
+        ours = self.frame[self.frame.source != "paper"]
+        for (row, measure), lines in ours.groupby(["row", "measure"], sort=False):
+            local = lines[lines.source == "local"]
+            judges = (local if len(local) else lines).judge.unique()
+            if len(judges) == 1:
+                kept = lines[lines.judge == judges[0]]
+                values = zip(kept.seed.astype(int).tolist(), kept.value.tolist(), strict=True)
+                found[str(row), str(measure)] = Figure(dict(values), str(judges[0]))
         return found
 
     def figure(self, row: str, measure: str) -> Figure | None:
@@ -131,6 +146,12 @@ class Ours:
         """The results behind a figure."""
         figure = self.figure(row, measure)
         return () if figure is None else tuple(each for each in self.of(row) if each.seed in figure.values)
+
+
+def _published(rows: Iterable[Row]) -> Iterator[tuple[str, None, str, float, str, str]]:
+    for row in rows:
+        for measure, value in row.values.items():
+            yield row.name, None, measure, value, "", "paper"
 
 
 def measured_path(table: str) -> Path:

@@ -1,4 +1,4 @@
-"""Tracked and local numbers: what is read, and what replaces what."""
+"""One frame of published, tracked and local numbers: what is in it, and what replaces what."""
 
 import json
 import shutil
@@ -22,6 +22,20 @@ def tracked(project, *lines):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return path
+
+
+def test_the_frame_has_a_line_for_every_number(store, project):
+    store("Base", 1, {"bleu1": 11.0}, settings={"bleu1": "scorer a"})
+    record("toy", size="small")
+    shutil.rmtree(project / "results")
+    store("Base", 2, {"bleu1": 12.0}, settings={"bleu1": "scorer a"})
+    lines = toy().frame
+    base = lines[(lines.row == "Base") & (lines.measure == "bleu1")]
+    assert base.source.tolist() == ["paper", "measured", "local"]
+    assert base.value.tolist() == [10.0, 11.0, 12.0]
+    assert base.seed.dropna().tolist() == [1, 2]
+    assert base.judge.tolist() == ["", "scorer a", "scorer a"]
+    assert len(lines[lines.source == "paper"]) == 6
 
 
 def test_mean_and_deviation_over_seeds(store):
