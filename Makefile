@@ -27,6 +27,7 @@ GRID ?= dclm_table2
 python := .venv/bin/python
 depgen := $(python) -m depgen
 parallel := -n auto --maxprocesses 4 --dist worksteal
+everywhere := 'not gpu and not real_data'
 ready := .venv/.ready
 developer := .venv/.developer
 pythons := python3.11 python3.12 python3.13 python3.14
@@ -41,7 +42,7 @@ run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
-.PHONY: help setup demo test test-matrix FORCE lint guard bench parser union scoreboard tables dclm-grid report record docs clean
+.PHONY: help setup demo test test-all test-matrix FORCE lint guard bench parser union scoreboard tables dclm-grid report record docs clean
 .PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
@@ -84,10 +85,13 @@ demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a t
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process
 # takes its part of the tests, file after file, so that few files make their fixtures twice.
-test: $(developer) ## run the tests, on a process for each core, at most four
+test: $(developer) ## run the tests but for slow ones, on a process for each core, at most four
 	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel)
 
-test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
+test-all: $(developer) ## run the slow tests too: real runs, kills, compiled kernels, every command of README and guides
+	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel) -m $(everywhere)
+
+test-matrix: ## run all tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
 	@found=; failed=; for python in $(pythons); do \
 	    "$$python" -c '$(supported)' 2>/dev/null || { echo "$$python: does not start, left out"; continue; }; \
 	    found=1; $(MAKE) .matrix/$$python/tested || failed="$$failed $$python"; \
@@ -102,7 +106,7 @@ test-matrix: ## run the tests under each Python from 3.11 to 3.14 at hand, each 
 	@touch $@
 
 .matrix/%/tested: .matrix/%/.ready FORCE
-	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest $(parallel)
+	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest $(parallel) -m $(everywhere)
 
 lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .

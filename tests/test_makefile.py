@@ -198,7 +198,8 @@ def test_no_python_is_an_error_with_a_remedy(fresh):
 @pytest.mark.parametrize(
     ("target", "command"),
     [
-        ("test", "-m pytest -n auto --maxprocesses 4"),
+        ("test", "-m pytest -n auto --maxprocesses 4 --dist worksteal\n"),
+        ("test-all", "-m pytest -n auto --maxprocesses 4 --dist worksteal -m 'not gpu and not real_data'"),
         ("lint", "-m ruff format --check ."),
         ("lint", "lint-imports"),
         ("union", "reproduce dmlm_table2 --row PRPN --prepare"),
