@@ -3,6 +3,7 @@
 import inspect
 import json
 import pkgutil
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -27,10 +28,11 @@ from depgen.data.tagged import TaggedDocuments
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 from depgen.data.wikitext import WikiText
+from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS
 
-WORDS = "[MALE] Saw Bob 's 12 DOGS .".split()
+WORDS = ["[MALE]", "Saw", "Bob", "'s", "12", "DOGS", "."]
 TEXT = " ".join(WORDS)
 FOUR = ("a b", "c d", "e f", "g h")
 SDP = "#SDP 2015\n#20000001\n" + "".join(f"{i}\t{w}\t_\tNN\t-\t-\t_\n" for i, w in enumerate(WORDS, start=1)) + "\n"
@@ -67,6 +69,7 @@ WRAPPERS = {
     WithoutSentences: {"excluded": NormalizedTreebank(GeneratedStories(1, 1, 1), words_of=GeneratedStories(1, 1, 1))},
     Retokenized: {},
     BareWords: {},
+    partial(BareWords, lowercase=False): {},
 }
 NO_TEXT_OF_USERS = {GeneratedStories, GluePrompts, SampledTraining, NormalizedTreebank}
 """Nobody's text, tasks with prompts, a system's samples; and one that goes by tags, which a user's text has not."""
@@ -82,7 +85,9 @@ def files(tmp_path, monkeypatch):
 
 
 def words_in(corpus):
-    return [word for document in corpus.documents("train") for sentence in document.sentences for word in sentence.words]
+    return [
+        word for document in corpus.documents("train") for sentence in document.sentences for word in sentence.words
+    ]
 
 
 def in_its_form(words, corpus):
@@ -102,7 +107,8 @@ def test_every_corpus_is_checked():
         and hasattr(each, "fingerprint") and inspect.isfunction(getattr(each, "documents", None))
         and not getattr(each, "_is_protocol", False)
     }  # fmt: skip
-    assert {*READERS, *WRAPPERS, *NO_TEXT_OF_USERS} == {each for each in classes if hasattr(each, "published")}
+    wrappers = {each for each in WRAPPERS if inspect.isclass(each)}
+    assert {*READERS, *wrappers, *NO_TEXT_OF_USERS} == {each for each in classes if hasattr(each, "published")}
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -119,6 +125,10 @@ def test_the_form_does_to_a_text_what_the_corpus_does_to_its_own(files, reader):
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_and_so_does_that_of_a_corpus_made_from_another(files, reader, wrapper, lowercase):
     words = words_in(reader(**READERS[reader], lowercase=False))
+    if isinstance(wrapper, partial) and lowercase:
+        with pytest.raises(UserError, match="lowercase: false keeps capitals"):
+            wrapper(reader(**READERS[reader], lowercase=True))
+        return
     made = wrapper(reader(**READERS[reader], lowercase=lowercase), **WRAPPERS[wrapper])
     if wrapper is WithoutSentences and not lowercase:
         return  # sentences of `excluded` are only there in its form, so the corpus is taken to be in it
