@@ -66,7 +66,7 @@ class RocStories(SplitFiles):
         log_left_out(incomplete, "stories with an empty sentence", corpus=self.name, split=split)
 
     def options(self) -> dict[str, object]:
-        """Whether capitals stay: see `SplitFiles`. Published stories have none, so lower-casing them changes nothing."""
+        """Whether capitals stay, see `SplitFiles`; published stories have none, whatever is done to them."""
         return {} if self.form else {"lowercase": False}
 
 
