@@ -257,6 +257,13 @@ def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, ca
     assert "exact" in capsys.readouterr().out
 
 
+def test_the_configuration_of_own_documents_trains(place, capsys):
+    text = block("yaml", "documents", "trainer:").replace("size: 256", "size: 8").replace("epochs: 20", "epochs: 1")
+    assert text.count("size: 8") == 2
+    Path("documents.yaml").write_text(text)
+    assert main(["fit", "--config", "documents.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
+
+
 def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
     text = block("yaml", "tables", "table: mine")
     assert text.count("\n") <= 25

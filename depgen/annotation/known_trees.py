@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.data.files import LEAVE_OUT
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, Structure, leaves_out, structure_of
@@ -116,8 +117,7 @@ class KnownTrees:
                 for sentence in document.sentences:
                     needed = FIELDS[self.structure]
                     if getattr(sentence, needed) is None:
-                        raise UserError(
-                            f"{document.identifier} of {self.treebank.name}: expected {needed}, found none."
-                        )
+                        place = f"{document.identifier} of {self.treebank.name}"
+                        raise UserError(f"{place}: expected {needed}, found none. {LEAVE_OUT}.")
                     trees.setdefault(sentence.words, sentence)
         return trees

@@ -2,9 +2,21 @@
 
 from pkgutil import resolve_name
 
-from depgen.annotation.parser_folders import ANNOTATORS, find_parser, read_description
+from depgen.annotation.parser_folders import ANNOTATORS, DESCRIPTION, find_parser, read_description
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
+
+
+def named_annotator(name: str) -> tuple[str, str] | None:
+    """Class and first argument of the annotator of a parser that `depgen train-parser` made; None: there is no such."""
+    try:
+        folder = find_parser(name)
+    except UserError:
+        return None
+    if not (folder / DESCRIPTION).is_file():
+        return None
+    kind = str(read_description(folder).get("kind", "spaCy"))
+    return ANNOTATORS.get(kind, ANNOTATORS["spaCy"]), "path" if kind.startswith("SuPar") else "pipeline"
 
 
 def parser_named(name: str) -> Annotator:

@@ -1,6 +1,7 @@
 """What the verb `train-parser` asks of a kind of parser, and the treebank that it is trained on."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -8,11 +9,18 @@ from typing import Any, Protocol, runtime_checkable
 from depgen.annotation.scores import AnyScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.data.files import LEAVE_OUT
 from depgen.errors import UserError, check_at_least
 from depgen.locations import file_sha256, find_file, lines_sha256
-from depgen.trees.annotator import Structure
+from depgen.trees.annotator import FIELDS, Structure
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.sentence import Sentence
+
+_OTHER_TREEBANK: Mapping[Structure, str] = {
+    "tree": "Name a treebank",
+    "graph": "Read graphs (SdpTreebank, or graphs: true of ConlluTreebank), or train a parser by --formalism tree",
+    "constituency": "Read a BracketedTreebank, or train a parser by --formalism tree",
+}
 
 
 @runtime_checkable
@@ -94,10 +102,17 @@ class Treebank:
         path = self._path(part)
         documents = read_conllu(path, tags=self.tags, by_document=False, graphs=structure == "graph")
         sentences = [sentence for document in documents for sentence in document.sentences][: self.max_sentences]
+        lacking = [n for n, each in enumerate(sentences, start=1) if each.heads is None or each.relations is None]
+        if lacking:
+            remedy = (
+                f" {LEAVE_OUT} in depgen.annotation.training.CorpusTreebank." if len(lacking) < len(sentences) else ""
+            )
+            raise UserError(
+                f"{path}: expected HEAD and DEPREL of every sentence, {len(lacking)} of {len(sentences)} have none, "
+                f"sentence {lacking[0]} first.{remedy}"
+            )
+        _check_structures(sentences, structure, [f"{path}, sentence {n}" for n in range(1, len(sentences) + 1)])
         for number, sentence in enumerate(sentences, start=1):
-            if sentence.heads is None or sentence.relations is None:
-                raise UserError(f"{path}: expected HEAD and DEPREL of every sentence, sentence {number} has none.")
-            _check_structure(sentence, structure, f"{path}, sentence {number}")
             if self.replace_names and sentence.tags is None:
                 raise UserError(
                     f"{path}: replace_names needs tags, sentence {number} has none in column {self.tags}; set "
@@ -116,24 +131,20 @@ class Treebank:
         return find_file(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
 
 
-def _check_structure(sentence: Sentence, structure: Structure, where: str) -> None:
-    """Raises UserError unless a sentence has the structure that is to be learnt.
+def _check_structures(sentences: Sequence[Sentence], structure: Structure, places: Sequence[str]) -> None:
+    """Raises UserError unless each sentence has the structure that is to be learnt.
 
     Raises:
-        UserError: it has not.
+        UserError: one has not.
     """
-    if structure == "tree" and sentence.heads is None:
-        raise UserError(f"{where}: expected heads, found none.")
-    if structure == "graph" and sentence.edges is None:
-        raise UserError(
-            f"{where}: expected a graph of every sentence, found none. Read one (graphs: true of ConlluTreebank, or "
-            "SdpTreebank), or train a parser of trees (--formalism tree)."
-        )
-    if structure == "constituency" and sentence.spans is None:
-        raise UserError(
-            f"{where}: expected constituents of every sentence, found none. Read a BracketedTreebank, or train a "
-            "parser of trees (--formalism tree)."
-        )
+    lacking = [place for place, each in zip(places, sentences, strict=True) if getattr(each, FIELDS[structure]) is None]
+    if not lacking:
+        return
+    remedy = LEAVE_OUT if len(lacking) < len(sentences) else _OTHER_TREEBANK[structure]
+    raise UserError(
+        f"{lacking[0]}: expected {FIELDS[structure]}, found none. {len(lacking)} of {len(sentences)} sentences have no "
+        f"{structure}. {remedy}."
+    )
 
 
 class CorpusTreebank:
@@ -161,12 +172,14 @@ class CorpusTreebank:
         Raises:
             UserError: a sentence has no heads, or no graph or constituents where these are to be learnt.
         """
-        sentences = []
+        places = list[str]()
+        sentences = list[Sentence]()
         for document in self.corpus.documents(part):
             for sentence in document.sentences:
-                _check_structure(sentence, structure, f"{document.identifier} of {self.corpus.name}")
                 heads = None if sentence.relations else sentence.heads
                 sentences.append(sentence if heads is None else sentence.with_heads(heads))
+                places.append(f"{document.identifier} of {self.corpus.name}")
+        _check_structures(sentences, structure, places)
         return sentences
 
     def fingerprint(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from depgen.data.files import LEAVE_OUT
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, SentenceError, Structure
 from depgen.trees.sentence import Constituent, Sentence
@@ -181,16 +182,18 @@ class GoldTrees:
         """
         needed = {"tree": "trees", "graph": "graphs"}.get(self.structure, "constituents")
         field = FIELDS[self.structure]
-        for number, sentence in enumerate(sentences, start=1):
-            if getattr(sentence, field) is None:
-                raise SentenceError(
-                    number,
-                    f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "
-                    f"{' '.join(sentence.words[:8])!r}. If `joining: whole` made it of a document with {needed}, set "
-                    "data.init_args.joining to roots or previous_sentence; if the corpus has none, name an annotator "
-                    "that parses, such as depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read "
-                    "with graphs: true.",
-                )
+        lacking = [number for number, each in enumerate(sentences, start=1) if getattr(each, field) is None]
+        if lacking:
+            remedy = f"{LEAVE_OUT}. " if len(lacking) < len(sentences) else ""
+            raise SentenceError(
+                lacking[0],
+                f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "
+                f"{' '.join(sentences[lacking[0] - 1].words[:8])!r}, and so do {len(lacking)} of the {len(sentences)} "
+                f"sentences read with it. {remedy}If `joining: whole` made it of a document with {needed}, set "
+                "data.init_args.joining to roots or previous_sentence; if the corpus has none, name an annotator "
+                "that parses, such as depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read "
+                "with graphs: true.",
+            )
         bare = (sentence.heads is not None and sentence.relations is None for sentence in sentences)
         return [
             replace(sentence, relations=("_",) * len(sentence)) if is_bare else sentence

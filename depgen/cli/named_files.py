@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from depgen.annotation.named_parser import named_annotator
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest, no_file
@@ -65,6 +66,8 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             _check_file(value)
         elif name == "--parser" and verb == "parse":
             find_parser(value, packages=True)
+        elif name == "--parser" and named_annotator(value):
+            continue
         elif name in run_options and announced_run() is None:
             _check_run(value)
     if verb == "fit" and not names & {"--resume", "--print_config"}:

@@ -79,7 +79,7 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
         type=PositiveInt | None,
         help="structures of a text that are summed over, where scores are bounds",
     )
-    parser.add_argument("--parser", type=str, help="learn from the trees of this run of UDGN or the like")
+    parser.add_argument("--parser", type=str, help="learn from the trees of this run or trained parser")
     parser.add_argument(
         "--wandb",
         nargs="?",

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from depgen.aliases import settings_today
+from depgen.annotation.named_parser import named_annotator
 from depgen.errors import UserError
 from depgen.locations import below_runs
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
@@ -181,14 +182,14 @@ def with_size(arguments: Sequence[str]) -> list[str]:
 
 
 def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
-    """A command line with `--parser RUN` spelt out: the data's annotator is what that run has induced.
+    """A command line with `--parser` spelt out: the data's annotator is what a run has induced, or a trained parser.
 
     It follows the YAML files and precedes all options of their annotator. A name of several runs means the newest one
     at this time.
 
     Raises:
-        UserError: the verb reads the trees of the run that it is about; there is no such run; no YAML, or another
-            annotator.
+        UserError: the verb reads the trees of the run that it is about; there is no such run or parser; no YAML, or
+            another annotator.
     """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
     parser.add_argument("-c", "--config", action="append", default=[])
@@ -203,10 +204,21 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
     for name in (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run"):
         if name in {each.split("=")[0] for each in others}:
             raise UserError(f"Give only one of --parser and {name}.")
-    run, checkpoint = named_checkpoint(found.parser)
-    source = below_runs(str(checkpoint if Path(found.parser).is_file() else run))
+    class_path, argument, value = _annotator_of(found.parser)
     files = [f"--config={path}" for path in found.config]
-    return [*files, f"{_ANNOTATOR}={_INDUCED}", f"{_ANNOTATOR}.init_args.run={source}", *others]
+    return [*files, f"{_ANNOTATOR}={class_path}", f"{_ANNOTATOR}.init_args.{argument}={value}", *others]
+
+
+def _annotator_of(parser: str) -> tuple[str, str, str]:
+    """Class, argument and value of the annotator that is a run, or else a parser of `depgen train-parser`."""
+    try:
+        run, checkpoint = named_checkpoint(parser)
+    except UserError:
+        trained = named_annotator(parser)
+        if trained is None:
+            raise
+        return *trained, parser
+    return _INDUCED, "run", below_runs(str(checkpoint if Path(parser).is_file() else run))
 
 
 def with_settings_today(arguments: Sequence[str]) -> list[str]:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from depgen.data.annotated_rows import Row, document_of_row
-from depgen.data.annotated_table import TABLE, opened, write_table
+from depgen.data.annotated_table import TABLE, opened, sentences_with_trees, write_table
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, locked, write_atomically
-from depgen.trees.annotator import Annotator, Rearranger
+from depgen.trees.annotator import Annotator, Rearranger, structure_of
 from depgen.trees.joining import merge_sentences
 from depgen.trees.sentence import Document
 
@@ -148,6 +148,22 @@ def annotation_summary(
     path = folder / "summary.json"
     summary: Row = json.loads(path.read_text()) if path.is_file() else {}
     return summary
+
+
+def say_with_trees(table: Any, annotator: Annotator, corpus: str, split: Split) -> None:  # noqa: ANN401
+    """Log how many sentences of a split were given a tree, a graph or constituents.
+
+    Raises:
+        UserError: none of the training split.
+    """
+    given, of = sentences_with_trees(table, structure_of(annotator))
+    logger.info("%s %s: %d of %d sentences have a tree (%s)", corpus, split, given, of, annotator.scheme)
+    if not given and split == "train":
+        raise UserError(
+            f"{corpus}, train: expected trees, found none in its {of} sentences ({annotator.scheme}). If they are to "
+            "come from a treebank, no sentence of it equals one of the corpus: are both in the same form, such as in "
+            "depgen.data.bare_words.BareWords?"
+        )
 
 
 def _unchanged(documents: Iterable[Document], is_unchanged: Callable[[], bool], *, title: str) -> Iterator[Document]:

@@ -10,9 +10,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from jaxtyping import Bool
+
 from depgen.data.annotated_rows import Row, annotate_documents
 from depgen.errors import UserError
-from depgen.trees.annotator import Annotator, Rearranger, structure_of
+from depgen.trees.annotator import Annotator, Rearranger, Structure, structure_of
 from depgen.trees.sentence import Document, Sentence
 
 _PARTS = {"edges": ("head", "dependent", "label"), "spans": ("start", "end", "label")}
@@ -240,6 +243,33 @@ def _counts(table: Any, annotator: Annotator | None) -> dict[str, int]:  # noqa:
         "words": lengths["words"],
         "words_without_head": without,
     }
+
+
+def sentences_with_trees(table: Any, structure: Structure) -> tuple[int, int]:  # noqa: ANN401
+    """How many sentences of an annotated table were given a tree, a graph or constituents, and how many there are."""
+    import pyarrow.compute as pc
+
+    columns = table.data
+    lengths = pc.list_flatten(columns["sentence_lengths"]).to_numpy()
+    if structure == "constituency":  # a list a sentence
+        return int((~_begins_with_nothing(columns["spans"], "start")).sum()), len(lengths)
+    if structure == "graph":  # a list a word
+        nothing = _begins_with_nothing(columns["edges"], "head")
+    else:
+        nothing = pc.list_flatten(columns["heads"]).to_numpy() == -1
+    return int((~nothing[(np.cumsum(lengths) - lengths)[lengths > 0]]).sum()), len(lengths)
+
+
+def _begins_with_nothing(column: Any, name: str) -> Bool[np.ndarray, " lists"]:  # noqa: ANN401
+    """Whether the first entry of each inner list has -1 under a name; an empty list has not."""
+    import pyarrow.compute as pc
+
+    lists = pc.list_flatten(column)
+    lengths = pc.list_value_length(lists).to_numpy()
+    values = pc.struct_field(pc.list_flatten(lists), name).to_numpy()
+    found = np.zeros(len(lengths), dtype=bool)
+    found[lengths > 0] = values[(np.cumsum(lengths) - lengths)[lengths > 0]] == -1
+    return found
 
 
 @contextmanager

@@ -13,8 +13,9 @@ these; tokenised text (Wikinews, WikiText, news) by form.
 
 from collections.abc import Iterator, Mapping
 
-from depgen.data.corpus import Corpus, Split, SplitStatistics
+from depgen.data.corpus import Corpus, Split, SplitStatistics, form_in
 from depgen.data.files import log_left_out
+from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.trees.bare_words import bare_words
 from depgen.trees.removal import Orphans
@@ -34,14 +35,22 @@ class BareWords:
         corpus: where the sentences come from.
         orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
             authors' code, or they hang on one.
+        lowercase: whether words are lower-cased, as in the paper.
         name: what results call it; by default the other corpus's name and "bare words".
+
+    Raises:
+        UserError: capitals are to stay, but the other corpus has none.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
-    form: FormName = "bare"
 
-    def __init__(self, corpus: Corpus, *, orphans: Orphans = "roots", name: str | None = None) -> None:
-        self.corpus, self.orphans = corpus, orphans
+    def __init__(
+        self, corpus: Corpus, *, orphans: Orphans = "roots", lowercase: bool = True, name: str | None = None
+    ) -> None:
+        self.corpus, self.orphans, self.lowercase = corpus, orphans, lowercase
+        self.form: FormName = "bare" if lowercase else "bare_cased"
+        if not lowercase and form_in(corpus) not in (None, "as_is", "bare_cased"):
+            raise UserError(f"BareWords: lowercase: false keeps capitals, but {corpus.name} has none: leave it out.")
         self.name = name or f"{corpus.name} (bare words)"
 
     def documents(self, split: Split) -> Iterator[Document]:
@@ -49,7 +58,7 @@ class BareWords:
         left_out = 0
         for document in self.corpus.documents(split):
             for number, sentence in enumerate(document.sentences, start=1):
-                bare = bare_words(sentence, orphans=self.orphans)
+                bare = bare_words(sentence, orphans=self.orphans, lowercase=self.lowercase)
                 if bare.words:
                     yield Document((bare,), f"{document.identifier}:{number}")
                 else:
@@ -57,6 +66,7 @@ class BareWords:
         log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
 
     def fingerprint(self, split: Split) -> str:
-        """A digest of the other corpus, the rules and what becomes of orphans."""
+        """A digest of the other corpus, the rules, what becomes of orphans and whether capitals stay."""
         parts = ["BareWords", RULES, self.orphans, self.corpus.fingerprint(split)]
+        parts += [] if self.lowercase else ["capitals"]
         return lines_sha256(parts)

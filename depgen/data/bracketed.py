@@ -14,6 +14,7 @@ from depgen.locations import find_data, matching
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.sentence import Document, Sentence
 
+WSJ = "wsj"
 _HOW_TO_GET = (
     "Bracketed treebanks come from the Linguistic Data Consortium, https://catalog.ldc.upenn.edu: LDC99T42 and "
     "LDC2000T43; a sample of the first is NLTK's: nltk.download('treebank')."
@@ -32,24 +33,24 @@ class BracketedTreebank:
         valid: patterns of the validation split's files.
         test: patterns of the test split's files.
         lowercase: whether words are lower-cased.
-        name: what results call the corpus.
+        name: what results call the corpus; by default `Penn Treebank` of the folder `wsj`, else the folder's name.
     """
 
     published: Mapping[Split, SplitStatistics] = {}
 
     def __init__(
         self,
-        folder: str = "wsj",
+        folder: str = WSJ,
         *,
         train: Sequence[str] = ("0?/*.mrg", "1?/*.mrg", "20/*.mrg"),
         valid: Sequence[str] = ("21/*.mrg", "22/*.mrg"),
         test: Sequence[str] = ("23/*.mrg", "24/*.mrg"),
         lowercase: bool = False,
-        name: str = "Penn Treebank",
+        name: str | None = None,
     ) -> None:
         self.folder = folder
         self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
-        self.lowercase, self.name = lowercase, name
+        self.lowercase, self.name = lowercase, name or ("Penn Treebank" if folder == WSJ else Path(folder).name)
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; identifiers are the files' paths below the folder."""

@@ -9,6 +9,13 @@ from depgen.trees.sentence import Document
 LABELS = "labels"
 """The name of the table."""
 
+NO_CONSTITUENTS = (
+    "and these data have none: set data.init_args.annotator to depgen.annotation.trivial.GoldTrees with structure: "
+    "constituency, of a corpus that has them (depgen.data.bracketed.BracketedTreebank), or to "
+    "depgen.annotation.supar_structures.SuparConstituencyAnnotator; and trees_for so that the training split gets them."
+)
+"""What a system of constituents says where it is given none."""
+
 
 class ConstituentLabels:
     """Builds another builder's vocabulary, with a table of the labels of its documents' constituents.

@@ -10,20 +10,25 @@ from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
+RULES = "2"
+"""Raised when the rules change by which lines part documents."""
+
 
 def read_document_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The first line's number and the sentences of each document: a line each.
 
-    Documents end where a line is blank or begins with `=`, of which none belongs to a document.
+    Documents end where a line is blank, or begins and ends with `=` (`=`, `====`, `= Title =`). Such lines belong to no
+    document.
 
     Raises:
         UserError: the file is missing, or holds no sentence.
     """
     first, sentences, found = 0, list[str](), False
     for number, line in read_lines(path):
-        if line.strip() and not line.startswith("="):
+        text = line.strip()
+        if text and not (text.startswith("=") and text.endswith("=")):
             first, found = first or number, True
-            sentences.append(line.strip())
+            sentences.append(text)
         elif sentences:
             yield first, sentences
             first, sentences = 0, []
@@ -34,10 +39,10 @@ def read_document_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 class DocumentLines(SplitFiles):
-    """Documents of tokenised sentences, a sentence a line, parted by blank lines or lines that begin with `=`.
+    """Documents of tokenised sentences, a sentence a line, parted by blank lines or lines that begin and end with `=`.
 
-    The latter is the form of Ji et al. (2015), into which a user of their North American News Text (LDC2008T13)
-    writes it: `folder: nant`.
+    The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
+    user of their North American News Text (LDC2008T13) writes it: `folder: nant`.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
@@ -69,3 +74,7 @@ class DocumentLines(SplitFiles):
         """The documents of a file; identifiers are file and first line."""
         for number, lines in read_document_lines(path):
             yield Document(tuple(Sentence(tuple(line.split())) for line in lines), f"{path.name}:{number}")
+
+    def options(self) -> dict[str, object]:
+        """See `SplitFiles`; RULES says what parts documents."""
+        return {**super().options(), "rules": RULES}

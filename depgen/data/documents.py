@@ -27,10 +27,12 @@ from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import UNK, Vocabulary
-from depgen.errors import check_at_least
+from depgen.errors import UserError, check_at_least
 from depgen.nn.lengths import mask_of
 
 Segmentation = Literal["paper", "code2015"]
+TOKENS_PER_BATCH = 4096
+"""The budget of tokens that is taken where neither it nor a number of segments is given."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,12 @@ class DocumentData(CorpusData):
             itself.
         eval_sentences_per_segment: cut them there too; None keeps them whole, as published.
         kwargs: the arguments of `CorpusData` that are not about trees.
+
+    Raises:
+        UserError: batches both by segments and by tokens, or a size of nothing.
     """
+
+    one_end: ClassVar[Literal["item", "sentence"]] = "sentence"
 
     def __init__(
         self,
@@ -226,7 +233,7 @@ class DocumentData(CorpusData):
         sentences_per_segment: int = 5,
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
-        tokens_per_batch: int = 4096,
+        tokens_per_batch: int = TOKENS_PER_BATCH,
         segments_per_batch: int | None = None,
         eval_tokens_per_batch: int = 16384,
         eval_sentences_per_segment: int | None = None,
@@ -237,6 +244,11 @@ class DocumentData(CorpusData):
             1, sentences_per_segment=sentences_per_segment, segments_per_batch=segments_per_batch,
             eval_sentences_per_segment=eval_sentences_per_segment,
         )  # fmt: skip
+        if segments_per_batch is not None and tokens_per_batch != TOKENS_PER_BATCH:
+            raise UserError(
+                f"Expected batches by segments or by tokens, found segments_per_batch: {segments_per_batch} and "
+                f"tokens_per_batch: {tokens_per_batch}. Leave one out, or set segments_per_batch to null."
+            )
         self.sentences_per_segment, self.segmentation = sentences_per_segment, segmentation
         self.duplicate_final_word = duplicate_final_word
         self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch

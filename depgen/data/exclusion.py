@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics, form_of
+from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics, form_in, form_of
 from depgen.data.files import log_left_out
 from depgen.locations import lines_sha256
 from depgen.trees.sentence import Document
@@ -26,7 +26,7 @@ class WithoutSentences:
     ) -> None:
         self.corpus, self.excluded, self.splits = corpus, excluded, tuple(splits)
         self.name = name or f"{corpus.name} without {excluded.name}"
-        self.form = form_of(corpus) or form_of(excluded)  # sentences of another form would be nowhere in the corpus
+        self.form = form_in(corpus) or form_of(excluded)  # sentences of another form would be nowhere in the corpus
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; how many sentences went is logged."""

@@ -99,6 +99,31 @@ def lowercased(document: Document) -> Document:
     return Document(sentences, document.identifier)
 
 
+LEAVE_OUT = (
+    "If some sentences have no tree, leave them out by with_trees_only: true of the treebank's reader "
+    "(depgen.data.treebank.ConlluTreebank, depgen.data.hub_corpus.HubCorpus)"
+)
+"""What messages advise where a sentence of a treebank lacks what a verb needs."""
+
+
+def with_trees_alone(documents: Iterable[Document], field: str, *, corpus: str, split: Split) -> Iterator[Document]:
+    """The documents without the sentences that lack a field; these are counted in the log.
+
+    Args:
+        documents: of a split.
+        field: of `depgen.trees.sentence.Sentence`, such as `heads`.
+        corpus: what the log calls them.
+        split: which one it is.
+    """
+    left_out = 0
+    for document in documents:
+        kept = tuple(each for each in document.sentences if getattr(each, field) is not None)
+        left_out += len(document.sentences) - len(kept)
+        if kept:
+            yield replace(document, sentences=kept)
+    log_left_out(left_out, "sentences without a tree", corpus=corpus, split=split)
+
+
 def seeded_split(paths: Sequence[Path], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[Path]]:
     """Documents, one a file, in splits that depend on the seed and the files' names alone; see `seeded_names`.
 

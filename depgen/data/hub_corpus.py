@@ -6,7 +6,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import log_left_out, lowercased
+from depgen.data.files import log_left_out, lowercased, with_trees_alone
 from depgen.data.hub_files import Rows, rows_of
 from depgen.data.hub_rows import Columns, Root, RowReader, labels_of
 from depgen.data.overlap import Overlap, SplitReader
@@ -72,6 +72,7 @@ class HubCorpus(SplitReader):
         name: what results call the corpus; by default the dataset and its configuration.
         overlap: what becomes of training documents that equal one of validation or test (`depgen.data.overlap`). To
             drop them, all rows are read before the first is given.
+        with_trees_only: whether sentences without a tree are left out and counted.
 
     Raises:
         UserError: columns of two kinds are named.
@@ -104,6 +105,7 @@ class HubCorpus(SplitReader):
         lowercase: bool = False,
         name: str | None = None,
         overlap: Overlap = "keep",
+        with_trees_only: bool = False,
     ) -> None:
         check_one_of(root=(root, Root))
         self.dataset, self.configuration, self.revision = dataset, configuration, revision
@@ -117,7 +119,7 @@ class HubCorpus(SplitReader):
         self.articles = any(each.startswith("wikitext") for each in (title, configuration or ""))
         if articles is not None:
             self.articles = articles
-        self.lowercase, self.overlap = lowercase, overlap
+        self.lowercase, self.overlap, self.with_trees_only = lowercase, overlap, with_trees_only
         self.name = name or " ".join([title, configuration] if configuration else [title])
 
     def read_split(self, split: Split) -> Iterator[Document]:
@@ -128,11 +130,15 @@ class HubCorpus(SplitReader):
         """
         reader, numbered = self._opened(split)
         found = False
-        for document in self._articles(reader, numbered) if self.articles else reader.documents(numbered):
+        documents = self._articles(reader, numbered) if self.articles else reader.documents(numbered)
+        if self.with_trees_only:
+            documents = with_trees_alone(documents, "heads", corpus=self.name, split=split)
+        for document in documents:
             found = True
             yield lowercased(document) if self.lowercase else document
         if not found:
-            raise UserError(f"{reader.where}: expected documents, found no row with a token.")
+            tree = " and a tree" if self.with_trees_only else ""
+            raise UserError(f"{reader.where}: expected documents, found no row with a token{tree}.")
         for what, count in reader.left_out.items():
             log_left_out(count, what, corpus=self.name, split=split)
 
@@ -140,6 +146,7 @@ class HubCorpus(SplitReader):
         """A digest of the split's files (on the hub, of their names and commit) and of the reading options."""
         rows = self._rows()
         options = {key: getattr(self, key) for key in ("root", "articles", "headings", "sentence_splitter", "tokens")}
+        options |= {"with_trees_only": True} if self.with_trees_only else {}
         named = {key: value for key, value in vars(self.columns).items() if value is not None}
         return rows.fingerprint(
             self._split_of(rows, split), reader="HubCorpus", lowercase=self.lowercase, columns=named, **options

@@ -60,10 +60,10 @@ class Retokenized:
     """
 
     published: Mapping[Split, SplitStatistics] = {}
-    form = None
 
     def __init__(self, corpus: Corpus, *, apart: bool = False, name: str | None = None) -> None:
         self.corpus, self.apart, self.name = corpus, apart, name or corpus.name
+        self.form = "stories" if form_of(corpus) == "stories" else None
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split."""

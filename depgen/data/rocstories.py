@@ -10,7 +10,7 @@ from depgen.data.overlap import Overlap
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
-from depgen.trees.text_form import FormName
+from depgen.trees.text_form import FORMS, FormName
 
 COLUMNS = tuple(f"sentence{number}" for number in range(1, 6))
 HOW_TO_GET = (
@@ -28,6 +28,7 @@ class RocStories(SplitFiles):
         folder: where train.csv, valid.csv and test.csv lie, under `$DEPGEN_DATA` unless absolute.
         additional_train: further files of the training split, in the same folder. Raw stories want
             `depgen.annotation.delexicalize` first.
+        lowercase: whether words are lower-cased, but for placeholders such as `[MALE]`; the published stories are.
         name: what results call the corpus.
         overlap: what becomes of training stories that equal one of validation or test: see `depgen.data.overlap`.
     """
@@ -37,13 +38,13 @@ class RocStories(SplitFiles):
         "valid": SplitStatistics(documents=9_816, sentences=5 * 9_816),
         "test": SplitStatistics(documents=9_816, sentences=5 * 9_816),
     }
-    form: FormName = "stories"
     how_to_get = HOW_TO_GET
 
     def __init__(
         self,
         folder: str = "rocstories",
         additional_train: Sequence[str] = (),
+        lowercase: bool = True,
         name: str = "ROCStories",
         overlap: Overlap | None = None,
     ) -> None:
@@ -51,12 +52,13 @@ class RocStories(SplitFiles):
             "train": ["train.csv", *additional_train], "valid": ["valid.csv"], "test": ["test.csv"],
         }  # fmt: skip
         super().__init__(folder, files, lowercase=False, name=name, overlap=overlap)
+        self.form: FormName | None = "stories" if lowercase else None
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The stories of a file; identifiers are file and first line."""
-        incomplete = 0
+        incomplete, spelt = 0, FORMS[self.form or "as_is"].spelt
         for line, texts in read_stories(path):
-            sentences = tuple(Sentence(words) for text in texts if (words := tuple(text.split())))
+            sentences = tuple(Sentence(words) for text in texts if (words := tuple(map(spelt, text.split()))))
             if len(sentences) == len(COLUMNS):
                 yield Document(sentences, f"{path.name}:{line}")
             else:
@@ -64,8 +66,8 @@ class RocStories(SplitFiles):
         log_left_out(incomplete, "stories with an empty sentence", corpus=self.name, split=split)
 
     def options(self) -> dict[str, object]:
-        """None: see `SplitFiles`."""
-        return {}
+        """Whether capitals stay, see `SplitFiles`; published stories have none, whatever is done to them."""
+        return {} if self.form else {"lowercase": False}
 
 
 def read_stories(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -121,7 +121,7 @@ def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool
 
     Tokens are words; "with eos" adds one end of sequence a document, which is also one of the types. Lengths are words
     a document, "mean sentences" and "max sentences" sentences a document, "unknown" the share of words that the
-    training split lacks.
+    training split lacks. Document models count an end a sentence: "tokens" and "sentences" together.
 
     Args:
         corpus: whose sizes.

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
 from torch.utils.data import Dataset
 
-from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated import annotated_split, annotation_fingerprint, say_with_trees
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
@@ -23,7 +23,7 @@ from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
-from depgen.trees.annotator import Annotator
+from depgen.trees.annotator import Annotator, leaves_out
 from depgen.trees.pieces import LeftDependents
 from depgen.trees.sentence import Document
 
@@ -119,6 +119,9 @@ class CorpusData(EncodedData[EncodedSplit]):
         UserError: `max_documents` leaves nothing, or what `EncodedData` refuses.
     """
 
+    one_end: ClassVar[Literal["item", "sentence"]] = "item"
+    """What ends in one end of sequence: for the number of tokens in the log."""
+
     def __init__(
         self,
         corpus: Corpus,
@@ -210,12 +213,17 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _encoded(self, split: Split) -> EncodedSplit:
         """A split as token ids and heads."""
-        found = self._encoding(self._table(split))
+        table = self._table(split)
+        if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
+            say_with_trees(table, self.annotator, self.corpus.name, split)
+        found = self._encoding(table)
         encoded = self._split_of(found)
+        sentences = len(found.sentences) - 1
         log.info(
-            "%s %s: %d items, %d tokens (%d with one <eos> an item), %.2f %% <unk>",
-            self.corpus.name, split, len(encoded), len(encoded.ids), int(encoded.lengths.sum()),
-            100 * found.unknown / max(1, len(encoded.ids)),
+            "%s %s: %d items of %d sentences, %d tokens (%d with one <eos> %s), %.2f %% <unk>",
+            self.corpus.name, split, len(encoded), sentences, len(encoded.ids),
+            len(encoded.ids) + (len(encoded) if self.one_end == "item" else sentences),
+            "an item" if self.one_end == "item" else "a sentence", 100 * found.unknown / max(1, len(encoded.ids)),
         )  # fmt: skip
         return encoded
 

@@ -2,13 +2,14 @@
 Street Journal.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
-from depgen.data.files import SplitFiles, content_fingerprint, lowercased, seeded_split
+from depgen.data.files import SplitFiles, content_fingerprint, lowercased, seeded_split, with_trees_alone
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
@@ -17,6 +18,8 @@ from depgen.trees.enhanced import EmptyNodes
 from depgen.trees.graph import without_relations
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document
+
+logger = logging.getLogger(__name__)
 
 EWT = "ud_english_ewt"
 
@@ -35,7 +38,9 @@ class ConlluTreebank(SplitFiles):
         name: what results call the corpus; the folder's name if not given.
         graphs: whether sentences get the enhanced graphs in DEPS too.
         empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
-        without: relations whose edges the graphs lose, such as `punct`; see `depgen.trees.graph.without_relations`.
+        without: relations whose edges the graphs lose, such as `punct`; see `depgen.trees.graph.without_relations`. One
+            that no training sentence has is named in the log.
+        with_trees_only: whether sentences without a tree, or with `graphs` without a graph, are left out and counted.
 
     Raises:
         UserError: relations to leave out, but no graphs.
@@ -57,6 +62,7 @@ class ConlluTreebank(SplitFiles):
         graphs: bool = False,
         empty_nodes: EmptyNodes = "contract",
         without: Sequence[str] = (),
+        with_trees_only: bool = False,
     ) -> None:
         if without and not graphs:
             raise UserError(f"without: {list(without)} leaves edges out of graphs: set graphs: true, or remove it.")
@@ -65,31 +71,52 @@ class ConlluTreebank(SplitFiles):
         super().__init__(folder, files, lowercase=lowercase, name=name, overlap="keep")
         self.tags, self.documents_by = tags, documents_by
         self.graphs, self.empty_nodes, self.without = graphs, empty_nodes, tuple(without)
+        self.with_trees_only = with_trees_only
+
+    def read_split(self, split: Split) -> Iterator[Document]:
+        """All documents of a split's files, in file order."""
+        documents = super().read_split(split)
+        if self.with_trees_only:
+            field = "edges" if self.graphs else "heads"
+            documents = with_trees_alone(documents, field, corpus=self.name, split=split)
+        return self._without_relations(documents, split) if self.without else documents
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        documents = read_conllu(
+        return read_conllu(
             path,
             tags=self.tags,
             by_document=self.documents_by == "newdoc",
             graphs=self.graphs,
             empty_nodes=self.empty_nodes,
         )
-        return map(self._without_relations, documents) if self.without else documents
 
     def options(self) -> dict[str, object]:
         """See `SplitFiles`."""
         graphs = {"graphs": self.graphs, "empty_nodes": self.empty_nodes} if self.graphs else {}
         without = {"without": sorted(self.without)} if self.without else {}
-        return {**super().options(), "tags": self.tags, "documents_by": self.documents_by, **graphs, **without}
+        only = {"with_trees_only": True} if self.with_trees_only else {}
+        own: dict[str, object] = {"tags": self.tags, "documents_by": self.documents_by}
+        return {**super().options(), **own, **graphs, **without, **only}
 
-    def _without_relations(self, document: Document) -> Document:
-        sentences = (
-            sentence if sentence.edges is None
-            else replace(sentence, edges=without_relations(sentence.edges, self.without))
-            for sentence in document.sentences
-        )  # fmt: skip
-        return replace(document, sentences=tuple(sentences))
+    def _without_relations(self, documents: Iterable[Document], split: Split) -> Iterator[Document]:
+        """The documents, their graphs without the relations; one that no training sentence has is named in the log."""
+        unseen = set(self.without)
+        for document in documents:
+            sentences = list(document.sentences)
+            for place, sentence in enumerate(sentences):
+                if sentence.edges is None:
+                    continue
+                kept = without_relations(sentence.edges, self.without)
+                if len(kept) < len(sentence.edges):
+                    unseen -= {each for each in unseen if without_relations(sentence.edges, [each]) != sentence.edges}
+                    sentences[place] = replace(sentence, edges=kept)
+            yield replace(document, sentences=tuple(sentences))
+        if unseen and split == "train":
+            logger.warning(
+                "%s, train: no edge has a relation %s, which `without` leaves out: is it spelt so in the treebank?",
+                self.name, ", ".join(sorted(unseen)),
+            )  # fmt: skip
 
 
 class SdpTreebank(SplitFiles):

@@ -11,7 +11,7 @@ from depgen.data.experiment import data_of
 from depgen.data.sentences import rewritten_documents
 from depgen.locations import lines_sha256
 from depgen.training.checkpoints import load_checkpoint
-from depgen.trees.removal import keep_words
+from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS, FormName
 
@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 _BROUGHT_BY: Mapping[FormName, str] = {
     "bare": "depgen.data.bare_words.BareWords brings a corpus into that form",
+    "bare_cased": "depgen.data.bare_words.BareWords with lowercase: false brings a corpus into that form",
     "ptb": "depgen.data.normalized.NormalizedTreebank brings a corpus into that form",
     "stories": "depgen delexicalize brings stories into that form",
     "lower": "Many corpora have an option `lowercase: true`",
@@ -47,8 +48,8 @@ def kept_reading(checkpoint: Path) -> dict[str, Any]:
 class BroughtIntoForm:
     """A corpus whose sentences are brought into a form, their trees closed over the words that go.
 
-    Of `bare`, words that lose their root are roots, as in `BareWords`; of others, one of them is, as in
-    `NormalizedTreebank`. Sentences without a word of the form are left out and counted.
+    Of `bare` and `bare_cased`, words that lose their root are roots, as in `BareWords`; of others, one of them is, as
+    in `NormalizedTreebank`. Sentences without a word of the form are left out and counted.
 
     Args:
         corpus: where the sentences come from.
@@ -67,7 +68,8 @@ class BroughtIntoForm:
 
     def _brought(self, sentence: Sentence) -> Sentence:
         form = FORMS[self.form]
-        kept = keep_words(sentence, form.kept(sentence), orphans="roots" if self.form == "bare" else "one_root")
+        orphans: Orphans = "roots" if self.form in ("bare", "bare_cased") else "one_root"
+        kept = keep_words(sentence, form.kept(sentence), orphans=orphans)
         return replace(kept, words=tuple(map(form.spelt, kept.words)))
 
     def fingerprint(self, split: Split) -> str:

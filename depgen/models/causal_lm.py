@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.constituent_labels import NO_CONSTITUENTS
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.lengths import mask_of
@@ -105,10 +106,7 @@ class CausalLM(LeftToRight):
     def _tree_penalty(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, ""]:
         trees, cuts = self.tree_regularization, getattr(batch, "cuts", None)
         if cuts is None:
-            raise UserError(
-                "tree_regularization reads constituents, and these data have none: set data.init_args.annotator to "
-                "one that gives constituents, for whole sentences (depgen.data.text.TextData)."
-            )
+            raise UserError(f"tree_regularization reads constituents, {NO_CONSTITUENTS}")
         assert trees is not None
         assert output.layers is not None
         chart = trees.chart(output.layers[trees.layer][:, 1:], batch.is_word[:, 1:])

@@ -41,6 +41,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.constituent_labels import NO_CONSTITUENTS
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
@@ -367,10 +368,7 @@ class Pushdown(LeftToRight):
             UserError: the data have no constituents.
         """
         if batch.attachments is None:
-            raise UserError(
-                "Pushdown trains on constituents, and these data have none: set data.init_args.annotator to one that "
-                "gives constituents, and the corpus or trees_for so that the training split gets them."
-            )
+            raise UserError(f"Pushdown trains on constituents, {NO_CONSTITUENTS}")
         words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
         return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)

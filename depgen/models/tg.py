@@ -51,7 +51,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch
-from depgen.data.constituent_labels import LABELS
+from depgen.data.constituent_labels import LABELS, NO_CONSTITUENTS
 from depgen.data.tree_batch import TreeBatch, attention_of, collate_trees, label_numbers, string_positions, with_strings
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
@@ -286,10 +286,7 @@ class TransformerGrammar(LeftToRight):
             UserError: the data have no constituents.
         """
         if batch.strings is None:
-            raise UserError(
-                "TransformerGrammar trains on constituents, and these data have none: set data.init_args.annotator to "
-                "one that gives constituents, and the corpus or trees_for so that the training split gets them."
-            )
+            raise UserError(f"TransformerGrammar trains on constituents, {NO_CONSTITUENTS}")
         return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:

@@ -257,7 +257,11 @@ def stacked(
     for title, each in trees.items():
         if not _has(each, structure):
             needed = "heads" if structure == "tree" else "a graph"
-            raise UserError(f"{place}: expected {needed}{f' ({title})' if title else ''}, found none.")
+            of = f" ({title})" if title else ""
+            raise UserError(
+                f"{place}: expected {needed}{of}, found none. Draw other sentences (--first), or leave "
+                "those of a corpus out that have none, by with_trees_only: true of its reader."
+            )
         if structure == "tree" and each.heads is not None:
             check_tree(each.heads, place, words=each.words)
     edges = {title: edges_of(each, structure) for title, each in trees.items()}

@@ -5,7 +5,7 @@
    nouns and conjunctions), `'s` and `n't` stay. UD English's further tags (`HYPH`, `NFP`, and `ADD`, `AFX`, `GW`, `XX`
    of addresses, affixes and parts of words) are not among those 36 either, and go. Of UPOS's, all stay but `PUNCT`, and
    `SYM` goes by form. Words of other tags, or without, go by form: see `depgen.trees.punctuation.is_bare_word`.
-2. Lower case.
+2. Lower case, unless it is to stay as it is.
 3. `N` for each run of digits, wherever it is: `190.58` is `N.N`, `30-day` is `N-day`.
 
 The language-modelling Penn Treebank has its own rules: `depgen.trees.normalization`.
@@ -22,7 +22,7 @@ from depgen.trees.sentence import Sentence
 _DIGITS = re.compile(r"[0-9]+")
 
 
-def bare_words(sentence: Sentence, *, orphans: Orphans = "roots") -> Sentence:
+def bare_words(sentence: Sentence, *, orphans: Orphans = "roots", lowercase: bool = True) -> Sentence:
     """The sentence by the module's rules, its tree without what goes (see `keep_words`); maybe without words.
 
     >>> tags = ("NNP", "VBD", "$", "CD", "CD", ".")
@@ -32,7 +32,7 @@ def bare_words(sentence: Sentence, *, orphans: Orphans = "roots") -> Sentence:
     ('ada spent N.N million', (2, 0, 4, 2))
     """
     bare = keep_words(sentence, kept_words(sentence), orphans=orphans)
-    return replace(bare, words=tuple(map(bare_word, bare.words)))
+    return replace(bare, words=tuple(map(bare_word if lowercase else without_digits, bare.words)))
 
 
 def kept_words(sentence: Sentence) -> list[bool]:
@@ -52,4 +52,13 @@ def bare_word(word: str) -> str:
     >>> [bare_word(word) for word in ("190.58", "30-Day", "NBC", "'86")]
     ['N.N', 'N-day', 'nbc', "'N"]
     """
-    return _DIGITS.sub(NUMBER, word.lower())
+    return without_digits(word.lower())
+
+
+def without_digits(word: str) -> str:
+    """The word with digits as `N`: rule 3.
+
+    >>> [without_digits(word) for word in ("190.58", "30-Day", "NBC")]
+    ['N.N', 'N-Day', 'NBC']
+    """
+    return _DIGITS.sub(NUMBER, word)

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from depgen.trees import bare_words, normalization
-from depgen.trees.bare_words import bare_word
+from depgen.trees.bare_words import bare_word, without_digits
 from depgen.trees.normalization import NUMBER, normalize_word
 from depgen.trees.punctuation import is_bare_word
 from depgen.trees.sentence import Sentence
 
-FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
+FormName = Literal["bare", "bare_cased", "ptb", "stories", "lower", "as_is"]
 
 PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
 """What replaces people's names in the stories of Kong et al. (2021)."""
 
+_PLACEHOLDER = re.compile(r"\[[A-Z]+\]")
 _BARE_NUMBER = re.compile(r"(?<!N)N(?:st|nd|rd|th|s|d)?(?![^\W_])")
 
 
@@ -61,10 +62,12 @@ def _spelt_in_bare(word: str) -> str:
 
 FORMS: Mapping[FormName, TextForm] = {
     "bare": TextForm(_kept_in_bare, _spelt_in_bare),
+    "bare_cased": TextForm(_kept_in_bare, without_digits),
     "ptb": TextForm(normalization.kept_words, _spelt_in_ptb),
-    "stories": TextForm(_all_kept, lambda word: word if word in PLACEHOLDERS else word.lower()),
+    "stories": TextForm(_all_kept, lambda word: word if _PLACEHOLDER.fullmatch(word) else word.lower()),
     "lower": TextForm(_all_kept, str.lower),
     "as_is": TextForm(_all_kept, str),
 }
-"""`bare`: `depgen.trees.bare_words`. `ptb`: `depgen.trees.normalization`. `lower`: all words, lower-cased; `stories`:
-the same but for placeholders of names. `as_is`: nothing changes."""
+"""`bare`: `depgen.trees.bare_words`; `bare_cased`: the same with capitals. `ptb`: `depgen.trees.normalization`.
+`lower`: all words, lower-cased; `stories`: the same but for placeholders of names, which are capitals in square
+brackets. `as_is`: nothing changes."""

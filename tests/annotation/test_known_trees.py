@@ -1,9 +1,11 @@
+import logging
 import pickle
 
 import pytest
 
 from depgen.annotation.known_trees import KnownTrees
 from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.data.text import TextData
 from depgen.errors import UserError
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
@@ -114,3 +116,30 @@ def test_known_graphs():
     assert both.annotate([other, Sentence(known.words)])[0] == other
     with pytest.raises(SentenceError, match="sentence 2: GoldTrees keeps a corpus's own graphs"):
         both.annotate([other, NEW])
+
+
+@pytest.mark.parametrize(
+    ("structure", "known", "unknown"),
+    [
+        ("tree", RIGHT, NEW),
+        ("graph", Sentence(("it", "rains"), edges=((2, 1, "expl"), (0, 2, "root"))), NEW),
+        ("constituency", Sentence(("she", "sings"), spans=((0, 2, "S"), (0, 1, "NP"))), NEW),
+        ("constituency", Sentence(("up",), spans=()), NEW),
+    ],
+)
+def test_the_log_says_how_many_sentences_have_a_tree(tmp_path, monkeypatch, caplog, structure, known, unknown):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    corpus = Shelf(train=[unknown, known, unknown], valid=[unknown])
+    data = TextData(corpus, annotator=KnownTrees(Shelf(train=[known]), leave_unknown=True, structure=structure))
+    with caplog.at_level(logging.INFO):
+        data.split("train"), data.split("valid")
+    scheme = "shelf, its own trees; other sentences: no trees"
+    said = [each for each in caplog.messages if "have a tree" in each]
+    assert said == [f"shelf {part} sentences have a tree ({scheme})" for part in ("train: 1 of 3", "valid: 0 of 1")]
+
+
+def test_a_treebank_that_has_no_sentence_of_the_training_text_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    data = TextData(Shelf(train=[NEW, BARE]), annotator=KnownTrees(Shelf(train=[RIGHT]), leave_unknown=True))
+    with pytest.raises(UserError, match=r"shelf, train: expected trees, found none in its 2 sentences .*same form"):
+        data.split("train")

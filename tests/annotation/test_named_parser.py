@@ -1,6 +1,7 @@
 """`depgen parse --parser`: raw text and CoNLL-U parsed by a parser that `train-parser` made."""
 
 import pytest
+import yaml
 
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.spacy_parser import SpacyAnnotator
@@ -9,6 +10,7 @@ from depgen.cli import main
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 
+GENERATED = "depgen.data.generated.GeneratedStories"
 WORDS = ("The", "dog", "sees", "a", "small", "cat", ".")
 
 
@@ -47,3 +49,17 @@ def test_what_is_no_parser_is_refused(own_cache, tmp_path, capsys):
 def test_an_annotator_goes_by_the_kind_of_the_folder(own_cache, toy_parsers):
     assert isinstance(parser_named("toy"), SpacyAnnotator)
     assert isinstance(parser_named("toy_supar"), SuparAnnotator)
+
+
+@pytest.mark.parametrize(
+    ("name", "class_path", "argument"),
+    [("toy", "spacy_parser.SpacyAnnotator", "pipeline"), ("toy_supar", "supar_parser.SuparAnnotator", "path")],
+)
+def test_fit_learns_from_the_trees_of_a_parser_by_its_name(own_cache, toy_parsers, capsys, name, class_path, argument):
+    experiment = ["--config", "experiments/dmlm_brown.yaml", "--data.init_args.corpus", GENERATED]
+    assert main(["fit", *experiment, "--parser", name, "--print_config"]) == 0
+    annotator = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["annotator"]
+    assert annotator["class_path"] == f"depgen.annotation.{class_path}"
+    assert annotator["init_args"][argument] == name
+    assert main(["fit", *experiment, "--parser", "nowhere"]) == 2
+    assert "No run at" in capsys.readouterr().err

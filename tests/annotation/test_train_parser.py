@@ -12,7 +12,7 @@ from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.train_parser import train_parser, training_fingerprint
 from depgen.annotation.training import CorpusTreebank, ParserTraining, Treebank
 from depgen.data.text_lines import TextLines
-from depgen.data.treebank import DependencyColumns
+from depgen.data.treebank import ConlluTreebank, DependencyColumns
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
@@ -162,6 +162,18 @@ def test_a_treebank_without_trees_is_refused(tmp_path):
     path.write_text("1\tAda\t_\t_\t_\t_\t_\t_\t_\t_\n\n")
     with pytest.raises(UserError, match="expected HEAD and DEPREL"):
         Treebank("Bare", *[str(path)] * 3).sentences("train")
+
+
+@pytest.mark.parametrize("structure", ["tree", "graph"])
+def test_a_treebank_of_which_some_sentences_have_no_tree(tmp_path, structure):
+    rows = "1\tUp\t_\t_\t_\t_\t{}\troot\t{}\t_\n\n"
+    (tmp_path / "some.conllu").write_text(rows.format("0", "0:root") + rows.format("_", "_"))
+    with pytest.raises(UserError, match=r"1 of 2 have none, sentence 2 first.*with_trees_only: true"):
+        Treebank("Some", *[str(tmp_path / "some.conllu")] * 3).sentences("train")
+    files = {"folder": str(tmp_path), "train": ["some.conllu"], "graphs": structure == "graph"}
+    with pytest.raises(UserError, match=rf"1 of 2 sentences have no {structure}.*with_trees_only: true"):
+        CorpusTreebank(ConlluTreebank(**files)).sentences("train", structure)
+    assert len(CorpusTreebank(ConlluTreebank(**files, with_trees_only=True)).sentences("train", structure)) == 1
 
 
 def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 from depgen.data.bare_words import BareWords
-from depgen.data.corpus import Corpus
+from depgen.data.corpus import Corpus, form_in
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
 
@@ -55,3 +55,10 @@ def test_the_fingerprint_follows_the_corpus_and_the_orphans(treebank, tmp_path):
     assert before != BareWords(treebank, orphans="one_root").fingerprint("train")
     (tmp_path / "a.conllu").write_text(TREES.replace("bark", "sleep"))
     assert BareWords(treebank).fingerprint("train") != before
+
+
+def test_capitals_can_stay(treebank):
+    cased = BareWords(treebank, lowercase=False)
+    assert next(cased.documents("train")).sentences[0].words == ("Dogs", "bark", "N.N")
+    assert (form_in(cased), form_in(BareWords(treebank))) == ("bare_cased", "bare")
+    assert cased.fingerprint("train") != BareWords(treebank).fingerprint("train")

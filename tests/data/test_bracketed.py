@@ -31,7 +31,7 @@ def test_words_and_tags_without_traces(place, caplog):
     (sentence,) = documents[0].sentences
     assert (sentence.words, sentence.tags, sentence.heads) == (("Go", "00", "."), ("VB", "RB", "."), None)
     assert sentence.spans == ((0, 3, "S"), (0, 3, "VP"), (1, 2, "ADVP"))
-    assert caplog.messages == ["Penn Treebank, train: left out 1 sentences without words."]
+    assert caplog.messages == [f"{place.name}, train: left out 1 sentences without words."]
     assert list(corpus.documents("valid")) == []
 
 
@@ -55,3 +55,8 @@ def test_what_is_missing_is_named(place):
     (place / "23/a.mrg").write_text("( (S (VB Go)\n")
     with pytest.raises(UserError, match=r"a\.mrg:1: expected 2 closing brackets"):
         list(treebank(place).documents("test"))
+
+
+def test_a_folder_of_ones_own_is_called_by_its_name():
+    assert [BracketedTreebank(folder).name for folder in ("wsj", "my/trees")] == ["Penn Treebank", "trees"]
+    assert BracketedTreebank("trees", name="mine").name == "mine"

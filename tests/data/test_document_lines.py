@@ -14,7 +14,7 @@ def corpus(folder, **options):
     return DocumentLines(os.fspath(folder), **options)
 
 
-@pytest.mark.parametrize("between", ["\n", "=\n", "==========\n", " \n\n=\n"])
+@pytest.mark.parametrize("between", ["\n", "=\n", "==========\n", " \n\n=\n", " = Title = \n", "== Title ==\n"])
 def test_blank_lines_or_equality_signs_part_documents(tmp_path, between):
     (tmp_path / "train.txt").write_text(f"{between}The cat sat .\n a = b \n{between}It left .\n")
     found = corpus(tmp_path)
@@ -24,6 +24,14 @@ def test_blank_lines_or_equality_signs_part_documents(tmp_path, between):
         Document((Sentence(("The", "cat", "sat", ".")), Sentence(("a", "=", "b"))), f"train.txt:{first}"),
         Document((Sentence(("It", "left", ".")),), f"train.txt:{2 * first + 1}"),
     ]
+
+
+def test_a_sentence_that_begins_with_an_equality_sign_is_one(tmp_path):
+    (tmp_path / "train.txt").write_text("One hour\n= 60 minutes .\n=\nx =\n")
+    documents = [
+        [" ".join(each.words) for each in document.sentences] for document in corpus(tmp_path).documents("train")
+    ]
+    assert documents == [["One hour", "= 60 minutes ."], ["x ="]]
 
 
 def test_lower_case_is_another_corpus(tmp_path):

@@ -1,5 +1,7 @@
 """Documents cut into segments, padded, and left whole in evaluation."""
 
+import logging
+
 import numpy as np
 import pytest
 import torch
@@ -113,6 +115,22 @@ SIZES = ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segm
 def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
     with pytest.raises(UserError, match=f"^{name}: expected at least 1, found {number}"):
         DocumentData(corpus, **{name: number})
+
+
+def test_batches_are_of_segments_or_of_tokens(corpus):
+    with pytest.raises(
+        UserError, match="by segments or by tokens, found segments_per_batch: 2 and tokens_per_batch: 99"
+    ):
+        DocumentData(corpus, segments_per_batch=2, tokens_per_batch=99)
+    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=4096)  # as the settings of every run have it
+
+
+def test_the_log_counts_an_end_a_sentence(corpus, caplog):
+    data = DocumentData(corpus)
+    with caplog.at_level(logging.INFO):
+        tokens = sum(data.segmented("test", longest=None).lengths)
+    (line,) = [each for each in caplog.messages if "<eos>" in each]
+    assert f": 2 items of 13 sentences, {tokens - 13} tokens ({tokens} with one <eos> a sentence)" in line
 
 
 def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():

@@ -303,3 +303,16 @@ def test_nothing_is_read_before_it_is_wanted(tmp_path):
 @pytest.fixture(autouse=True)
 def _log(caplog):
     caplog.set_level(logging.WARNING)
+
+
+def test_sentences_without_a_tree_can_be_left_out(tmp_path, caplog):
+    folder = tmp_path / "corpora/half"
+    folder.mkdir(parents=True)
+    rows = [{"tokens": ["up"], "head": ["0"]}, {"tokens": ["down"], "head": ["None"]}]
+    (folder / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    every, trees = HubCorpus("half"), HubCorpus("half", with_trees_only=True)
+    assert [[each.sentences[0].words for each in corpus.documents("train")] for corpus in (every, trees)] == [
+        [("up",), ("down",)], [("up",)],
+    ]  # fmt: skip
+    assert "half, train: left out 1 sentences without a tree." in caplog.messages
+    assert every.fingerprint("train") != trees.fingerprint("train")

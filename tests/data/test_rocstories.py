@@ -86,3 +86,12 @@ def test_the_test_split_is_the_published_one():
 
 def test_what_the_text_looks_like_is_said():
     assert form_of(RocStories()) == form_of(SingleSentences(RocStories())) == "stories"
+    assert form_of(RocStories(lowercase=False)) is None
+
+
+def test_stories_are_lower_cased_but_for_placeholders_unless_capitals_are_to_stay(corpus, tmp_path):
+    (tmp_path / "rocstories" / "train.csv").write_text(HEADER + STORY.replace("it hurt", "[FEMAL] Saw Bob"))
+    cased = RocStories(lowercase=False)
+    texts = [" ".join(next(each.documents("train")).sentences[2].words) for each in (corpus, cased)]
+    assert texts == ["[FEMAL] saw bob .", "[FEMAL] Saw Bob ."]
+    assert corpus.fingerprint("train") != cased.fingerprint("train")

@@ -110,3 +110,29 @@ def test_graphs_without_some_relations(tmp_path):
     assert again.fingerprint("train") == content.fingerprint("train")
     with pytest.raises(UserError, match=r"without: \['punct'\] .*: set graphs: true"):
         ConlluTreebank(str(tmp_path), without=["punct"])
+
+
+HALF = "1\tup\t_\t_\t_\t_\t{}\t_\t{}\t_\n\n"
+
+
+def test_sentences_without_a_tree_can_be_left_out(tmp_path, caplog):
+    (tmp_path / "a.conllu").write_text(HALF.format("0", "0:root") + HALF.format("_", "0:root") + HALF.format("0", "_"))
+    files = {"folder": str(tmp_path), "train": ["a.conllu"], "name": "half"}
+    every, trees = ConlluTreebank(**files), ConlluTreebank(**files, with_trees_only=True)
+    graphs = ConlluTreebank(**files, graphs=True, with_trees_only=True)
+    lines = [[each.identifier for each in corpus.documents("train")] for corpus in (every, trees, graphs)]
+    assert lines == [
+        ["a.conllu:1", "a.conllu:3", "a.conllu:5"],
+        ["a.conllu:1", "a.conllu:5"],
+        ["a.conllu:1", "a.conllu:3"],
+    ]
+    assert caplog.messages == ["half, train: left out 1 sentences without a tree."] * 2
+    assert every.fingerprint("train") != trees.fingerprint("train")
+
+
+def test_a_relation_to_leave_out_that_never_occurs_is_named(tmp_path, caplog):
+    (tmp_path / "a.conllu").write_text(HALF.format("0", "0:root") + HALF.format("0", "0:det:poss"))
+    corpus = ConlluTreebank(str(tmp_path), train=["a.conllu"], graphs=True, without=["punkt", "det"], name="few")
+    assert [document.sentences[0].edges for document in corpus.documents("train")] == [((0, 1, "root"),), ()]
+    (warning,) = caplog.messages
+    assert warning.startswith("few, train: no edge has a relation punkt, which `without` leaves out")

@@ -21,6 +21,7 @@ from torch import Tensor
 from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.experiment import data_of
+from depgen.data.files import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
@@ -163,16 +164,20 @@ def sentences_with_relations(corpus: Corpus, split: Split) -> list[Sentence]:
     Raises:
         UserError: there are none, or one has no heads or no relations, or no two words are joined by an edge.
     """
-    sentences = list[Sentence]()
+    sentences, without, first = list[Sentence](), 0, ""
     for document in corpus.documents(split):
         for sentence in document.sentences:
             if sentence.heads is None or sentence.relations is None or set(sentence.relations) == {"_"}:
                 lacking = "heads" if sentence.heads is None else "relations"
-                raise UserError(
-                    f"{document.identifier} of {corpus.name}: expected heads and relations, found no {lacking}. Name a "
-                    "treebank that has both, such as one of Universal Dependencies."
+                first = (
+                    first or f"{document.identifier} of {corpus.name}: expected heads and relations, found no {lacking}"
                 )
+                without += 1
             sentences.append(sentence)
+    if without:
+        both = "Name a treebank that has both, such as one of Universal Dependencies"
+        remedy = LEAVE_OUT if without < len(sentences) else both
+        raise UserError(f"{first}. {without} of {len(sentences)} sentences lack them. {remedy}.")
     if not any(head > 0 for sentence in sentences for head in sentence.heads or ()):
         raise UserError(f"{corpus.name}, {split}: expected sentences with edges between words, found none.")
     return sentences

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
+from depgen.data.files import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown
 from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
 from depgen.errors import UserError
@@ -170,18 +171,23 @@ def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: 
     Raises:
         UserError: there are none, or one has no tree.
     """
-    kept = []
+    kept, lacking, first = [], 0, ""
     for document in chain.from_iterable(map(corpus.documents, splits)):
         for number, sentence in enumerate(document.sentences, start=1):
             if not sentence.words or (max_words is not None and len(sentence) > max_words):
                 continue
             if sentence.heads is None or min(sentence.heads) < 0:
                 found = "none" if sentence.heads is None else "words without one"
-                raise UserError(
-                    f"{corpus.name}, {document.identifier}, sentence {number}: expected a head for every word, found "
-                    f"{found}. Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files."
+                first = (
+                    first or f"{document.identifier}, sentence {number}: expected a head for every word, found {found}"
                 )
+                lacking += 1
             kept.append(sentence)
+    if lacking:
+        remedy = (
+            LEAVE_OUT if lacking < len(kept) else "Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files"
+        )
+        raise UserError(f"{corpus.name}, {first}. {lacking} of {len(kept)} sentences lack a tree. {remedy}.")
     if not kept:
         limit = "" if max_words is None else f" of at most {max_words} words"
         raise UserError(f"{corpus.name}: expected sentences{limit} in {' '.join(splits) or 'its splits'}, found none.")

@@ -250,6 +250,16 @@ def test_a_treebank_without_heads_is_refused(trained, treebank, tmp_path):
         parsing_scores(corpus=treebank)
 
 
+def test_it_says_how_many_sentences_lack_a_tree_and_how_to_leave_them_out(tmp_path):
+    rows = "1\tnext\t_\tX\tX\t_\t{}\tx\t_\t_\n\n"
+    (tmp_path / "test.conllu").write_text(rows.format("0") + rows.format("_") + rows.format("_"))
+    files = {"folder": str(tmp_path), "test": ["test.conllu"]}
+    message = "2 of 3 sentences lack a tree. .*with_trees_only: true"
+    with pytest.raises(UserError, match=message):
+        sentences_with_trees(ConlluTreebank(**files), ["test"])
+    assert len(sentences_with_trees(ConlluTreebank(**files, with_trees_only=True), ["test"])) == 1
+
+
 def test_text_without_trees_is_refused(tmp_path):
     (tmp_path / "test.txt").write_text("next next zebra\n")
     with pytest.raises(UserError, match="expected a head for every word"):
