@@ -70,16 +70,17 @@ _SEPARATED = (
     "preprocessed by lowercasing, separating punctuation, and splitting conjunctions. They are not grammar errors."
 )
 _ROWS: Mapping[str, str] = {
-    "stories": "Each story contains about five sentences. For each story, we will put the first four sentences into two "
-    "different systems, and then systems generate the last sentence.",
+    "stories": "Each story contains about five sentences. For each story, we will put the first four sentences into "
+    "two different systems, and then systems generate the last sentence.",
     "beginning": "the first four sentences",
     "ending": "generated sentence",
-    "pairwise": 'NOTE that the names in all stories are replaced with "[MALE]" or "[FEMALE]" or "[NEUTRAL]", and all the '
-    f"sentences are {_SEPARATED}",
+    "pairwise": 'NOTE that the names in all stories are replaced with "[MALE]" or "[FEMALE]" or "[NEUTRAL]", and all '
+    f"the sentences are {_SEPARATED}",
     "turing": f"Note: All the sentences are {_SEPARATED}",
 }
 _FILES: Mapping[str, str] = {
-    "stories": "For each story, we will put its beginning into two different systems, and then systems generate the rest.",
+    "stories": "For each story, we will put its beginning into two different systems, and then "
+    "systems generate the rest.",
     "beginning": "the beginning",
     "ending": "generated text",
     **dict.fromkeys(
