@@ -8,7 +8,8 @@ a two-sample z-test.
 Deviations
     D1. The paper shuffles again for every draw; here a draw takes one of the shuffles that its document has, all scored
         beforehand. The mean over them is what the accuracy of resampled sets tends to.
-    D2. Equal likelihoods are worth half a point; the paper does not say.
+    D2. Equal likelihoods are worth half a point; the paper does not say. So is a question without a choice: documents
+        of one sentence, and shuffles equal to the document, are among the paper's pairs, one for each document.
     D3. The z-test takes resampled sets for independent observations: with enough of them every difference is
         significant. `paired_interval` says how far the difference of two systems, over all shuffles, moves when the
         documents do: without the chance of drawing one shuffle a document, which resampled test sets have, and with
@@ -60,6 +61,16 @@ def mean_over_documents(values: Credits) -> float:
     0.625
     """
     return float(np.mean([each.mean() for each in values]))
+
+
+def mean_without_empty(values: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
+    """The mean over documents of the means over each one's questions that leave a choice; NaN where none does.
+
+    >>> mean_without_empty([np.array([1.0, 0.5]), np.array([0.5])], [np.array([False, True]), np.array([True])])
+    1.0
+    """
+    left = [each[~same] for each, same in zip(values, empty, strict=True) if not same.all()]
+    return mean_over_documents(left) if left else math.nan
 
 
 def tie_rate(credits: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:

@@ -20,7 +20,7 @@ def distinct(texts: Sequence[str], order: int, *, within_items: bool = False) ->
     Args:
         texts: one string an item, split at whitespace.
         order: the n of the n-grams.
-        within_items: leave out n-grams that run over the border of two texts.
+        within_items: leave out n-grams that run over the border of two texts, as published.
 
     >>> distinct(["a b", "a b"], 2), distinct(["a b", "a b"], 2, within_items=True)
     (66.66666666666667, 50.0)

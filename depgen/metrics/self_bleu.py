@@ -2,7 +2,7 @@
 
 The definition is that of the DMLM paper's code: BLEU of text i with every other text as a reference, uniform weights
 over orders 1 to n, the brevity penalty by the reference length that is closest (the shorter of two equally close),
-and no smoothing: a precision without a match has the numerator 1e-100, so that the score is zero for any practical end.
+and no smoothing: a text without a match of some order scores zero (the code's numerator of 1e-100 comes to the same).
 Lower means more varied. It is not the Texygen variant on a sample of 500 texts.
 
 What makes it linear: the count of an n-gram in text i is clipped to its largest count in any *other* text. That is
@@ -21,9 +21,6 @@ from jaxtyping import Float, Int
 
 from depgen.errors import UserError
 from depgen.metrics.ngrams import ngram_ids, starts_within_items, tokenize
-
-NO_MATCH = 1e-100
-"""The numerator of a precision without a match."""
 
 
 def self_bleu(texts: Sequence[str], orders: Sequence[int] = (2, 3)) -> dict[int, Float[np.ndarray, " texts"]]:
@@ -50,7 +47,8 @@ def self_bleu(texts: Sequence[str], orders: Sequence[int] = (2, 3)) -> dict[int,
     for order, ids in enumerate(ngram_ids(table, max(orders)), start=1):
         within = starts_within_items(table, order)
         matches = leave_one_out_matches(ids[within], table.owner[: len(ids)][within], len(texts))
-        log_precisions += np.log(np.maximum(matches, NO_MATCH) / np.maximum(table.lengths - order + 1, 1))
+        with np.errstate(divide="ignore"):  # the logarithm of no match
+            log_precisions += np.log(matches / np.maximum(table.lengths - order + 1, 1))
         if order in orders:
             scores[order] = 100.0 * penalty * np.exp(log_precisions / order)
     return {order: scores[order] for order in orders}

@@ -25,7 +25,7 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.definition import TableDefinition, chosen_table, is_made
 from depgen.reporting.drawing import Drawing
 from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
-from depgen.reporting.experiments import experiments_root
+from depgen.reporting.experiments import experiments_root, is_path
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import read_results
@@ -88,7 +88,7 @@ def case_study(
     Markdown, plain text and HTML are written under `results/<study>/` as well.
 
     Args:
-        study: its name; unset: each that has texts.
+        study: its name, or the path of a YAML file of your own; unset: each of the package that has texts.
         size: whose texts; unset: `small`, or the only one of the table.
         seeds: of the trainings, the first of them that a row has texts of; unset: the first that there is.
         format: of the returned text.
@@ -119,17 +119,22 @@ def study_names() -> list[str]:
 
 
 def load_study(name: str) -> CaseStudy:
-    """The case study of that name (dashes and underscores alike).
+    """The case study of that name (dashes and underscores alike), or of the YAML file at a path.
+
+    The path of its table, where it names one by its path, starts at the folder of the study's file.
 
     Raises:
         UserError: there is none, or its file does not read as one.
     """
-    path = experiments_root() / "case_studies" / f"{name.replace('-', '_')}.yaml"
+    of_package = experiments_root() / "case_studies" / f"{name.replace('-', '_')}.yaml"
+    path = Path(name) if is_path(name) else of_package
     if not path.is_file():
         known = study_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
     study = read_as(CaseStudy, read_settings(path), str(path))
+    if is_path(study.table):
+        study = replace(study, table=str(path.parent / study.table))
     if not study.rows or (study.texts if study.contexts is None else study.contexts) < 1:
         raise UserError(f"{path}: expected at least one row and at least one text of each.")
     if study.invented and study.contexts is not None:

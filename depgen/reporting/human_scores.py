@@ -19,6 +19,12 @@ PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
     "rating": ("human/itexp_table4", "human/itexp_table5"),
 }
 """Tables in a folder of their own: `depgen reproduce` does not make them. Of several, that with most of the systems."""
+OF_FILES: Mapping[Kind, str] = {
+    "pairwise": "Pairwise human evaluation of texts from files",
+    "turing": "Turing test of sentences from files",
+    "rating": "Ratings of sentences from files, from 1 to 5",
+}
+"""What captions say where no system is a row of a table."""
 LEVEL = 0.01
 """Of Table 3's star."""
 
@@ -56,6 +62,7 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
 def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
     """The published table with our lines in it; systems and pairs that it lacks follow at its end."""
     numbers: dict[str, dict[str, float | None]] = {}
+    foreign = {system for each in scored if each.asked.from_files for system in (each.pair, *each.systems)}
     stars = set[tuple[str, str]]()
     for each in scored:
         for aspect, found in each.preferences.items():
@@ -81,13 +88,18 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
                 for column, value in values
             ]  # fmt: skip
         lines = lines_of(definition.columns, row, cells)
+        if row.name in foreign:
+            lines.pop("difference", None)
         systems.append(SystemLines(row, lines, mark="" if row.in_paper else "†"))
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
     nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
     ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
-    definition = replace(definition, rows=rows, caption=definition.caption + ours)
+    caption = definition.caption
+    if all(each.asked.from_files for each in scored):
+        caption = f"{OF_FILES[scored[0].asked.kind]}; the paper's numbers: {caption}"
+    definition = replace(definition, rows=rows, caption=caption + ours)
     return Layout(definition, ", ".join(profiles), tuple(systems), notes)
 
 
@@ -97,6 +109,11 @@ def _notes(scored: Sequence[Outcome]) -> Iterator[str]:
             f"A star: p < {LEVEL} in the two-sided Wilcoxon signed-rank test, not corrected for the number of tests. "
             "Ours is over pairs of texts, each with its raters' mean preference, pairs without one left out of the "
             "ranks; the paper does not name its unit. Single judgements, whose p is next to it, are not independent."
+        )
+    if any(each.asked.from_files for each in scored):
+        yield (
+            "Texts from files are not those of the paper's systems, whatever their names: no difference from the "
+            "paper's numbers is shown."
         )
     yield "Ours: every item counts alike; in brackets 95 % bootstrap intervals over items, with the raters as they are."
     for each in scored:

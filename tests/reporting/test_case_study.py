@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from depgen.cli import main
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
@@ -223,6 +224,19 @@ def test_slips_in_the_file_are_named(studies):
     (studies / "stories.yaml").write_text(f"{STUDY}invented: [it rained .]\n")
     with pytest.raises(UserError, match="Leave out one of them"):
         load_study("stories")
+
+
+def test_a_study_and_its_table_may_be_files_of_ones_own(studies, project, tmp_path, capsys):
+    keep("Base", 1, ["b0", "b1", "b2"])
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "mine.yaml").write_text((project / "experiments/tables/toy.yaml").read_text())
+    (own / "my-study.yaml").write_text(STUDY.replace("table: toy", "table: mine.yaml"))
+    assert load_study(str(own / "my-study.yaml")).table == str(own / "mine.yaml")
+    assert main(["case-study", str(own / "my-study.yaml")]) == 0
+    assert capsys.readouterr().out.strip() == case_study("stories").strip()
+    assert main(["case-study", str(own / "other.yaml")]) == 2
+    assert "other.yaml is not there" in capsys.readouterr().err
 
 
 def test_trees_are_of_texts_from_nothing_alone(studies):

@@ -12,7 +12,9 @@ import pytest
 
 from depgen.cli import main
 from depgen.errors import UserError
+from depgen.evaluation.human.outcome import read_outcome
 from depgen.evaluation.human.questionnaire import read_key
+from depgen.evaluation.human.statistics import krippendorff_alpha
 from depgen.reporting.definition import load_definition
 from depgen.reporting.human_export import export
 from depgen.reporting.human_scores import score
@@ -34,6 +36,12 @@ def place(project):
 def compare(folder, *names, **options):
     texts = [f"{name}={file}.txt" for name, file in zip(names, "ab", strict=True)]
     export(texts=texts, contexts=Path("contexts.txt"), output=Path(folder), **{"number": 40, **options})
+
+
+def of_rows(folder):
+    """Make the key that of a table's rows at size small."""
+    key = Path(folder, "key.json")
+    key.write_text(json.dumps(json.loads(key.read_text()) | {"profile": "small"}))
 
 
 def answer(folder, judge):
@@ -62,6 +70,7 @@ def numbers(table, system):
 
 def test_what_raters_think_comes_back(capsys):
     compare("out", "DM-Transformer", "Transformer")
+    of_rows("out")
     answer("out", judge)
     assert main(["human-eval", "score", "out", "--format", "csv", "--output", "table.csv"]) == 0
     table = capsys.readouterr().out
@@ -103,14 +112,33 @@ def test_a_pair_takes_the_papers_direction():
 def test_several_pairs_make_one_table_and_strangers_follow():
     compare("one", "DM-LSTM", "PRPN")
     compare("two", "DM-Net", "Net")
+    of_rows("one")
     for folder in ("one", "two"):
         answer(folder, judge)
     table = score([Path("two"), Path("one")], format="markdown")
-    assert table.startswith("**Pairwise human evaluation of story endings on ROCStories**\n")
+    assert table.startswith("**Pairwise human evaluation of story endings on ROCStories (size small)**\n")
     systems = [line.split(" | ")[:2] for line in table.splitlines() if line.startswith("| ")]
     assert systems[1:4] == [["| DM-LSTM vs. PRPN", "paper"], ["| ", "local"], ["| ", "difference"]]
     assert systems[-1] == ["| DM-Net vs. Net†", "local"]
     assert "- †: not in the paper." in table
+
+
+def test_texts_from_files_are_not_compared_with_the_papers():
+    compare("out", "DM-Transformer", "Transformer")
+    answer("out", judge)
+    table = score([Path("out")], format="csv")
+    assert numbers(table, ("DM-Transformer vs. Transformer", "local"))["logicality_win"] == (80.0, True)
+    assert not numbers(table, ("DM-Transformer vs. Transformer", "difference"))
+    said = score([Path("out")])
+    assert said.startswith("**Pairwise human evaluation of texts from files; the paper's numbers: Pairwise human")
+    assert "no difference from the paper's numbers is shown" in said
+    sheet = Path("out/raters/rater-1.html").read_text()
+    assert "[MALE]" not in sheet
+    assert "the texts may be lower-cased" in sheet
+    of_rows("out")
+    said = score([Path("out")])
+    assert "difference" in said
+    assert "from files" not in said.splitlines()[0]
 
 
 def test_what_is_missing_is_said():
@@ -160,6 +188,7 @@ def test_a_turing_test_is_laid_out_like_table_6():
     [plain] = json.loads(score([Path("out")], json=True))
     assert plain["human"]["Net"]["value"] == pytest.approx(0.8)
     assert 0 < plain["alpha"]["human"] < 1
+    assert plain["alpha_level"] == "nominal"
     compare("pair", "DM-Net", "Net")
     answer("pair", judge)
     with pytest.raises(UserError, match="they make different tables"):
@@ -195,6 +224,10 @@ def test_ratings_are_laid_out_like_table_4_or_5_of_itexp():
     said = score([Path("x10")])
     assert "120 items, 18 of 18 raters; 0 of 360 answers missing" in said
     assert "Mean rating: x10 1." in said
+    [plain] = json.loads(score([Path("x10")], json=True))
+    expected = krippendorff_alpha(read_outcome(Path("x10")).answers.given["rating"], "interval")
+    assert (plain["alpha"], plain["alpha_level"]) == ({"rating": expected}, "interval")
+    assert f"Krippendorff's alpha (interval) of the raters: {expected:.3f}." in said
     other = Path("x10/answers/rater-2.csv").read_text().replace("rater-2", "rater-1")
     Path("x10/answers/rater-1.csv").write_text(other)
     with pytest.raises(UserError, match=r"there is no .item-\d+. in the questionnaire of rater-1"):

@@ -7,7 +7,7 @@ does it end with its own last sentence, or with another document's (Mostafazadeh
 All draws depend on the seed and the words alone, so that systems of any vocabulary get the same questions.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -21,6 +21,8 @@ from depgen.trees.sentence import Sentence
 
 Task = Literal["order", "insertion", "ending"]
 Words = tuple[str, ...]
+_NUMBERS: Mapping[Task, str] = {"order": "shuffles", "insertion": "insertions", "ending": "distractors"}
+"""The number that each task alone has."""
 MOST_SENTENCES = 20_000_000
 """Of all arrangements of a corpus together: about half a gigabyte, and a minute before anything is scored."""
 
@@ -92,6 +94,9 @@ class CoherenceTask:
             number = getattr(self, name)
             if number is not None and number < 1:
                 raise UserError(f"{name}: expected at least 1, found {number}.")
+        for task, name in _NUMBERS.items():
+            if task != self.task and getattr(self, name) != self.__dataclass_fields__[name].default:
+                raise UserError(f"{name}: this number is of `{task}`, and the task is `{self.task}`: leave it out.")
         if self.seed < 0:
             raise UserError(f"seed: expected at least 0, found {self.seed}.")
         if self.task == "ending" and self.sentences is not None:
@@ -148,7 +153,7 @@ def _refuse_too_many(asked: CoherenceTask, corpus: Corpus, pieces: Sequence["_Pi
     lengths = [len(piece.sentences) for piece in pieces]
     total = sum(asked.arrangements_of(length) * length for length in lengths)
     if total > MOST_SENTENCES:
-        number = {"order": "shuffles", "insertion": "insertions", "ending": "distractors"}[asked.task]
+        number = _NUMBERS[asked.task]
         raise UserError(
             f"{corpus.name} {asked.split}: {asked.asked} of {len(pieces):,} documents of up to {max(lengths):,} "
             f"sentences would make arrangements of {total:,} sentences, and at most {MOST_SENTENCES:,} can be asked "

@@ -21,7 +21,7 @@ from depgen.data.experiment import data_of
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask, Task, Trial, trials
-from depgen.evaluation.coherence.scoring import score_trials
+from depgen.evaluation.coherence.scoring import LogLikelihoods, score_trials
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.reading import reading_of
 from depgen.evaluation.trained import Trained, load_trained
@@ -32,6 +32,7 @@ from depgen.metrics.coherence import (
     credit,
     expected_distance,
     mean_over_documents,
+    mean_without_empty,
     one_sided_p,
     paired_interval,
     resampled_means,
@@ -84,6 +85,8 @@ class Assessment:
         facts: the corpus, the task and the run, by name.
         answers: the run's.
         chance: those of guessing.
+        trials: the documents, their arrangements and the questions.
+        log_likelihoods: of each trial's arrangements, in nats.
         empty: whether all candidates of a question are the document, as where a shuffle is none.
     """
 
@@ -91,6 +94,8 @@ class Assessment:
     facts: dict[str, str | int | float]
     answers: Answers
     chance: Answers
+    trials: list[Trial]
+    log_likelihoods: list[LogLikelihoods]
     empty: list[Bool[np.ndarray, " questions"]]
 
     @property
@@ -107,13 +112,15 @@ class Assessment:
     def measures(self) -> dict[str, float]:
         """Accuracy, its mean and deviation over resampled test sets with a 95 % interval, ties; per cent, and places.
 
-        `accuracy` is over all questions, what the mean over resampled sets tends to. `ties` are those of the system;
-        `empty` questions, in which there is nothing to choose, are counted apart.
+        `accuracy`, `ties`, `empty` and `distance` are means over documents (or pieces) of the means over each one's
+        questions; the mean over resampled sets tends to `accuracy`. `ties` are those of the system; `empty` questions,
+        in which there is nothing to choose, are counted apart, and `accuracy_without_empty` leaves them out.
         """
         resampled = self.accuracies
         low, high = percentile_interval(resampled)
         found = {
             "accuracy": 100 * mean_over_documents(self.answers.credits),
+            "accuracy_without_empty": 100 * mean_without_empty(self.answers.credits, self.empty),
             "resampled_mean": float(resampled.mean()),
             "deviation": float(resampled.std()),
             "low": low,
@@ -126,6 +133,32 @@ class Assessment:
             found["distance"] = mean_over_documents(self.answers.distances)
             found["distance_by_chance"] = mean_over_documents(self.chance.distances)
         return found
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """Each document (or piece) with its arrangements and answers, as plain values.
+
+        `sentences` are those of all its arrangements; `arrangements` have their order, as places in `sentences`, and
+        their log-probability in nats. `questions` are the places of the candidates in `arrangements`, the document (0)
+        first; `credits` and `distances` say what each answer is worth and how far from the right place it is.
+        """
+        own = self.answers
+        rows = zip(self.trials, self.log_likelihoods, own.credits, own.distances, strict=True)
+        return [
+            {
+                "name": trial.name,
+                "document": trial.document,
+                "sentences": [" ".join(sentence.words) for sentence in trial.sentences],
+                "arrangements": [
+                    {"order": order, "log_probability": likelihood}
+                    for order, likelihood in zip(trial.arrangements.tolist(), likelihoods.tolist(), strict=True)
+                ],
+                "questions": [question.candidates.tolist() for question in trial.questions],
+                "credits": credits.tolist(),
+                "distances": distances.tolist(),
+            }
+            for trial, likelihoods, credits, distances in rows
+        ]
 
 
 def assess(
@@ -178,7 +211,7 @@ def assess(
         "resamples": asked.resamples,
     }
     empty = [np.array([not each.candidates.any() for each in trial.questions]) for trial in found]
-    return Assessment(asked, facts, answers(found, scores), _guesses(found), empty)
+    return Assessment(asked, facts, answers(found, scores), _guesses(found), found, scores, empty)
 
 
 def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answers:
@@ -236,7 +269,8 @@ def coherence(
         form: what words are brought into, as in `depgen score`: by default the form of the run's own corpus.
         against: another run's `--output` of the same task: the difference of the two accuracies, with its 95 % interval
             over documents (pieces of one are drawn together); and the z of the paper, which is of resampled test sets.
-        output: a file for the answers about each document, as JSON.
+        output: a file for the answers about each document, as JSON, with the order and the log-probability of each
+            arrangement.
         tokens_per_batch: read at a time; no figure depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
@@ -255,8 +289,10 @@ def coherence(
     compared = {} if other is None or against is None else _compared(found, other, against)
     content = {**found.facts, **found.measures, **compared}
     if output is not None:
-        kept = {**_finite(content), "documents_asked": _documents(found.answers)}
-        write_atomically(output, dumps(kept, indent=1, allow_nan=False) + "\n")
+        # A line a document.
+        documents = ",\n".join(f"  {dumps(each, ensure_ascii=False, allow_nan=False)}" for each in found.documents)
+        facts = dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
+        write_atomically(output, f'{facts},\n "documents_asked": [\n{documents}\n ]\n}}\n')
     return dumps(_finite(content), allow_nan=False) if json else _table(content)
 
 
@@ -264,15 +300,6 @@ def _finite(content: dict[str, str | int | float]) -> dict[str, str | int | floa
     """JSON has no word for a z that is infinite, nor for the interval of a single document: null."""
     endless = {name for name, value in content.items() if isinstance(value, float) and not math.isfinite(value)}
     return {name: None if name in endless else value for name, value in content.items()}
-
-
-def _documents(found: Answers) -> list[dict[str, Any]]:
-    """Each document's answers, as JSON holds them."""
-    rows = zip(found.names, found.documents, found.credits, found.distances, strict=True)
-    return [
-        {"name": name, "document": document, "credits": own.tolist(), "distances": far.tolist()}
-        for name, document, own, far in rows
-    ]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from depgen.evaluation.human.answers import RaterAnswers, Ratings
 from depgen.evaluation.human.folder import ANSWERS, left_out, read_folder
 from depgen.evaluation.human.questionnaire import Questionnaire
 from depgen.evaluation.human.statistics import (
+    Level,
     Preference,
     Rated,
     item_shares,
@@ -50,6 +51,16 @@ class Outcome:
         return self.asked.systems[::-1] if self.reversed else self.asked.systems
 
     @property
+    def level(self) -> Level:
+        """Of Krippendorff's alpha: that of numbers for ratings, of kinds for all other answers."""
+        return "interval" if self.asked.kind == "rating" else "nominal"
+
+    @property
+    def alphas(self) -> dict[str, float | None]:
+        """Krippendorff's alpha of the raters, by question."""
+        return {name: krippendorff_alpha(each, self.level) for name, each in self.answers.given.items()}
+
+    @property
     def pair(self) -> str:
         """What the paper calls a comparison."""
         return " vs. ".join(self.systems)
@@ -80,7 +91,8 @@ class Outcome:
             "preferences": {name: asdict(each) for name, each in self.preferences.items()},
             "human": {name: asdict(each) for name, each in self.humanness.items()},
             "rated": {name: asdict(each) for name, each in self.rated.items()},
-            "alpha": {name: krippendorff_alpha(each) for name, each in answers.given.items()},
+            "alpha": self.alphas,
+            "alpha_level": self.level,
         }
 
     def described(self) -> Iterator[str]:
@@ -97,12 +109,15 @@ class Outcome:
             )
         if self.humanness:
             shown = ", ".join(f"{name} {_interval(share, 3)}" for name, share in self.humanness.items())
-            alpha = krippendorff_alpha(self.answers.given["human"])
-            agreement = "not defined, all answers are the same" if alpha is None else f"{alpha:.3f}"
-            yield f"Human score: {shown}. Krippendorff's alpha (nominal) of the raters: {agreement}."
-
+            yield f"Human score: {shown}. {self._agreement()}"
         if self.rated:
-            yield f"Mean rating: {', '.join(f'{name} {_interval(each.mean, 2)}' for name, each in self.rated.items())}."
+            shown = ", ".join(f"{name} {_interval(each.mean, 2)}" for name, each in self.rated.items())
+            yield f"Mean rating: {shown}. {self._agreement()}"
+
+    def _agreement(self) -> str:
+        (alpha,) = self.alphas.values()
+        said = "not defined, all answers are the same" if alpha is None else f"{alpha:.3f}"
+        return f"Krippendorff's alpha ({self.level}) of the raters: {said}."
 
     def _about(self) -> str:
         asked, answers = self.asked, self.answers

@@ -13,7 +13,8 @@ Deviations, all where the paper is silent:
         sentence are left out before and counted. A system that often writes nothing is judged by its other texts.
     D3. The instructions are the paper's (Tables 14 and 15) word for word, but for layout, the number of sentences, and
         a last line that allows ties: the paper counts them, and its questionnaire does not speak of them. Those of
-        ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness.
+        ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness. What the paper's
+        say of ROCStories and of its preprocessing is said of a table's rows only; texts from files have neutral words.
 """
 
 import hashlib
@@ -63,6 +64,31 @@ QUESTIONS: Mapping[Kind, tuple[Question, ...]] = {
         ),
     ),
 }
+
+
+_SEPARATED = (
+    "preprocessed by lowercasing, separating punctuation, and splitting conjunctions. They are not grammar errors."
+)
+_ROWS: Mapping[str, str] = {
+    "stories": "Each story contains about five sentences. For each story, we will put the first four sentences into "
+    "two different systems, and then systems generate the last sentence.",
+    "beginning": "the first four sentences",
+    "ending": "generated sentence",
+    "pairwise": 'NOTE that the names in all stories are replaced with "[MALE]" or "[FEMALE]" or "[NEUTRAL]", and all '
+    f"the sentences are {_SEPARATED}",
+    "turing": f"Note: All the sentences are {_SEPARATED}",
+}
+_FILES: Mapping[str, str] = {
+    "stories": "For each story, we will put its beginning into two different systems, and then "
+    "systems generate the rest.",
+    "beginning": "the beginning",
+    "ending": "generated text",
+    **dict.fromkeys(
+        ("pairwise", "turing"),
+        "Note: the texts may be lower-cased, or cut into words and punctuation with spaces between. That is no error.",
+    ),
+}
+"""What the instructions say of a table's rows and of texts from files; of their form, by the kind of questionnaire."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +154,7 @@ class Questionnaire:
         seed: of the draw, the orders and the sides.
         left_out: how many candidates could not be judged, by reason.
         sources: of the texts, by system.
-        profile: at which the systems were trained; None where that is not known.
+        profile: at which the systems were trained; None where all texts are from files.
         top_p: the nucleus that their texts were drawn with; None where that is not known.
     """
 
@@ -161,10 +187,16 @@ class Questionnaire:
         return QUESTIONS[self.kind]
 
     @property
+    def from_files(self) -> bool:
+        """Whether no system is a row of a table, so that the texts may be of any kind."""
+        return self.profile is None
+
+    @property
     def instructions(self) -> str:
         """What raters read first: paragraphs separated by empty lines."""
         text = (files("depgen.evaluation.human") / f"{self.kind}.txt").read_text(encoding="utf-8")
-        return text.replace("{items}", str(len(self.sheets[0].items)))
+        said = _FILES if self.from_files else _ROWS
+        return text.format(**said, form=said.get(self.kind), items=len(self.sheets[0].items))
 
     def shown(self, sheet: Sheet, item: Item) -> tuple[str, ...]:
         """An item's texts in the order in which a rater sees them."""

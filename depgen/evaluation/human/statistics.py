@@ -2,7 +2,8 @@
 
 Deviations of the comparison with Table 3 of Yang & Wan (ACL 2022):
     D1. Their column κ is Krippendorff's alpha, not a kappa; they do not name its level. Here it is nominal: win, lose
-        and tie are three kinds of answer without an order. Fleiss' kappa is not reported by them, and not here.
+        and tie are three kinds of answer without an order. Fleiss' kappa is not reported by them, and not here. For
+        ratings, of which Casas et al. (2020) report no agreement, the level is interval, as for mean and deviation.
     D2. They do not name the unit of the Wilcoxon signed-rank test. Here it is the pair of texts, with the mean
         preference of its raters, since the judgements of one pair are not independent; the test over single judgements
         is reported with it. Units without a preference are left out of the ranks (`zero_method="wilcox"`; over single
@@ -15,12 +16,16 @@ Deviations of the comparison with Table 3 of Yang & Wan (ACL 2022):
 
 import warnings
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
 from depgen.evaluation.human.answers import Ratings
 from depgen.metrics.significance import Interval, bootstrap_interval
+
+Level = Literal["nominal", "interval"]
+"""How far apart two answers are: equal or not; the square of their difference."""
 
 
 @dataclass(frozen=True)
@@ -114,24 +119,31 @@ def item_means(ratings: Ratings) -> Float[np.ndarray, " items"]:
         return np.asarray(np.nanmean(ratings, axis=0))
 
 
-def krippendorff_alpha(ratings: Ratings) -> float | None:
-    """Krippendorff's alpha at the nominal level, items as units; None where all pairable answers are one and the same.
+def krippendorff_alpha(ratings: Ratings, level: Level = "nominal") -> float | None:
+    """Krippendorff's alpha, items as units; None where all pairable answers are one and the same.
 
-    Items with fewer than two answers count nowhere. Section C of Krippendorff (2011), "Computing Krippendorff's
+    Items with fewer than two answers count nowhere. Krippendorff (2011), "Computing Krippendorff's
     alpha-reliability": one less the observed over the expected disagreement.
 
-    >>> krippendorff_alpha(np.array([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
-    0.4444444444444444
+    Args:
+        ratings: NaN is no answer.
+        level: `nominal` for answers without an order, `interval` for numbers whose differences count.
+
+    >>> ratings = np.array([[1.0, 2.0, 5.0], [1.0, 3.0, 4.0]])
+    >>> [round(krippendorff_alpha(ratings, level), 4) for level in ("nominal", "interval")]
+    [0.2857, 0.875]
     """
     values = np.unique(ratings[~np.isnan(ratings)])
     counts = (ratings == values[:, None, None]).sum(axis=1)  # [value, item]
     counts = counts[:, counts.sum(axis=0) > 1]
-    answers, total = counts.sum(axis=0), counts.sum()
-    unequal = total**2 - (counts.sum(axis=1) ** 2).sum()  # ordered pairs of all answers
-    if unequal == 0:
+    apart = values[:, None] - values  # [value, value]
+    distances = (apart != 0).astype(np.float64) if level == "nominal" else apart**2
+    answers, of_value = counts.sum(axis=0), counts.sum(axis=1)
+    expected = of_value @ distances @ of_value  # over ordered pairs of all answers
+    if expected == 0:
         return None
-    observed = ((answers**2 - (counts**2).sum(axis=0)) / (answers - 1)).sum()
-    return float(1 - (total - 1) * observed / unequal)
+    observed = ((counts * (distances @ counts)).sum(axis=0) / (answers - 1)).sum()
+    return float(1 - (of_value.sum() - 1) * observed / expected)
 
 
 def signed_rank(differences: Float[np.ndarray, " units"]) -> SignedRank:

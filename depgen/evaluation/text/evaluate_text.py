@@ -5,7 +5,15 @@ from json import dumps
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import CONFIDENCE, NAMES, ORACLE, TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.measures import (
+    CONFIDENCE,
+    DEFAULTS,
+    NAMES,
+    ORACLE,
+    TextEvaluation,
+    TextOptions,
+    text_metrics,
+)
 from depgen.evaluation.text.oracle import Average
 from depgen.metrics.bleu import EmptyPolicy
 from depgen.seeds import checked_seed
@@ -26,6 +34,7 @@ def evaluate_text(
     bertscore_baseline: Path | None = None,
     perplexity_model: str | None = "gpt2",
     mauve_model: str | None = None,
+    within_texts: bool = False,
     detokenize: bool = False,
     union: str | None = None,
     oracle: str | None = None,
@@ -53,6 +62,8 @@ def evaluate_text(
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
         mauve_model: folder or hub name of a model, such as gpt2-large, whose hidden states MAUVE compares texts and
             references by; `oracle` takes the language model of --oracle. By default no MAUVE.
+        within_texts: Distinct-n of the n-grams inside texts, as Li et al. (2016) define it. By default n-grams over the
+            border of two texts count too, as in the code of DMLM's authors and in our tables.
         detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
             they are given the tokens as they are.
         union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
@@ -79,6 +90,7 @@ def evaluate_text(
         bertscore_baseline=bertscore_baseline,
         perplexity_model=perplexity_model,
         mauve_model=mauve_model,
+        within_texts=within_texts,
         detokenize=detokenize,
         union=union,
         oracle=oracle,
@@ -124,14 +136,21 @@ def as_table(evaluation: TextEvaluation) -> str:
         bounds = f"   {interval.low:.2f} to {interval.high:.2f}" if interval else ""
         excluded = f"   ({evaluation.excluded[name]} texts left out)" if name in evaluation.excluded else ""
         lines.append(f"{title:<{WIDTH}}{evaluation.metrics[name]:>10.2f}{bounds}{excluded}")
-    if evaluation.settings:
-        lines.append("")
-        lines.extend(f"{NAMES[name]}: {setting}" for name, setting in evaluation.settings.items())
+    alike: dict[str, list[str]] = {}
+    for name, setting in _settings(evaluation).items():
+        alike.setdefault(setting, []).append(NAMES[name])
+    lines += ["", *(f"{', '.join(titles)}: {setting}" for setting, titles in alike.items())]
     lines.extend(
         f"{NAMES[name]}: {100 * share:.1f} % of the texts' words are read as <unk>"
         for name, share in evaluation.unknown.items()
     )
     return "\n".join(lines)
+
+
+def _settings(evaluation: TextEvaluation) -> dict[str, str]:
+    """What the figures depend on."""
+    settings = DEFAULTS | evaluation.settings
+    return {name: settings[name] for name in NAMES if name in evaluation.metrics and name in settings}
 
 
 def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> str:
@@ -147,7 +166,7 @@ def as_json(evaluation: TextEvaluation, file: Path, references: Path | None) -> 
             "confidence": CONFIDENCE,
             "excluded": evaluation.excluded,
             "not_computed": evaluation.not_computed,
-            "settings": evaluation.settings,
+            "settings": _settings(evaluation),
             "unknown": evaluation.unknown,
         },
         indent=2,

@@ -58,6 +58,16 @@ NAMES = {
 ORACLE = "oracle"
 """How `mauve_model` names the language model that is the oracle."""
 CONFIDENCE = 0.95
+WITHIN_TEXTS = "n-grams inside texts only"
+"""What the settings say of Distinct-n with `within_texts`."""
+DEFAULTS = {
+    **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),
+    **dict.fromkeys(
+        ("distinct2", "distinct3"), "n-grams over the border of two texts count, as in the DMLM paper's code"
+    ),
+    **dict.fromkeys(("selfbleu2", "selfbleu3"), "against all other texts, without smoothing"),
+}
+"""What a figure depends on where its settings say nothing else."""
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +83,7 @@ class TextOptions:
         bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
         perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
         mauve_model: folder or hub name of a model, or `oracle` for the one of `oracle`; None = no MAUVE.
+        within_texts: whether Distinct-n leaves out n-grams that run over the border of two texts.
         detokenize: whether pretrained models are given raw text (`depgen.data.detokenization`) in place of tokens.
         union: name or folder of a scorer that `train-union` has trained; None = no UNION.
         oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
@@ -90,6 +101,7 @@ class TextOptions:
     bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
     mauve_model: str | None = None
+    within_texts: bool = False
     detokenize: bool = False
     union: str | None = None
     oracle: str | None = None
@@ -216,11 +228,13 @@ class _Measuring:
     def diversity(self, texts: Sequence[str]) -> None:
         """Distinct-n and Self-BLEU-n."""
         for order in (2, 3):
-            share = distinct(texts, order)
+            share = distinct(texts, order, within_items=self.options.within_texts)
             if isnan(share):
-                self.result.not_computed[f"distinct{order}"] = f"the texts hold fewer than {order} tokens"
+                self.result.not_computed[f"distinct{order}"] = f"the texts hold no {order}-gram"
             else:
                 self.result.metrics[f"distinct{order}"] = share
+                if self.options.within_texts:
+                    self.result.settings[f"distinct{order}"] = WITHIN_TEXTS
         if len(texts) < 2:
             for order in (2, 3):
                 self.result.not_computed[f"selfbleu{order}"] = "a text is compared with others, and there is only one"

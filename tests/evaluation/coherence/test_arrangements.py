@@ -78,12 +78,11 @@ def test_endings_are_those_of_other_documents():
 
 @pytest.mark.parametrize("task", ["order", "insertion", "ending"])
 def test_draws_depend_on_the_seed_and_the_corpus_alone(task):
-    asked = CoherenceTask(task=task, insertions=1, distractors=1, shuffles=3)
+    number = {"order": {"shuffles": 3}, "insertion": {"insertions": 1}, "ending": {"distractors": 1}}[task]
+    asked = CoherenceTask(task=task, **number)
     first, again = (list(map(texts, trials(asked, STORIES))) for _ in range(2))
     assert first == again
-    others = (
-        trials(CoherenceTask(task=task, insertions=1, distractors=1, shuffles=3, seed=k), STORIES) for k in (1, 2)
-    )
+    others = (trials(CoherenceTask(task=task, **number, seed=k), STORIES) for k in (1, 2))
     assert any(first != list(map(texts, other)) for other in others)
     shorter = trials(CoherenceTask(task="order", shuffles=3, max_documents=2), STORIES)
     if task == "order":

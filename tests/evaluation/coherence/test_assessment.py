@@ -1,5 +1,6 @@
 """`depgen coherence` asked of systems whose answers are known: sure ones, order-blind ones, and one against another."""
 
+import itertools
 import json
 
 import numpy as np
@@ -12,6 +13,8 @@ from depgen.errors import UserError
 from depgen.evaluation.coherence import assessment
 from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
 from depgen.evaluation.coherence.assessment import assess, coherence
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
 from depgen.metrics.coherence import paired_interval, resampled_means
 from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
@@ -49,6 +52,7 @@ def test_a_system_that_counts_is_never_wrong(trained, task):
     identities, questions = sum(not each.candidates.any() for each in asked), len(asked)
     assert measures["accuracy"] == pytest.approx(100 * (1 - 0.5 * identities / questions))
     assert measures["empty"] == pytest.approx(100 * identities / questions)
+    assert measures["accuracy_without_empty"] == 100, "a perfect system gets all that leave a choice"
     assert measures["ties"] == 0, "a shuffle that is none is nothing to choose from"
     if task.task != "order":
         assert (measures["accuracy"], measures["ties"], measures["deviation"]) == (100, 0, 0)
@@ -89,6 +93,42 @@ def test_figures_are_those_of_the_answers(trained):
     assert (found.facts["documents"], found.facts["sentences"]) == (4, 20)
 
 
+def test_the_accuracy_is_the_mean_of_the_documents_means(trained):
+    corpus = Listed([["w1", "w2"], [f"w{place}" for place in range(5, 13)]], name="unequal")
+    rule = lambda document: counting(document) if len(document) == 2 else blind(document)  # noqa: E731
+    found = assess(trained(rule), CoherenceTask("insertion", corpus, insertions=None))
+    measures = found.measures
+    assert list(map(len, found.answers.credits)) == [2, 8]
+    assert measures["accuracy"] == pytest.approx(100 * (1 + 1 / 8) / 2), "of all questions it would be 30 %"
+    distances = found.answers.distances
+    assert measures["distance"] == pytest.approx((distances[0].mean() + distances[1].mean()) / 2)
+
+
+def test_documents_of_one_sentence_leave_no_choice(trained):
+    corpus = Listed([["w1"], ["w5", "w6", "w7", "w8", "w9", "w10"]], name="short")
+    measures = assess(trained(counting), CoherenceTask(corpus=corpus)).measures
+    assert measures["empty"] >= 50
+    assert (measures["accuracy"], measures["accuracy_without_empty"]) == (100 - measures["empty"] / 2, 100)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
+def test_every_arrangement_is_kept_with_its_log_probability(trained, task):
+    """Score each by hand, and answer each question again."""
+    system = System(trained(counting), Reading())
+    found = system.coherence(task)
+    assert found.measures == assess(system.trained, task).measures
+    for document in found.documents:
+        texts = [[document["sentences"][place] for place in each["order"]] for each in document["arrangements"]]
+        for text, arrangement in zip(texts, document["arrangements"], strict=True):
+            numbers = [int(sentence[1:]) for sentence in text]
+            jumps = sum(one + 1 != other for one, other in itertools.pairwise(numbers))
+            assert arrangement["log_probability"] == -3.0 * jumps
+        for question, credit in zip(document["questions"], document["credits"], strict=True):
+            true, *others = [document["arrangements"][place]["log_probability"] for place in question]
+            assert texts[question[0]] == texts[0]
+            assert credit == (1.0 if all(true > other for other in others) else 0.5), "no other is ever likelier"
+
+
 def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
     found = assess(trained(blind), CoherenceTask(shuffles=2)).facts
     assert (found["corpus"], found["documents"], found["unknown_words"]) == ("generated", 3, 1)
@@ -116,7 +156,13 @@ class TestVerb:
         assert main(["coherence", "--run", "blind", *asked, "--output", str(kept)]) == 0
         content = json.loads(kept.read_text())
         assert [each["name"] for each in content["documents_asked"]] == ["d0", "d1", "d2", "d3"]
-        assert content["documents_asked"][0]["credits"] == [0.5] * 6
+        first = content["documents_asked"][0]
+        assert first["credits"] == [0.5] * 6
+        assert first["sentences"] == [f"w{place}" for place in range(5)]
+        assert first["arrangements"][0]["order"] == [0, 1, 2, 3, 4]
+        likelihoods = {each["log_probability"] for each in first["arrangements"]}
+        assert max(likelihoods) == pytest.approx(min(likelihoods))
+        assert len(kept.read_text().splitlines()) == len(content) + 7, "a line a fact and a line a document"
         capsys.readouterr()
         assert main(["coherence", "--run", "sure", *asked, "--against", str(kept), "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
@@ -206,6 +252,8 @@ class TestVerb:
         ("options", "message"),
         [
             (["--seed", "-1"], "seed: expected at least 0, found -1"),
+            (["--insertions", "3"], "insertions: this number is of `insertion`, and the task is `order`"),
+            (["--task", "ending", "--shuffles", "3"], "shuffles: this number is of `order`"),
             (["--output", "."], "--output . is a folder"),
         ],
     )

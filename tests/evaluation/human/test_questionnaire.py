@@ -82,6 +82,15 @@ def test_a_turing_test_counts_empty_sentences():
         turing({REAL: ["a"]}, ["x"], number=1)
 
 
+@pytest.mark.parametrize(("ask", "papers"), [(compared, "the first four sentences"), (mixed, "by lowercasing")])
+def test_the_papers_words_about_its_corpora_are_for_rows_alone(ask, papers):
+    from_files = ask(number=5)
+    assert papers not in from_files.instructions
+    assert "the texts may be lower-cased" in from_files.instructions
+    assert papers in replace(from_files, profile="small").instructions
+    assert "{" not in from_files.instructions
+
+
 @pytest.mark.parametrize("ask", [compared, mixed, rated])
 def test_the_key_restores_the_questionnaire(ask, tmp_path):
     asked = replace(ask(number=5), sources={"Net": Source("a.txt", "0f", 7, 1)}, profile="small")

@@ -19,16 +19,20 @@ OBSERVERS = np.array(
 )
 
 
-def alpha_by_pairs(ratings):
+APART = {"nominal": lambda one, other: one != other, "interval": lambda one, other: (one - other) ** 2}
+
+
+def alpha_by_pairs(ratings, level="nominal"):
     """1 - observed / expected disagreement, counted pair by pair; a unit's pairs weigh 1 / (its values - 1)."""
+    apart = APART[level]
     units = [[value for value in unit if not np.isnan(value)] for unit in ratings.T]
     units = [unit for unit in units if len(unit) > 1]
     values = [value for unit in units for value in unit]
     observed = sum(
-        sum(one != other for one, other in itertools.permutations(unit, 2)) / (len(unit) - 1) for unit in units
+        sum(apart(*pair) for pair in itertools.permutations(unit, 2)) / (len(unit) - 1) for unit in units
     ) / len(values)
     pairs = list(itertools.permutations(values, 2))
-    return 1 - observed / (sum(one != other for one, other in pairs) / len(pairs))
+    return 1 - observed / (sum(apart(*pair) for pair in pairs) / len(pairs))
 
 
 def test_alpha_of_krippendorffs_own_example():
@@ -36,14 +40,17 @@ def test_alpha_of_krippendorffs_own_example():
     # ((40 - 1) 32 - 344) / (40 (40 - 1) - 344) = 904 / 1216, where 344 = 9 8 + 13 12 + 10 9 + 5 4 + 3 2.
     assert krippendorff_alpha(OBSERVERS) == pytest.approx(904 / 1216, abs=1e-12)
     assert alpha_by_pairs(OBSERVERS) == pytest.approx(904 / 1216, abs=1e-12)
+    # The same source prints 0.849 for the interval level of these data.
+    assert krippendorff_alpha(OBSERVERS, "interval") == pytest.approx(0.849, abs=5e-4)
 
 
-def test_alpha_is_one_less_observed_over_expected_disagreement():
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_alpha_is_one_less_observed_over_expected_disagreement(level):
     generator = np.random.default_rng(0)
     for _ in range(20):
         ratings = generator.integers(-1, 2, (5, 12)).astype(float)
         ratings[generator.random(ratings.shape) < 0.3] = NAN
-        assert krippendorff_alpha(ratings) == pytest.approx(alpha_by_pairs(ratings), abs=1e-12)
+        assert krippendorff_alpha(ratings, level) == pytest.approx(alpha_by_pairs(ratings, level), abs=1e-12)
 
 
 def test_alpha_where_there_is_nothing_to_agree_on():
@@ -53,15 +60,16 @@ def test_alpha_where_there_is_nothing_to_agree_on():
     assert krippendorff_alpha(np.array([[1.0, 0.0, -1.0]] * 3)) == 1.0
 
 
-def test_alpha_is_that_of_the_krippendorff_package():
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_alpha_is_that_of_the_krippendorff_package(level):
     from krippendorff import alpha
 
     generator = np.random.default_rng(7)
     for raters in (2, 3, 6):
         ratings = generator.integers(0, 4, (raters, 30)).astype(float)
         ratings[generator.random(ratings.shape) < 0.2] = NAN
-        expected = alpha(reliability_data=ratings, level_of_measurement="nominal")
-        assert krippendorff_alpha(ratings) == pytest.approx(expected, abs=1e-12)
+        expected = alpha(reliability_data=ratings, level_of_measurement=level)
+        assert krippendorff_alpha(ratings, level) == pytest.approx(expected, abs=1e-12)
 
 
 def judgements(seed, items=100, raters=5, better=0.5):

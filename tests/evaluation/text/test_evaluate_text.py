@@ -31,6 +31,19 @@ def test_table_is_aligned_and_says_what_is_missing(files):
     assert "not computed: switched off" in rows["BERTScore"]
 
 
+def test_what_the_figures_depend_on_is_said_once_for_like_measures(files):
+    models = {"bertscore_model": None, "perplexity_model": None}
+    said = evaluate_text(files[0], references=files[1], **models).splitlines()
+    assert "BLEU-1, BLEU-2: by sentence, smoothing method 1 of Chen & Cherry (2014)" in said
+    assert "Self-BLEU-2, Self-BLEU-3: against all other texts, without smoothing" in said
+    assert "Distinct-2, Distinct-3: n-grams over the border of two texts count, as in the DMLM paper's code" in said
+    within = evaluate_text(files[0], within_texts=True, **models).splitlines()
+    assert "Distinct-2, Distinct-3: n-grams inside texts only" in within
+    assert not any(line.startswith("BLEU-1, BLEU-2:") for line in within), "without references there is no BLEU"
+    found = json.loads(evaluate_text(files[0], json=True, **models))
+    assert "over the border" in found["settings"]["distinct2"]
+
+
 def test_json_holds_the_same_figures(files):
     found = json.loads(evaluate_text(files[0], references=files[1], json=True, bertscore_model="/absent/model"))
     expected = text_metrics(TEXTS, REFERENCES, NO_MODELS)

@@ -38,10 +38,18 @@ def test_every_measure_has_a_figure_or_a_reason(texts, references, tmp_path):
     assert all(np.isfinite(value) for value in found.metrics.values())
 
 
+def test_distinct_may_be_of_ngrams_inside_texts():
+    options = dataclasses.replace(NO_MODELS, within_texts=True)
+    found = text_metrics(TEXTS, None, options)
+    assert found.metrics["distinct2"] == distinct(TEXTS, 2, within_items=True) != distinct(TEXTS, 2)
+    assert found.settings == dict.fromkeys(("distinct2", "distinct3"), "n-grams inside texts only")
+    assert text_metrics(["a", "b"], None, options).not_computed["distinct2"] == "the texts hold no 2-gram"
+
+
 def test_reasons():
     found = text_metrics(["late"], None, NO_MODELS).not_computed
     assert found["bleu1"] == found["bertscore"] == "no references were given"
-    assert found["distinct2"] == "the texts hold fewer than 2 tokens"
+    assert found["distinct2"] == "the texts hold no 2-gram"
     assert "only one" in found["selfbleu3"]
     assert "no model was named" in found["lm_perplexity"]
 
