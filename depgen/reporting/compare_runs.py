@@ -218,7 +218,7 @@ def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
 
 def _notes(systems: Mapping[str, Sequence[TestedRun]]) -> Iterator[str]:
     """How the systems' data differ in files or reading options, or in the items that the test text is divided into."""
-    corpora: dict[str, list[str]] = {}
+    corpora: dict[str | None, list[str]] = {}
     for name, runs in systems.items():
         for fingerprint in dict.fromkeys(each.result.data.fingerprint for each in runs):
             corpora.setdefault(fingerprint, []).append(name)

@@ -1,7 +1,7 @@
 """Trees of one CoNLL-U file against those of another: UAS, LAS and UDA, also by relation or by length of sentences."""
 
 import json as jsonlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -125,7 +125,7 @@ def _pair(word: int, head: int) -> tuple[int, int]:
 
 def _grouped(
     words: Iterable[_Word], key: Callable[[_Word], str], names: Iterable[str]
-) -> dict[str, Mapping[str, float | int]]:
+) -> dict[str, dict[str, float | int]]:
     """The scores of each group that has words."""
     groups: dict[str, list[_Word]] = {name: [] for name in names}
     for word in words:

@@ -58,7 +58,13 @@ def test_lines_by_relation_and_by_length(files, capsys):
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.lists(st.integers(1, 6).flatmap(lambda n: st.tuples(*[head_lists(min_size=n, max_size=n)] * 2)), min_size=1))
+@given(
+    st.lists(
+        st.integers(1, 6).flatmap(lambda n: st.tuples(*[head_lists(min_size=n, max_size=n)] * 2)),
+        min_size=1,
+        max_size=3,
+    )
+)
 def test_they_are_the_counts_of_other_functions(tmp_path_factory, trees):
     folder = tmp_path_factory.mktemp("trees")
     gold, other = ([Sentence(("w",) * len(heads), tuple(heads)) for heads in each] for each in zip(*trees, strict=True))
