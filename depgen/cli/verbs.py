@@ -192,6 +192,11 @@ VERBS = {
         "depgen.evaluation.trees.parsing:parsing_scores",
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
+    "attachment-scores": Verb(
+        "compare the trees of two CoNLL-U files: UAS, LAS and UDA, also by relation or length",
+        "depgen.evaluation.trees.file_scores:file_scores",
+        positionals=("gold", "predicted"),
+    ),
     "human-eval export": Verb(
         "write blinded questionnaires for raters",
         "depgen.reporting.human_export:export",
@@ -243,7 +248,14 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate", "parser-agreement"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
-        "Judge trees and attention": ("parsing-scores", "bracketing-f1", "draw", "head-correlations", "heat-map"),
+        "Judge trees and attention": (
+            "parsing-scores",
+            "attachment-scores",
+            "bracketing-f1",
+            "draw",
+            "head-correlations",
+            "heat-map",
+        ),
         "Judge syntax": ("minimal-pairs", "syntactic-suites"),
         "Judge documents": ("coherence",),
         "Tables and reports": (

@@ -197,6 +197,23 @@ class Ragged(Batch):
         return torch.repeat_interleave(counts, output_size=len(self.ids))
 
 
+@dataclass(frozen=True)
+class Parts(Batch):
+    """The parts of items that the rows of a stream's segment consist of, row by row, in the order of their targets.
+
+    Attributes:
+        items: the place in the split of the item that a part is of.
+        lengths: number of its targets.
+        words: number of words that end among these, `<eos>` counted as one.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"items", "lengths", "words"})
+
+    items: Int[Tensor, " parts"]
+    lengths: Int[Tensor, " parts"]
+    words: Int[Tensor, " parts"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TokenBatch(Batch):
     """Sequences read from `<eos>` on and predicted up to `<eos>`, padded at the right.
@@ -207,6 +224,7 @@ class TokenBatch(Batch):
         lengths: number of targets of each item.
         words: number of words that end among each item's targets, `<eos>` counted as one.
         items: each item's place in its split.
+        parts: where rows are stretches of a stream, the parts of items in them; None where each row is an item.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
         unk: id of the unknown word, whose share is reported with every perplexity.
         segment: number of the segment, where rows are stretches of a stream that continue those of the batch before;
@@ -223,6 +241,7 @@ class TokenBatch(Batch):
     items: Int[Tensor, " batch"]
     global_tokens: int
     unk: int = UNK
+    parts: Parts | None = None
     segment: int | None = None
     learning_rate_scale: float = 1.0
 
@@ -242,25 +261,37 @@ def collate_tokens(batch: ItemBatch) -> TokenBatch:
         text = np.concatenate([[eos], *(np.append(item.ids, eos) for item in stretch.items)])
         inputs[row, :length] = text[stretch.start : stretch.stop]
         targets[row, :length] = text[stretch.start + 1 : stretch.stop + 1]
+    parts = [_parts(each) for each in stretches]
     return TokenBatch(
         inputs=torch.from_numpy(inputs),
         targets=torch.from_numpy(targets),
         lengths=torch.from_numpy(lengths),
-        words=torch.tensor([_words(each) for each in stretches]),
+        words=torch.tensor([int(words.sum()) for _, _, words in parts]),
         items=torch.tensor([each.index for each in stretches]),
         global_tokens=batch.global_tokens,
         unk=batch.vocabulary.unk,
+        parts=None if batch.segment is None else Parts(*map(_joined, zip(*parts, strict=True))),
         segment=batch.segment,
         learning_rate_scale=batch.learning_rate_scale,
     )
 
 
-def _words(stretch: Stretch) -> int:
-    if all(item.word_ends is None for item in stretch.items):
-        return stretch.stop - stretch.start
-    ends = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in stretch.items]
-    flags = np.concatenate([np.append(each, True) for each in ends])
-    return int(flags[stretch.start : stretch.stop].sum())
+def _joined(columns: "Sequence[Int[np.ndarray, ' _']]") -> Int[Tensor, " parts"]:
+    return torch.from_numpy(np.concatenate(columns))
+
+
+def _parts(
+    stretch: Stretch,
+) -> tuple[Int[np.ndarray, " parts"], Int[np.ndarray, " parts"], Int[np.ndarray, " parts"]]:
+    """Of each item in a stretch: its place in the split, the number of its targets there and of words that they end."""
+    ends = np.cumsum([0, *(len(item.ids) + 1 for item in stretch.items)])
+    bounds = ends.clip(stretch.start, stretch.stop)
+    flags = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in stretch.items]
+    before = np.concatenate([[0], np.cumsum(np.concatenate([np.append(each, True) for each in flags]))])
+    places = np.array([item.index for item in stretch.items], dtype=np.int64)
+    lengths = np.diff(bounds)
+    touched = lengths > 0
+    return places[touched], lengths[touched], np.diff(before[bounds])[touched]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from depgen.data.batch import TokenBatch, WordBatch
 from depgen.data.corpus import Corpus
 from depgen.data.text import CorpusData
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
-from depgen.evaluation.trees.parsing import decoded_heads
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import write_atomically
 from depgen.trees.annotator import check_words

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
@@ -21,7 +22,6 @@ from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
-from depgen.evaluation.trees.parsing import Decoding
 from depgen.language_models.base import LanguageModel
 from depgen.trees.text_form import FormName
 
@@ -223,8 +223,8 @@ class System:
 
         Args:
             texts: strings.
-            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles
-                cut.
+            decoding: (trees) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where
+                one head in each cycle is changed to make a tree.
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
             beam_size: (graphs) hypotheses about the graph of a sentence; by default 20.

@@ -251,9 +251,17 @@ class LeftToRight(LanguageModel):
         return self.log_probs(batch)
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
-        """The scores of a batch's items: `<eos>` counts as a token and as a word, BOS and padding don't."""
-        nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
-        return self.scores_of_items(batch, precise(nll).sum(1))
+        """The scores of a batch's items: `<eos>` counts as a token and as a word, BOS and padding don't.
+
+        Of a stream, those of the parts of items in its segment.
+        """
+        nll = precise(-self.log_probs(batch).masked_fill(~batch.is_word, 0))
+        scores, parts = self.scores_of_items(batch, nll.sum(1)), batch.parts
+        if parts is None:
+            return scores
+        part = torch.repeat_interleave(parts.lengths).to(nll.device)
+        sums = nll.new_zeros(len(parts.lengths)).index_add_(0, part, nll[batch.is_word.to(nll.device)])
+        return replace(scores, items=parts.items, nll=sums[:, None], tokens=parts.lengths[:, None], words=parts.words)
 
     def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"]) -> ItemScores:
         """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`."""

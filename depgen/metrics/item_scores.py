@@ -5,10 +5,11 @@ opens it is given and does not; an unknown word counts as the word `<unk>`; padd
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Float, Float64, Int, Int64, Shaped
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
@@ -124,7 +125,7 @@ ItemTable = tuple[
 
 
 class KeptItems(PreciseMetric):
-    """The scores of every item seen since the last reset, over all devices."""
+    """The scores of every item seen since the last reset, over all devices; parts of an item are added up."""
 
     full_state_update = False
 
@@ -152,6 +153,13 @@ class KeptItems(PreciseMetric):
         items, nll, tokens, words = (dim_zero_cat(getattr(self, name)) for name in self.columns)
         if not len(items):
             return None
-        order = items.argsort()
-        items, nll, tokens, words = (column[order].cpu().numpy() for column in (items, nll, tokens, words))
-        return items, nll, tokens, words
+        places, row = np.unique(items.cpu().numpy(), return_inverse=True)
+        nll, tokens, words = (_sums(column.cpu().numpy(), row, len(places)) for column in (nll, tokens, words))
+        return places, nll, tokens, words
+
+
+def _sums(values: Shaped[np.ndarray, " parts"], row: Int[np.ndarray, " parts"], rows: int) -> Any:  # noqa: ANN401
+    """The sum of the values of each row, in their own type."""
+    sums = np.zeros(rows, dtype=values.dtype)
+    np.add.at(sums, row, values)
+    return sums

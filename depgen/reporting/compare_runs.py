@@ -16,21 +16,25 @@ from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.layout import lay_out
 from depgen.reporting.measurement import numbers_of_test
+from depgen.reporting.pretrained import arguments_at
 from depgen.reporting.results import Result, as_text
 from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.configuration_digest import config_digest
+from depgen.training.experiment import settings_of
 from depgen.training.experiment_runs import SplitNumbers, kept_test
 from depgen.training.runs import experiment_name, find_run, has_size, read_record
 
 _KINDS = {
     "exact": "exact likelihood",
-    "pseudo": "pseudo-likelihood (each word masked in turn)",
+    "pseudo": "masked words, drawn at random",
     "bound": "bound on the likelihood",
     "unknown": "likelihood of an unknown kind",
 }
 _UNSHOWN = ("loss", "unk_rate")
+_DRAWS = {"mask_rate": "rate", "evaluation_masks": "draws", "evaluation_seed": "seed"}
+"""What decides which words a masked model is tested on, and how it is called."""
 _DIRECTED = ("spearman", "pearson")
 """How names of other test measures end of which more is better."""
 
@@ -104,7 +108,8 @@ def _read_tested(run: Path) -> TestedRun:
     test, record = kept_test(run), read_record(run)
     vocabulary = lines_sha256([file_sha256(path) for path in sorted((run / "vocabulary").glob("*")) if path.is_file()])
     found, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
-    found.settings.update(_settings(test, _KINDS[kind], vocabulary))
+    draws = _draws(run) if kind == "pseudo" else ""
+    found.settings.update(_settings(test, _KINDS[kind] + draws, vocabulary))
     result = Result(
         table="runs",
         row="",
@@ -120,6 +125,13 @@ def _read_tested(run: Path) -> TestedRun:
     return TestedRun(run, test, result, vocabulary)
 
 
+def _draws(run: Path) -> str:
+    """How the masked words of a test are drawn, as far as the run's configuration says it."""
+    arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
+    said = [f"{called} {arguments[name]}" for name, called in _DRAWS.items() if name in arguments]
+    return f" ({', '.join(said)})" if said else ""
+
+
 def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[str, str]]:
     """What the perplexities depend on: those that differ in it are not compared."""
     if test.item_tokens is not None:
@@ -131,8 +143,7 @@ def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[
 def _check_same_items(tested: Sequence[TestedRun]) -> None:
     """Raise UserError unless all runs were tested on the same sentences, as far as is known.
 
-    Runs of older tests do not say what data they were tested on: those must have as many items. Systems that are tested
-    on one stream have other items of the same data.
+    Runs of older tests do not say what data they were tested on: those must have as many items.
     """
     known = [each for each in tested if each.test.data is not None]
     for each in known[1:]:
@@ -152,15 +163,14 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
 
 def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
     """How the sentences of two tests differ, or the items that they are divided into; None where they do not."""
-    if first.data == second.data:
-        return None
-    if first.sentences is None or second.sentences is None:
-        return f"the digests of the test split are {str(first.data)[:12]} and {str(second.data)[:12]}"
-    if first.sentences != second.sentences:
-        return f"the digests of the test sentences are {first.sentences[:12]} and {second.sentences[:12]}"
+    if first.data != second.data:
+        if first.sentences is None or second.sentences is None:
+            return f"the digests of the test split are {str(first.data)[:12]} and {str(second.data)[:12]}"
+        if first.sentences != second.sentences:
+            return f"the digests of the test sentences are {first.sentences[:12]} and {second.sentences[:12]}"
     words = [each.item_words for each in (first, second) if each.item_words is not None]
-    if len(words) > 1 and len(words[0]) == len(words[1]) and (words[0] != words[1]).any():
-        return "the sentences are the same, but are divided into other items"
+    if len(words) > 1 and len(words[0]) == len(words[1]) and words[0].sum() == words[1].sum():
+        return "the sentences are the same, but are divided into other items" if (words[0] != words[1]).any() else None
     return None
 
 
@@ -189,7 +199,12 @@ def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
     """The systems' numbers as those of a table, in which each is judged against every later one."""
     names = list(systems)
     rows = tuple(
-        Row(name, against=tuple(names[number:]), note=", ".join(str(each.run) for each in systems[name]))
+        Row(
+            name,
+            against=tuple(names[number:]),
+            note=", ".join(str(each.run) for each in systems[name]),
+            other_data=True,  # the notes say how the data differ
+        )
         for number, name in enumerate(names, start=1)
     )
     results = tuple(dataclasses.replace(run.result, row=name) for name, runs in systems.items() for run in runs)
@@ -197,8 +212,29 @@ def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
     if not columns:
         raise UserError(f"{', '.join(names)} have no test measure in common.")
     caption = "Runs compared on the test split"
-    definition = TableDefinition("runs", caption, "", columns, rows, sizes=("",))
+    definition = TableDefinition("runs", caption, "", columns, rows, sizes=("",), notes=tuple(_notes(systems)))
     return Ours(definition, "", results, frozenset((each.row, each.seed) for each in results))
+
+
+def _notes(systems: Mapping[str, Sequence[TestedRun]]) -> Iterator[str]:
+    """How the systems' data differ in files or reading options, or in the items that the test text is divided into."""
+    corpora: dict[str | None, list[str]] = {}
+    for name, runs in systems.items():
+        for fingerprint in dict.fromkeys(each.result.data.fingerprint for each in runs):
+            corpora.setdefault(fingerprint, []).append(name)
+    if len(corpora) > 1:
+        known = all(each.test.data is not None for runs in systems.values() for each in runs)
+        yield (
+            f"the corpora differ in files or reading options: {' | '.join(map(', '.join, corpora.values()))}; "
+            + ("their test sentences are the same" if known else "whether their test sentences differ is unknown")
+        )
+    items = {name: len(each.test.item_nll) for name, (each, *_) in systems.items() if each.test.item_nll is not None}
+    if len(set(items.values())) > 1:
+        listed = ", ".join(f"{name} {number}" for name, number in items.items())
+        yield (
+            f"the test text is divided into other items ({listed}), which are not paired: read the same documents in "
+            "each corpus. An earlier version tested streams by segments: test such a run again (depgen test --run ...)"
+        )
 
 
 def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:

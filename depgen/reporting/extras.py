@@ -1,5 +1,6 @@
 """The tables below a table: verdicts between its systems, and the runs that its numbers come from."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -73,9 +74,9 @@ def _run(ours: Ours, row: Row) -> dict[str, str]:
         "trees": "" if row.is_floor else _every(results, lambda each: each.trees or "none"),
         "seeds": "" if row.is_floor else ", ".join(str(each.seed) for each in results),
         "began from": _every(results, lambda each: each.beginning),
-        "parameters (M)": _number(mean_of(ours, row, lambda each: each.parameters), 1e6, 2),
+        "parameters (M)": _millions(mean_of(ours, row, lambda each: each.parameters)),
         "epochs": _every(results, lambda each: None if each.budget.epochs is None else str(each.budget.epochs)),
-        "tokens (M)": _number(mean_of(ours, row, tokens_of), 1e6, 2),
+        "tokens (M)": _millions(mean_of(ours, row, tokens_of)),
         "minutes": _minutes(mean_of(ours, row, seconds_of)),
         "empty texts": f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
         "<unk>": "" if unknown is None else f"{100 * unknown.mean:.2f} %",
@@ -102,8 +103,16 @@ def seconds_of(result: Result) -> float | None:
     return result.clock[-1][1] if result.clock else result.processor_seconds
 
 
-def _number(value: float | None, unit: float, decimals: int) -> str:
-    return "" if value is None else f"{value / unit:,.{decimals}f}"
+def _millions(number: float | None) -> str:
+    """A number in millions: two decimals, and below 1 three significant digits.
+
+    >>> _millions(1234567890), _millions(2.5e6), _millions(34512), _millions(0)
+    ('1,234.57', '2.50', '0.0345', '0.00')
+    """
+    if number is None:
+        return ""
+    decimals = 2 if number <= 0 else max(2, 2 - math.floor(math.log10(number / 1e6)))
+    return f"{number / 1e6:,.{decimals}f}"
 
 
 def mean_of(ours: Ours, row: Row, read: Callable[[Result], float | None]) -> float | None:
@@ -123,4 +132,6 @@ def _minutes(seconds: float | None) -> str:
     >>> _minutes(3720.0), _minutes(12.4)
     ('62', '12 s')
     """
-    return f"{seconds:.0f} s" if seconds is not None and seconds < 60 else _number(seconds, 60, 0)
+    if seconds is None:
+        return ""
+    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:,.0f}"

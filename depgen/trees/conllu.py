@@ -113,7 +113,8 @@ class Block:
     def with_tree(self, heads: Sequence[int], relations: Sequence[str]) -> str:
         """The lines with another tree; `# text` is added where there is none, and DEPS becomes `_` in every line.
 
-        The enhanced graph in DEPS extends the old tree, so it does not fit the new one.
+        The enhanced graph in DEPS extends the old tree, so it does not fit the new one. Empty nodes, which are of that
+        graph alone, go with it: Universal Dependencies allows none without DEPS.
         """
         text = [] if self.comment("text") else [f"# text = {self._text()}"]
         lines, tree = [], zip(heads, relations, strict=True)
@@ -123,6 +124,8 @@ class Block:
                 continue
             lines, text = [*lines, *text], []
             columns = line.split("\t")
+            if "." in columns[0]:
+                continue
             columns[8] = "_"
             if columns[0].isdecimal():
                 head, columns[7] = next(tree)

@@ -1,4 +1,4 @@
-"""Checks that a list of heads is a tree, and trees from heads that are none."""
+"""Checks that a list of heads is a tree."""
 
 from collections.abc import Callable, Sequence
 
@@ -65,23 +65,3 @@ def find_cycle(heads: Sequence[int]) -> list[int]:
                 cycle.append(heads[cycle[-1] - 1])
             return cycle
     return []
-
-
-def cut_cycles(heads: Sequence[int]) -> list[int]:
-    """A tree with a single root, of heads of which some may form cycles or be several roots. O(n) a cycle.
-
-    Each cycle is cut at its first word, which hangs on the root. The root is the first word with head 0, or, where none
-    has, the first word of the first cycle; further words with head 0 hang on it.
-
-    >>> cut_cycles([2, 1, 4, 3]), cut_cycles([0, 3, 2])
-    ([0, 1, 1, 3], [0, 1, 2])
-    """
-    cut = list(heads)
-    while cycle := find_cycle(cut):
-        cut[min(cycle) - 1] = 0
-    roots = [token for token, head in enumerate(heads, start=1) if head == 0]
-    tops = [token for token, head in enumerate(cut, start=1) if head == 0]
-    root = (roots or tops or [0])[0]
-    for token in tops:
-        cut[token - 1] = 0 if token == root else root
-    return cut

@@ -40,7 +40,7 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
             Columns(split, columns)
         return
     data = Columns(split, columns)
-    read, predicted = [[] for _ in range(columns)], [[] for _ in range(columns)]
+    read, predicted, parts_of = ([[] for _ in range(columns)] for _ in range(3))
     for number, items in enumerate(batches_of(data, bptt=bptt, vary=vary)):
         batch = collate_tokens(items)
         assert batch.segment == number
@@ -49,8 +49,14 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
         for row in range(columns):
             read[row].extend(batch.inputs[row, : batch.lengths[row]].tolist())
             predicted[row].extend(batch.targets[row, : batch.lengths[row]].tolist())
+        parts = np.repeat(batch.parts.items.numpy(), batch.parts.lengths.numpy())
+        for row, own in enumerate(np.split(parts, np.cumsum(batch.lengths.numpy())[:-1])):
+            parts_of[row].extend(own.tolist())
     assert [token for column in read for token in column] == stream[:-1]
     assert [token for column in predicted for token in column] == stream[1:]
+    assert [item for column in parts_of for item in column] == np.repeat(
+        range(len(lengths)), np.add(lengths, 1)
+    ).tolist()
     sizes = [len(column) for column in read]
     assert max(sizes) - min(sizes) <= 1
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.decoding import spanning_tree
-from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
+from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees, trees_of_most_heads
 from depgen.trees.tree import check_tree
 from tests.oracles import all_trees, score_of_tree, tree_by_n_calls
 
@@ -183,3 +183,23 @@ def test_the_best_heads_are_other_words():
 def test_the_compiler_is_imported_only_for_a_tree():
     script = "import sys, depgen.decoding.spanning_tree; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 5), st.booleans())
+def test_no_tree_keeps_more_heads_or_as_many_with_a_larger_sum(seed, n, knows_roots):
+    scores, roots = drawn(seed, n, "logs")
+    roots = roots * knows_roots
+    heads = argmax_heads(np.exp(scores)[None], np.array([n]), root_probabilities=np.exp(roots)[None] * knows_roots)[0]
+    padded, own_roots, own_heads = np.zeros((1, n + 1, n + 1)), np.zeros((1, n + 1)), np.full((1, n + 1), -1)
+    padded[0, :n, :n], own_roots[0, :n], own_heads[0, :n] = scores, roots, heads
+
+    def worth(tree):
+        arcs = [roots[word] if head == 0 else scores[word, head - 1] for word, head in enumerate(tree)]
+        return sum(head == old for head, old in zip(tree, heads, strict=True)), sum(arcs)
+
+    found = trees_of_most_heads(own_heads, padded, np.array([n]), root_scores=own_roots)[0].tolist()
+    assert found.pop() == -1
+    check_tree(found, "found", single_root=True)
+    kept, total = max(worth(tree) for tree in all_trees(n) if list(tree).count(0) == 1)
+    assert worth(found) == (kept, pytest.approx(total))

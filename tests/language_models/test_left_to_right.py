@@ -14,11 +14,14 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.stream import Columns, Segments
+from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.metrics.item_scores import KeptItems, Perplexity
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from tests.vocabularies import NO_WORDS
@@ -50,6 +53,34 @@ def test_perplexity_of_words_is_that_of_tokens_where_each_token_is_a_word(verb):
     assert words[f"{stage}/word_perplexity"] == words[f"{stage}/perplexity"] == pieces[f"{stage}/perplexity"]
     nll = 11 * math.log(words[f"{stage}/perplexity"])  # eight pieces and three ends
     assert pieces[f"{stage}/word_perplexity"] == pytest.approx(math.exp(nll / (5 + 3)), rel=1e-9)
+
+
+class OfTargets(LeftToRight):
+    """Gives each target a probability by its id alone, whatever precedes it."""
+
+    def log_probs(self, batch):
+        return -1.0 - batch.targets / 7
+
+
+@pytest.mark.parametrize(("columns", "bptt"), [(1, 4), (3, 2), (2, 50)])
+def test_items_of_a_stream_are_those_of_the_split_wherever_it_is_cut(columns, bptt):
+    ids = np.concatenate([each for each, _ in PIECES]).astype(np.int32)
+    split = EncodedSplit(ids, np.array([0, 4, 7, 8]), None, NO_WORDS, np.concatenate([each for _, each in PIECES]))
+    model = OfTargets()
+    tables = []
+    stream = Columns(split, columns)
+    segments = [stream.__getitems__(each) for each in Segments(stream, bptt, vary=False)]
+    for batches in (segments, [ItemBatch([split[item] for item in range(3)], 11, NO_WORDS)]):
+        kept, perplexity = KeptItems(), Perplexity()
+        for batch in batches:
+            scores = model.item_scores(collate_tokens(batch))
+            kept.update(scores)
+            perplexity.update(scores)
+        tables.append((kept.compute(), perplexity.compute().item()))
+    (items, nll, tokens, words), by_stream = tables[0]
+    assert by_stream == pytest.approx(tables[1][1], rel=1e-12)
+    assert (items.tolist(), tokens.tolist(), words.tolist()) == ([0, 1, 2], [5, 4, 2], [4, 2, 2])
+    np.testing.assert_allclose(nll, tables[1][0][1], rtol=1e-6)
 
 
 # -- scores of documents -----------------------------------------------------------------------------------------------

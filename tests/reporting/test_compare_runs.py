@@ -154,7 +154,7 @@ def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     assert found["tests_corrected_for"] == 0
     assert main(["compare", "words", "masked"]) == 0
     shown = capsys.readouterr().out
-    assert "pseudo-likelihood" in shown
+    assert "masked words, drawn at random (rate 0.3, draws 2, seed 0)" in " ".join(shown.split())
     assert "exact likelihood" in shown
 
 
@@ -194,15 +194,25 @@ def test_what_is_refused(runs, capsys):
     assert "Test it again" in refused(capsys, "tested", "again")
 
 
-def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys):
+def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys, tmp_path):
     runs("text/a", ITEMS["first"], sentences="s" * 64)
     runs("json/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="s" * 64)
     (item,) = compared(capsys, "text", "json")["comparisons"]
     assert item["p_items"] == pytest.approx(p_value(ITEMS["first"], ITEMS["second"]), rel=1e-4)
+    record = tmp_path / "runs" / "json" / "a" / "run.json"
+    content = json.loads(record.read_text())
+    content["data"]["fingerprint"] = "f" * 64
+    record.write_text(json.dumps(content))
+    assert main(["compare", "text", "json"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the corpora differ in files or reading options: text | json; their test sentences are the same" in shown
+    assert "NOT the same data" not in shown
     runs("others/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="t" * 64)
     assert "digests of the test sentences" in refused(capsys, "text", "others")
     runs("divided/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="s" * 64, words=[1, 3, 2])
     assert "other items" in refused(capsys, "text", "divided")
+    runs("alike/a", ITEMS["second"], kind="dmlm", words=[1, 3, 2])  # of the same file
+    assert "other items" in refused(capsys, "text", "alike")
 
 
 def test_a_verdict_reads_first_against_second(runs, capsys):
@@ -214,11 +224,14 @@ def test_a_verdict_reads_first_against_second(runs, capsys):
     assert verdict.split("|")[head.split("|").index(" ahead over items only ")].startswith(" PPL per token +")
 
 
-def test_systems_of_one_stream_have_no_test_over_items(runs, capsys):
+def test_other_items_of_the_same_text_have_no_test_over_items(runs, capsys):
     runs("lines/a", ITEMS["first"])
     runs("stream/a", [*ITEMS["second"], 2.0, 2.0, 2.0], kind="dmlm", tokens=1, words=1)
     (item,) = compared(capsys, "lines", "stream")["comparisons"]
     assert (item["p_items"], item["untested"]) == (None, "lines has 3 items and stream 6")
+    assert main(["compare", "lines", "stream"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "divided into other items (lines 3, stream 6)" in shown
 
 
 def test_a_test_keeps_the_digest_of_its_split(finished, tmp_path, monkeypatch):

@@ -119,7 +119,7 @@ def test_at_most_ten_notes_and_what_they_say(results, change):
 def test_the_runs_have_their_origin(results, store):
     assert run_of("Base") == {
         "System": "Base", "data": "Stories (reduced), 1,000 documents", "trees": "left chain", "seeds": "1, 2",
-        "parameters (M)": "2.50", "epochs": "4", "tokens (M)": "0.04", "<unk>": "1.13 %",
+        "parameters (M)": "2.50", "epochs": "4", "tokens (M)": "0.0400", "<unk>": "1.13 %",
         "machine": "CPU (x86_64), 2 cores, 1 thread", "date": "2026-01-02", "commit": "0123456789ab",
     }  # fmt: skip
     store("Base", 2, {"bleu1": 1.0}, clock=((1.0, 30.0), (2.0, 120.0)), precision="32-true", beginning="gpt2")

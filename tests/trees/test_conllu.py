@@ -144,7 +144,6 @@ def test_a_tree_is_replaced_and_all_else_stays(treebank):
         "1\tDo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_\n"
         "2\tn't\tnot\tPART\tRB\t_\t1\tdep\t_\t_\n"
         "3\tgo\tgo\tVERB\tVB\t_\t2\tdep\t_\t_\n"
-        "3.1\tgo\tgo\tVERB\tVB\t_\t_\t_\t_\t_\n"
     )
     assert "".join(block.with_tree((0,), ("dep",)) for block in (lone, yes, no)).count("\t0\tdep\t") == 3
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.tree import check_tree, cut_cycles, find_cycle
+from depgen.trees.tree import check_tree, find_cycle
 from tests.trees.trees import head_lists
 
 
@@ -44,27 +44,6 @@ def test_the_cycle_found_is_a_cycle(heads):
     cycle = find_cycle(heads)
     assert [heads[token - 1] for token in cycle] == cycle[1:] + cycle[:1]
     assert bool(cycle) != is_tree(heads)
-
-
-@given(st.lists(st.integers(0, 6), min_size=6, max_size=6))
-def test_cut_cycles_leave_a_tree_of_one_root_and_all_other_heads(heads):
-    cut = cut_cycles(heads)
-    check_tree(cut, "cut", single_root=True)
-    root = cut.index(0) + 1
-    if 0 in heads:
-        assert root == heads.index(0) + 1
-    changed = [word for word in range(1, 7) if cut[word - 1] != heads[word - 1]]
-    for word in changed:
-        assert word == root or cut[word - 1] == root
-        seen, head = [word], heads[word - 1]
-        while head and head != word:
-            assert head not in seen
-            seen.append(head)
-            head = heads[head - 1]
-        assert word == min(seen) or head == 0
-    if is_tree(heads) and heads.count(0) == 1:
-        assert not changed
-    assert cut_cycles([]) == []
 
 
 def test_head_out_of_range_is_named_with_its_line():

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from depgen.data.vocabulary import is_unknown
+from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.likelihood.documents import batches_of
@@ -14,7 +15,6 @@ from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
-from depgen.evaluation.trees.parsing import Decoding
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges

@@ -1,7 +1,10 @@
 """Trained systems as networks that parse by probabilities of heads: one alone, or the consensus of several."""
 
-from collections.abc import Iterator, Sequence
-from typing import cast
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -14,7 +17,10 @@ from depgen.language_models.masked import HeadNetwork
 from depgen.locations import lines_sha256
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.experiment import settings_of
 from depgen.training.keeping import best_value
+
+logger = logging.getLogger(__name__)
 
 
 class Consensus(nn.Module):
@@ -55,7 +61,36 @@ def network_of(systems: Sequence[Trained]) -> HeadNetwork:
                     f"{each.checkpoint}: expected {expected}, as in {first.checkpoint}, found {found}. A consensus is "
                     "of runs that differ in their seed alone: leave out one of the two."
                 )
+    for each in others:
+        _log_other_settings(first.run, each.run)
     return Consensus([network, *members])
+
+
+@cache
+def _log_other_settings(run: Path, other: Path) -> None:
+    """Say once which settings of two runs differ, besides seeds."""
+    paths = [each / "config.yaml" for each in (run, other)]
+    if not all(path.is_file() for path in paths):
+        return
+    one, another = (dict(_flat(settings_of(path))) for path in paths)
+    named = [
+        f"{name} {one.get(name)} / {another.get(name)}"
+        for name in sorted(one.keys() | another.keys())
+        if one.get(name) != another.get(name) and "seed" not in name.rpartition(".")[2]
+    ]
+    if named:
+        logger.warning(
+            "The consensus is of runs that differ in more than their seed: %s (%s / %s).", ", ".join(named), run, other
+        )
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings by their dotted names."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", value
 
 
 def _kinds(trained: Trained) -> Iterator[str]:

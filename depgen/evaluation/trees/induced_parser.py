@@ -5,18 +5,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
 from depgen.data.vocabulary import is_unknown
+from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.head_networks import network_of, parser_of
-from depgen.evaluation.trees.parsing import Decoding, likely_heads, predicted_heads
+from depgen.evaluation.trees.parsing import likely_heads, predicted_heads
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
-from depgen.trees.tree import cut_cycles
 
 
 def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName:
@@ -72,12 +72,13 @@ class InducedParser:
                 self.trained.vocabulary,
                 [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
                 decoding=self.decoding,
+                as_trees=True,
                 tokens_per_batch=self.tokens_per_batch,
                 batch_size=self.batch_size,
             )
         annotated = []
         for sentence, marks, tree in zip(sentences, kept, found, strict=True):
-            annotated.append(sentence.with_heads(put_words_back(cut_cycles(tree), marks)))
+            annotated.append(sentence.with_heads(put_words_back(tree, marks)))
         return annotated
 
     def with_graphs(self, sentences: Sequence[Sentence], *, least: float) -> list[Sentence]:

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.trees.annotating_run import AnnotatingRun
 from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
-from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import below_runs, file_sha256, lines_sha256
 from depgen.trees.annotator import Structure, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
-RULES = "4"
+RULES: dict[Decoding, str] = {"tree": "4", "argmax": "5"}
 """Raised when the trees of the same run change."""
 
 
@@ -28,9 +28,8 @@ class InducedTrees(AnnotatingRun):
     Args:
         run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
             paths from here or below `$DEPGEN_RUNS`.
-        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, whose cycles are
-            cut at their first words: one of them is the root (or the first of those that a parser taught by trees
-            takes for one), and the others hang on it.
+        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, of which as few
+            are changed as make a tree with a single root: one in each cycle, so that the tree is the most probable.
         form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
             which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
@@ -80,7 +79,7 @@ class InducedTrees(AnnotatingRun):
         """
         run, checkpoint = self.source
         files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
-        parts = ["induced trees", RULES, self.decoding, self.text_form, *map(file_sha256, files)]
+        parts = ["induced trees", RULES[self.decoding], self.decoding, self.text_form, *map(file_sha256, files)]
         if self.attention_head is not None:
             parts.append("attention head {} {}".format(*self.attention_head))
         if self.likely_heads is not None:

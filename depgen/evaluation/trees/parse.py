@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from depgen.annotation.named_parser import parser_named
+from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
 from depgen.evaluation.trained import named_runs
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
-from depgen.evaluation.trees.parsing import Decoding
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import structure_of
 from depgen.trees.conllu import Block, TagColumn, read_blocks
@@ -43,9 +43,9 @@ def parse(
     """Parse raw text or CoNLL-U with a run of UDGN, GiLT, Pushdown, another system that parses, or a trained parser.
 
     The output has every word: those that a run does not read, such as punctuation, hang on the word before them in a
-    tree, and have no arcs in a graph. In CoNLL-U, HEAD and DEPREL become the new tree and DEPS becomes `_`; all else is
-    kept. A run gives the relations `root` and `dep`, a trained parser those of its treebank. A parser of graphs, such
-    as a run of GiLT, writes DEPS alone.
+    tree, and have no arcs in a graph. In CoNLL-U, HEAD and DEPREL become the new tree, DEPS becomes `_` and empty nodes
+    are left out; all else is kept. A run gives the relations `root` and `dep`, a trained parser those of its treebank.
+    A parser of graphs, such as a run of GiLT, writes DEPS alone.
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
@@ -54,7 +54,8 @@ def parse(
             probabilities of heads.
         parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
         output: where the result goes; by default it is printed.
-        decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, cycles cut.
+        decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where one
+            head in each cycle is changed to make a tree. The row `argmax` of `parsing-scores` is of unchanged heads.
         form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
             Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.

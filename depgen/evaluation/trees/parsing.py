@@ -1,27 +1,26 @@
 """Dependency trees that a system has found by itself: its heads of any sentences, and their accuracy on a treebank.
 
-Argmax heads are what Table 4 of Shen et al. (2022) calls so; trees have one root and maximise the sum of log(p + 1e-9),
-as in their code, where every word is as good a root as any other; where a network has learnt roots from trees, the
-logarithm of the root's probability counts too. A network whose own paper decodes by another rule has a row for that,
-the own rule. Floors are reported too.
+Argmax heads are what Table 4 of Shen et al. (2022) calls so, scored as they are, cycles included. Trees have one root
+and maximise the sum of log(p + 1e-9), as in their code, where every word is as good a root as any other; where a
+network has learnt roots from trees, the logarithm of the root's probability counts too. A network whose own paper
+decodes by another rule has a row for that, the own rule. Floors are reported too.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from json import dumps
-from typing import Literal, get_args
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
 from depgen.data.files import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown
-from depgen.decoding.spanning_tree import argmax_heads, maximum_spanning_trees
+from depgen.decoding.heads import DECODINGS, Decoding, decoded_heads
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
@@ -34,11 +33,7 @@ from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
-Decoding = Literal["argmax", "tree"]
-DECODINGS: tuple[Decoding, ...] = get_args(Decoding)
 Heads = list[list[int]]
-SMALLEST = 1e-9
-"""Added to probabilities before their logarithm is taken, as in the authors' code: all below tie."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +256,7 @@ def predicted_heads(
     sentences: Sequence[Sequence[str]],
     *,
     decoding: Decoding,
+    as_trees: bool = False,
     tokens_per_batch: int = 8192,
     batch_size: int | None = None,
 ) -> Heads:
@@ -273,12 +269,16 @@ def predicted_heads(
         decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
             head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
             been taught roots.
+        as_trees: change the fewest heads that make each sentence a tree with a single root, of no effect on `tree`.
         tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
             what is in a batch (StructFormer with `calibration: batch`).
         batch_size: the most sentences in a batch; None: any number.
     """
     read = [Sentence(tuple(words)) for words in sentences]
-    return _heads_by((decoding,), network, vocabulary, read, tokens_per_batch, batch_size)[decoding]
+    by_decoding = _heads_by(
+        (decoding,), network, vocabulary, read, tokens_per_batch, batch_size=batch_size, as_trees=as_trees
+    )
+    return by_decoding[decoding]
 
 
 def likely_heads(
@@ -307,14 +307,16 @@ def _heads_by(
     vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
+    *,
     batch_size: int | None = None,
+    as_trees: bool = False,
 ) -> dict[Decoding, Heads]:
     """Heads by several decodings of one pass of the network."""
     found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
     asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch, batch_size)
     for rows, probabilities, lengths in asked:
         for decoding in decodings:
-            heads = decoded_heads(probabilities, lengths, decoding)
+            heads = decoded_heads(probabilities, lengths, decoding, as_trees=as_trees)
             for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
                 found[decoding][row] = own[:length].tolist()
     return found
@@ -341,17 +343,6 @@ def _own_heads(
         for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
             found[row] = own[:length].tolist()
     return found
-
-
-def decoded_heads(
-    probabilities: Float[np.ndarray, "batch dependents heads"], lengths: Int[np.ndarray, " batch"], decoding: Decoding
-) -> Int[np.ndarray, "batch length"]:
-    """Heads by a `HeadNetwork`'s probabilities; in one that knows no roots, every word is as good a root."""
-    probabilities = probabilities.astype(np.float64)
-    roots = probabilities.diagonal(axis1=1, axis2=2)
-    if decoding == "argmax":
-        return argmax_heads(probabilities, lengths, root_probabilities=roots)
-    return maximum_spanning_trees(np.log(probabilities + SMALLEST), lengths, root_scores=np.log1p(roots / SMALLEST))
 
 
 def _answers(

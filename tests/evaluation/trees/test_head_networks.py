@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 
 import depgen
 from depgen.cli import main
@@ -14,19 +15,19 @@ from depgen.cli.verb_functions import parser_of
 from depgen.cli.verbs import VERBS
 from depgen.data.treebank import ConlluTreebank
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import parsing
 from depgen.evaluation.trees.head_networks import Consensus, network_of
 from depgen.evaluation.trees.induced_parser import InducedParser
-from depgen.evaluation.trees.parsing import decoded_heads, parsing_scores
+from depgen.evaluation.trees.parsing import parsing_scores
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.trees.conllu import read_conllu
 from depgen.trees.removal import keep_words
-from depgen.trees.tree import cut_cycles
 from tests.invented_models import write_other_seed
 from tests.models.encoders import encoder, spread
 
@@ -80,6 +81,20 @@ def test_one_system_is_its_network():
 def test_systems_that_differ_in_more_than_their_seed_are_refused(other, message):
     with pytest.raises(UserError, match=rf"^other/best\.ckpt: expected .*{message}.*leave out one"):
         network_of([trained(udgn(0), name="first"), other])
+
+
+def test_settings_other_than_the_seed_are_named_once(tmp_path, caplog):
+    for name, epochs, seed in (("first", 8, 1), ("other", 4, 2), ("same", 8, 3)):
+        (tmp_path / name).mkdir()
+        settings = {"seed_everything": seed, "trainer": {"max_epochs": epochs}, "data": {"init_args": {"seed": seed}}}
+        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(settings))
+    first, other, same = (trained(udgn(0), name=tmp_path / name) for name in ("first", "other", "same"))
+    network_of([first, same])
+    assert not caplog.messages
+    network_of([first, other])
+    network_of([first, other])
+    (message,) = caplog.messages
+    assert "differ in more than their seed: trainer.max_epochs 8 / 4 (" in message
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
@@ -160,7 +175,10 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     ids = torch.tensor([[systems[0].tokenizer.pieces(word)[0] for word in words]])
     with torch.inference_mode():
         single = [each.model.head_probabilities(ids, torch.tensor([5])).double().numpy() for each in systems]
-    *alone, mean = (decoded_heads(each, np.array([5]), decoding)[0].tolist() for each in (*single, sum(single) / 2))
+    *alone, mean = (
+        tuple(decoded_heads(each, np.array([5]), decoding, as_trees=True)[0].tolist())
+        for each in (*single, sum(single) / 2)
+    )
     assert mean not in alone, "the consensus is one of the two"
     options = ["--input", str(text), "--decoding", decoding]
     assert main(["parse", "--run", str(parsing_run), str(second), *options]) == 0
@@ -168,7 +186,7 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     path = text.with_suffix(".conllu")
     path.write_text(content)
     tree = next(iter(read_conllu(path, by_document=False))).sentences[0]
-    assert keep_words(tree, [word not in ",." for word in tree.words]).heads == tuple(cut_cycles(mean))
+    assert keep_words(tree, [word not in ",." for word in tree.words]).heads == mean
     document = document_of(TEXT, name=text.name)
     for first, other in (systems, systems[::-1]):
         assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
