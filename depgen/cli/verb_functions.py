@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin
 
 from depgen.cli.system_options import add_options_of_run
 from depgen.cli.verbs import Verb, as_sentence
-from depgen.errors import user_errors_unwrapped
+from depgen.errors import UserError, user_errors_unwrapped
 
 
 def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
@@ -22,6 +22,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     parser = parser_of(name, verb)
     spelt = _spread([_underscored(each) for each in arguments], _lists(function))
     more = add_options_of_run(parser, name, spelt, _target(verb.of_run)) if verb.of_run else ()
+    _check_that_none_is_repeated(spelt, parser, function)
     config = parser.parse_args(spelt)
     with user_errors_unwrapped():
         ready = parser.instantiate_classes(config)
@@ -66,6 +67,24 @@ def _spread(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
         else:
             found.append(argument)
     return found
+
+
+def _check_that_none_is_repeated(arguments: Sequence[str], parser: Any, function: Callable[..., Any]) -> None:  # noqa: ANN401
+    """Raises UserError if an option is given twice, of which argparse would take the last; except --config."""
+    seen, lists = dict[str, str](), _lists(function)
+    names = {option: action.dest for option, action in parser._option_string_actions.items()}
+    if "config" not in inspect.signature(function).parameters:
+        names = {option: name for option, name in names.items() if name != "config"}
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        name = names.get(option)
+        if name is None or name == "help":
+            continue
+        if name in seen:
+            first = seen[name] if seen[name] == option else f"{seen[name]} and {option}"
+            remedy = f"put all values after one {option}" if name in lists else "leave out all but one"
+            raise UserError(f"{first}: expected once, found several times: {remedy}.")
+        seen[name] = option
 
 
 def _target(path: str) -> Callable[..., Any]:

@@ -61,6 +61,10 @@ class JsonDocuments(SplitFiles):
 
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The documents of a file; identifiers are in a field, or file and line."""
+        return (document for document, _ in self.read_with_fields(path, split))
+
+    def read_with_fields(self, path: Path, split: Split) -> Iterator[tuple[Document, dict[str, Any]]]:
+        """The documents of a file, each with all fields of its object."""
         kept = empty = blank = 0
         for number, line in read_lines(path):
             if not line.strip():
@@ -74,7 +78,7 @@ class JsonDocuments(SplitFiles):
             if sentences := tuple(Sentence(sentence) for sentence in words if sentence):
                 blank += (len(words) - len(sentences)) * (self.sentences_field is not None)
                 identifier = fields.get(self.identifier_field)
-                yield Document(sentences, f"{path.name}:{number}" if identifier is None else str(identifier))
+                yield Document(sentences, f"{path.name}:{number}" if identifier is None else str(identifier)), fields
                 kept += 1
             else:
                 empty += 1

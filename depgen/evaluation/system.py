@@ -1,7 +1,7 @@
 """A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from depgen.data.vocabulary import Vocabulary
@@ -15,6 +15,7 @@ from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
 from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
+from depgen.evaluation.likelihood.text_columns import check_field_names
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
@@ -28,6 +29,8 @@ from depgen.trees.text_form import FormName
 Reads = Literal["sentence", "document"]
 Text = str | TextDocument
 """A string, each line of which that is not blank is a sentence, or a document of a file."""
+TextWithFields = Text | Mapping[str, Any]
+"""A text, or a string under `text` with other fields, such as item and condition, like a line of a JSON file."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class System:
 
     def score(
         self,
-        texts: Iterable[Text],
+        texts: Iterable[TextWithFields],
         *,
         given: str | Iterable[str] | None = None,
         by: By = "word",
@@ -76,7 +79,7 @@ class System:
         """Log-probability and surprisal of each word, with its characters in the string.
 
         Args:
-            texts: strings.
+            texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
             by: what a row of the table is: a `word`, `sentence` or `document` (a string), or `all`.
@@ -97,7 +100,7 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents = _documents(texts, tokens)
+        documents = _documents(texts, tokens, with_fields=True)
         before = [0] * len(documents)
         if given is not None:
             if reads == "sentence":
@@ -115,13 +118,14 @@ class System:
             progress=progress,
         )
         with beam_of(self.model, beam_size) as size:
+            empty = Scores((), self.model.likelihood, by, unit, next_words, size)
+            check_field_names(documents, empty.columns())
             scored = scorer.score(documents) if documents else []
-        found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
-        return Scores(found, self.model.likelihood, by, unit, next_words, size)
+        return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
 
     def score_over_trees(
         self,
-        texts: Iterable[Text],
+        texts: Iterable[TextWithFields],
         *,
         trees: Trees = "sampled",
         number_of_trees: int = 100,
@@ -136,7 +140,7 @@ class System:
         """A lower bound of each sentence's log-probability, by a system that scores a text with its tree (ITEXP).
 
         Args:
-            texts: strings.
+            texts: strings, or dictionaries as in `score`.
             trees: `k_best`: the log-sum over the best trees, a certain bound; `sampled`: importance sampling, a bound
                 in expectation, with effective sample sizes.
             number_of_trees: of each sentence; bounds by the first 1, 10, 100, … are given too.
@@ -158,7 +162,7 @@ class System:
         scorer = TreeScorer(
             self.trained, self.reading, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress
         )
-        return scorer.score(_documents(texts, tokens), by=by, unit=unit)
+        return scorer.score(_documents(texts, tokens, with_fields=True), by=by, unit=unit)
 
     def generate(
         self,
@@ -351,16 +355,28 @@ class System:
         return self.model.reads_sentences if reads is None else reads == "document"
 
 
-def _documents(texts: Iterable[Text], tokens: Tokens = "whitespace") -> list[TextDocument]:
+def _documents(
+    texts: Iterable[TextWithFields], tokens: Tokens = "whitespace", *, with_fields: bool = False
+) -> list[TextDocument]:
     if isinstance(texts, str):
         raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
-    return [
-        text if isinstance(text, TextDocument) else _document(text, f"text-{number}", tokens)
-        for number, text in enumerate(texts, start=1)
-    ]
+    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating would give names in place of texts
+        raise UserError(f"Expected a list of strings, found a {type(texts).__name__}: take its texts as a list.")
+    return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
 
 
-def _document(text: str, name: str, tokens: Tokens) -> TextDocument:
+def _text(text: TextWithFields, name: str, tokens: Tokens, with_fields: bool) -> TextDocument:
+    if isinstance(text, TextDocument):
+        return text
+    if not with_fields or not isinstance(text, Mapping):
+        return _document(text, name, tokens)
+    if "text" not in text:
+        raise UserError(f"{name}: expected a string under 'text', found {', '.join(map(repr, text)) or 'nothing'}.")
+    fields = {str(key): value for key, value in text.items() if key != "text"}
+    return replace(_document(text["text"], name, tokens), fields=fields)
+
+
+def _document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
     check_one_of(tokens=(tokens, Tokens))
     if not isinstance(text, str):
         raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
@@ -376,11 +392,18 @@ def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[Te
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
     spans = None if context.spans is None or text.spans is None else context.spans + text.spans
-    return TextDocument(text.identifier, context.sentences + text.sentences, context.places + text.places, spans)
+    ids = (None,) * len(context.sentences) + text.sentence_ids if text.sentence_ids else ()
+    return TextDocument(
+        text.identifier, context.sentences + text.sentences, context.places + text.places, spans, fields=text.fields,
+        sentence_ids=ids,
+    )  # fmt: skip
 
 
 def _without(document: ScoredDocument, first: int) -> ScoredDocument:
     """The document from this sentence on."""
     if not first:
         return document
-    return ScoredDocument(document.identifier, document.sentences[first:], document.places[first:])
+    return replace(
+        document, sentences=document.sentences[first:], places=document.places[first:],
+        sentence_ids=document.sentence_ids[first:],
+    )  # fmt: skip

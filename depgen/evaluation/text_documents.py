@@ -1,10 +1,10 @@
 """Text files of any form as documents of sentences, each with its place in the file."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.tokenization import token_spans, tokenize
@@ -19,6 +19,7 @@ Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
 _WORD = re.compile(r"\S+")
+_JSON_TEXT = ("sentences", "text")
 _ENDINGS: dict[str, InputFormat] = {".conllu": "conllu", ".jsonl": "jsonl"}
 
 
@@ -32,6 +33,8 @@ class TextDocument:
         places: file and line of each sentence; of JSON, those of the document or its identifier.
         spans: the characters of each word of each sentence, in a string that was given as it is; None in files.
         string: the string that was given; None in files.
+        fields: what a JSON line says about the document besides its text, such as item and condition.
+        sentence_ids: the `sent_id` of each sentence; empty where the file has none.
     """
 
     identifier: str
@@ -39,6 +42,8 @@ class TextDocument:
     places: tuple[str, ...]
     spans: tuple[tuple[Span, ...], ...] | None = None
     string: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentence_ids: tuple[str | None, ...] = ()
 
     @property
     def text(self) -> str:
@@ -116,31 +121,50 @@ def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
 
 def _of_conllu(path: Path, tags: TagColumn) -> Iterator[TextDocument]:
     sentences: list[tuple[str, Sentence]] = []
+    ids: list[str | None] = []
     identifier: str | None = None
+
+    def document() -> TextDocument:
+        found = _document(identifier or sentences[0][0], sentences)
+        return replace(found, sentence_ids=tuple(ids) if any(ids) else ())
+
     for block in read_blocks(path):
-        place, newdoc = f"{path.name}:{block.numbers[0]}", block.comment("newdoc")
+        place, newdoc, sentence_id = (
+            f"{path.name}:{block.numbers[0]}",
+            block.comment("newdoc"),
+            block.comment("sent_id"),
+        )
         if sentences and (newdoc or identifier is None):
-            yield _document(identifier or sentences[0][0], sentences)
-            sentences = []
+            yield document()
+            sentences, ids = [], []
         if newdoc:
             identifier = newdoc[1] or place
         sentences.append((place, block.bare_sentence(tags)))
-    yield _document(identifier or sentences[0][0], sentences)
+        ids.append(sentence_id and sentence_id[1])
+    yield document()
 
 
 def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
     """By the project's reader, whose fields the first object names."""
-    first = next((line for _, line in read_lines(path) if line.strip()), "")
+    number, first = next(((number, line) for number, line in read_lines(path) if line.strip()), (1, ""))
     try:
         fields = json_value(first, str(path))
     except UserError:
         fields = None  # named by the reader, with its line
+    if isinstance(fields, dict) and not fields.keys() & {*_JSON_TEXT}:
+        raise UserError(
+            f"{path}:{number}: expected the field 'text' with a string, or 'sentences' with a list of them, found "
+            f"{', '.join(map(repr, fields)) or 'none'}: rename the field that holds the text."
+        )
     listed = isinstance(fields, dict) and "sentences" in fields
     corpus = JsonDocuments(
         str(path.absolute().parent), test=path.name, sentences_field="sentences" if listed else None, tokens=tokens
     )
-    for document in corpus.documents("test"):
-        yield _document(document.identifier, [(document.identifier, each) for each in document.sentences])
+    for document, found in corpus.read_with_fields(path, "test"):
+        others = {name: value for name, value in found.items() if name not in _JSON_TEXT}
+        yield replace(
+            _document(document.identifier, [(document.identifier, each) for each in document.sentences]), fields=others
+        )
 
 
 def _document(identifier: str, sentences: list[tuple[str, Sentence]]) -> TextDocument:

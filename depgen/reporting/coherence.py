@@ -55,4 +55,4 @@ def _add(found: Numbers, assessment: Assessment) -> None:
         f"{facts['corpus']}, {facts['split']}, {facts['documents']:,} documents of "
         f"{assessment.sentences_per_document:.1f} sentences, {assessment.asked.asked}, seed {facts['seed']}; {chance}"
     )
-    found.metrics[task + OF_DOCUMENTS] = float(facts["unknown_words"])
+    found.metrics[task + OF_DOCUMENTS] = float(facts["unknown_share"])

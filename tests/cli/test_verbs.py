@@ -156,6 +156,15 @@ def test_a_verb_is_parsed_by_its_functions_signature():
     assert run_function("show", VERB, arguments) == "('a.txt', 'c', 5, True, 0.5)"
 
 
+@pytest.mark.parametrize(
+    "again",
+    [["--count", "1", "--count", "2"], ["--count=1", "-k", "2"], ["--ratio", "0.5", "--ratio=0.5"], ["--json"] * 2],
+)
+def test_an_option_that_is_given_twice_is_refused(again):
+    with pytest.raises(UserError, match=r"^--\w+.*: expected once, found several times: leave out all but one"):
+        run_function("show", VERB._replace(also={"count": "k"}), ["a.txt", "--corpus", "c", *again])
+
+
 @pytest.mark.parametrize("verb", ["train-parser", "train-union"])
 def test_a_bare_overwrite_is_understood_as_messages_advise(verb, capsys):
     assert main([verb, "--overwrite", "--print_config"]) == 0
@@ -186,6 +195,10 @@ def test_a_verb_takes_lists_of_values():
         assert shown == repr((["b", "c [d]"], [Path("[a]")], [2, 3]))
     for seeds in (["1", "2"], ["[1,2]"]):
         assert run_function("show", verb, ["a", "--names", "b", "--seeds", *seeds]).endswith("[1])[1, 2]")
+    with pytest.raises(
+        UserError, match=r"^--names: expected once, found several times: put all values after one --names"
+    ):
+        run_function("show", verb, ["a", "--names", "b", "--names", "c"])
     for arguments in (["a"], ["--names", "b"], ["a", "--names"], ["a", "--names", "b", "--sizes", "c"]):
         with pytest.raises(UserError):
             run_function("show", verb, arguments)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 import torch
 
@@ -246,6 +247,37 @@ def test_tables_hold_the_rows_that_the_command_prints(systems, by):
     assert first["word"].tolist() == [word.word for word in scores[0].words]
     assert first["log_prob"].sum() == pytest.approx(scores[0].log_prob)
     assert systems["causal"].score([]).rows() == []
+
+
+@pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
+def test_a_table_without_rows_has_the_columns_of_others(systems, by):
+    named = [{"text": text, "item": number} for number, text in enumerate(TEXTS)]
+    for texts, without in ((TEXTS, [""]), (TEXTS, []), (named, [{"text": "", "item": 1}])):
+        full, empty = (systems["causal"].score(each, by=by).to_frame() for each in (texts, without))
+        assert list(empty.columns) == list(full.columns)
+        assert by in ("document", "all") or empty.empty
+
+
+def test_fields_of_texts_are_columns(systems):
+    texts = [{"text": TEXTS[0], "item": 1, "condition": "a"}, TEXTS[1], {"item": 2, "text": TEXTS[2]}]
+    scores, plain = (systems["causal"].score(each, given="a cat .") for each in (texts, TEXTS))
+    frame, without = scores.to_frame(), plain.to_frame()
+    assert frame.drop(columns=["item", "condition"]).equals(without)
+    assert frame.groupby("document")["item"].first().dropna().to_dict() == {1: 1, 3: 2}
+    assert set(frame.loc[frame["document"] == 1, "condition"]) == {"a"}
+    assert scores.texts[0].fields == {"item": 1, "condition": "a"}
+    with pytest.raises(UserError, match=r"^text-1: the field 'word' has the name of a column"):
+        systems["causal"].score([{"text": "a", "word": 1}])
+    with pytest.raises(UserError, match=r"^text-1: expected a string under 'text', found 'sentence'"):
+        systems["causal"].score([{"sentence": "a"}])
+    with pytest.raises(UserError, match=r"^text-1: expected a string, found \{.* of type dict"):
+        systems["causal"].hidden_states([{"text": "a"}])
+
+
+def test_tables_and_dictionaries_of_texts_are_no_lists_of_texts(systems):
+    for texts in ({"a": "the cat"}, pandas.DataFrame({"text": ["the cat"]})):
+        with pytest.raises(UserError, match=f"Expected a list of strings, found a {type(texts).__name__}: take its"):
+            systems["causal"].score(texts)
 
 
 GENERATED = ["the cat", "", "dogs ran\na", "the xylophone"]

@@ -51,6 +51,7 @@ def test_documents_of_conllu_begin_at_newdoc_and_trees_are_not_looked_at(tmp_pat
     assert [document.identifier for document in documents] == ["t.conllu:2", "t.conllu:6", "two", "t.conllu:17"]
     assert documents[2].places == ("t.conllu:11", "t.conllu:14")
     assert documents[2].sentences[0].tags == ("UH", ".")
+    assert [document.sentence_ids for document in documents] == [("a",), ("a",), ("b", None), ()]
     path.rename(tmp_path / "t.parsed")
     assert words(read_documents(tmp_path / "t.parsed", input_format="conllu")) == words(documents)
 
@@ -69,6 +70,7 @@ def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
     assert words(documents) == [read, read]
     assert documents[0].identifier == "x"
     assert documents[0].places == ("x",) * 2
+    assert documents[0].fields == {"id": "x"}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,8 @@ def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
         ("t.conllu", b"# nothing\n", "expected sentences in CoNLL-U, found none"),
         ("t.conllu", b"1\tAda\n", r"t\.conllu:1: expected 10 columns"),
         ("t.jsonl", b"Ada ran .\n", r"t\.jsonl:1: expected JSON"),
-        ("t.jsonl", b'{"words": 3}\n', r"t\.jsonl:1: expected the field 'text'"),
+        ("t.jsonl", b'\n{"words": 3}\n', r"t\.jsonl:2: expected the field 'text' .* found 'words': rename the field"),
+        ("t.jsonl", b'{"text": "a"}\n{"words": 3}\n', r"t\.jsonl:2: expected the field 'text'"),
     ],
 )
 def test_what_holds_no_documents_is_refused(tmp_path, name, content, message):

@@ -205,7 +205,7 @@ def assess(
         "documents": len(found),
         "sentences": len(sentences),
         "form": reading.form,
-        "unknown_words": float(np.mean([unknown[word] for word in words])) if words else 0.0,
+        "unknown_share": float(np.mean([unknown[word] for word in words])) if words else 0.0,
         "task": f"{asked.task}: {asked.asked}",
         "seed": asked.seed,
         "resamples": asked.resamples,
@@ -375,7 +375,7 @@ def _compared(found: Assessment, other: _Earlier, path: Path) -> dict[str, str |
 
 def _table(content: dict[str, str | int | float]) -> str:
     """A line a fact and a line a measure."""
-    shares = ("unknown_words", "published_p_one_sided")
+    shares = ("unknown_share", "published_p_one_sided")
     return "\n".join(
         f"{name}\t{value:.{4 if name in shares else 2}f}" if isinstance(value, float) else f"{name}\t{value}"
         for name, value in content.items()

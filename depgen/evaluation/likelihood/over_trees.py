@@ -12,8 +12,8 @@ is the sum over all of them. A tree with a label or an expansion that the system
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -29,6 +29,7 @@ from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import tokens_at_once
 from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.likelihood.scores import By, Unit
+from depgen.evaluation.likelihood.text_columns import TextColumns, check_field_names
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text_documents import TextDocument
@@ -138,10 +139,12 @@ class BoundedSentence:
 
 @dataclass(frozen=True)
 class BoundedText:
-    """The sentences of a document."""
+    """The sentences of a document, and what is said about it besides: see `TextDocument`."""
 
     identifier: str
     sentences: tuple[BoundedSentence, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentence_ids: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -180,16 +183,23 @@ class TreeScores(Results[BoundedText]):
         """The rows, those of a text one after the other; documents and sentences count from 1."""
         if self.by == "all":
             return [{"documents": len(self.texts), **self._of_several(self.sentences)}]
-        rows: list[Row] = []
+        rows, columns = list[Row](), TextColumns.of(self.texts)
         for number, text in enumerate(self.texts, start=1):
             if self.by == "document":
-                place = {"document": number, "identifier": text.identifier}
+                place = {**columns.of_text(number, text), "identifier": text.identifier}
                 rows.append(place | self._of_several(text.sentences))
                 continue
-            for index, each in enumerate(text.sentences, start=1):
-                place = {"document": number, "sentence": index, "place": each.place}
+            for index, each in enumerate(text.sentences):
+                place = {**columns.of_sentence(number, text, index), "place": each.place}
                 rows.append(place | self._row(each.counts, [each]) | {"text": each.text})
         return rows
+
+    def columns(self) -> list[str]:
+        """The names of the columns, whether there are rows or not."""
+        text = BoundedText(
+            "", (BoundedSentence("", "", Totals(), None),), dict.fromkeys(TextColumns.of(self.texts).names)
+        )
+        return list(replace(self, texts=(text,)).rows()[0])
 
     def _of_several(self, sentences: Sequence[BoundedSentence]) -> Row:
         without = sum(each.bound is not None and each.bound.log_prob == -math.inf for each in sentences)
@@ -209,7 +219,7 @@ class TreeScores(Results[BoundedText]):
             "surprisal": None if log_prob is None else -log_prob,
             **{name: each for name, each in totals.perplexities(self.likelihood).items() if "known" not in name},
             "likelihood": self.likelihood, "trees": self.trees, "number_of_trees": self.number_of_trees,
-            "parser": self.parser,
+            "parser": self.parser, "unit": self.unit,
             **{name: sum(getattr(each, name.partition("_")[0]) for each in bounds) for name in TREE_COUNTS},
         }  # fmt: skip
         for place, number in enumerate(numbers):
@@ -276,6 +286,8 @@ class TreeScorer:
                 "distribution over trees, found another kind. Train one by `depgen train-parser --config "
                 "experiments/parser_ewt_supar.yaml`."
             )
+        empty = TreeScores((), self.trees, self.number, annotator.scheme, by, unit)
+        check_field_names(documents, empty.columns())
         encoder = TextEncoder(self.trained, self.reading, as_one=False)
         read = [encoder.sentences(document) for document in documents]
         for document, sentences in zip(documents, read, strict=True):
@@ -289,10 +301,12 @@ class TreeScorer:
                     _bounded(each, place, next(bounds) if len(each.encoding.ids) else None)
                     for each, place in zip(sentences, document.places, strict=True)
                 ),
+                document.fields,
+                document.sentence_ids,
             )
             for document, sentences in zip(documents, read, strict=True)
         )
-        return TreeScores(found, self.trees, self.number, annotator.scheme, by, unit)
+        return replace(empty, texts=found)
 
     def _bounds(self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator) -> Iterator[TreeBound]:
         """The bound of each sentence that has tokens."""

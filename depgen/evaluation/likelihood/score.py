@@ -17,11 +17,11 @@ from depgen.evaluation.likelihood.bounds import as_words
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
+from depgen.evaluation.likelihood.text_columns import TextColumns
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import Reads, System
-from depgen.evaluation.tabular import Row, as_columns, as_json_lines
+from depgen.evaluation.tabular import check_table_output, written_table
 from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
-from depgen.locations import check_output, write_atomically
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_form import FormName
 
@@ -62,7 +62,7 @@ def score(
 
     Args:
         file: text, one sentence a line and blank lines between documents; CoNLL-U; or JSON lines with `sentences` or
-            `text`; `.gz` is unpacked.
+            `text`, whose other fields, such as item and condition, become columns; `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library that is scored as it is: a
             folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
@@ -72,7 +72,7 @@ def score(
             where the run's test is (`eval_sentences_per_segment`).
         unit: of log-probabilities and surprisals: nats or bits.
         json: JSON lines instead of tab-separated columns.
-        output: a file for the rows; without it they are printed.
+        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
         form: what words are brought into before they are read: by default the form of the run's corpus, and `as_is`
             where that does not say; `lower` for lower case, `stories` for that of ROCStories, `bare` for words alone,
             `ptb` for the form of the language-modelling Penn Treebank. Text that is in the form already stays as it is.
@@ -101,8 +101,9 @@ def score(
         UserError: no such file or run, a file without sentences, a system that scores no texts, a text that is longer
             than it can read, or one of whose words it reads none.
     """
-    if output is not None:
-        check_output(output)
+    check_table_output(output, json=json)
+    if next_words and by not in (None, "word"):
+        raise UserError(f"next_words: expected rows of words, found --by {by}: leave out one of the two.")
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
     of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
     others = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size, "pretrained": pretrained}
@@ -123,14 +124,14 @@ def score(
         )  # fmt: skip
         _check_read(sum(each.counts.words for each in bounds.sentences), file, system)
         _report_bounds(bounds, system)
-        return _written(bounds.rows(), unit, json=json, output=output)
+        return _written(bounds, json=json, output=output)
     scores = system.score(
         documents, by=by or "word", unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
         tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
     )  # fmt: skip
     _check_read(scores.totals.tokens, file, system)
     _report(scores, system, reads)
-    return _written(scores.rows(), unit, json=json, output=output)
+    return _written(scores, json=json, output=output)
 
 
 def _check_read(units: int, file: Path, system: System) -> None:
@@ -142,13 +143,10 @@ def _check_read(units: int, file: Path, system: System) -> None:
         )
 
 
-def _written(rows: list[Row], unit: Unit, *, json: bool, output: Path | None) -> str | None:
+def _written(scores: Scores | TreeScores, *, json: bool, output: Path | None) -> str | None:
     """The rows, or None once they are in the file."""
-    content = as_json_lines({**row, "unit": unit} for row in rows) if json else as_columns(rows)
-    if output is None:
-        return content
-    write_atomically(output, content)
-    return None
+    fields = TextColumns.of(scores.texts).names
+    return written_table(scores.rows(), output=output, json=json, as_given=fields)
 
 
 def _report_bounds(scores: TreeScores, system: System) -> None:

@@ -1,7 +1,7 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any
 
@@ -124,11 +124,15 @@ class ScoredDocument(Tabular):
         identifier: of the document.
         sentences: the words of each, and the ends that the system predicts.
         places: where each sentence comes from.
+        fields: what is said about the document besides its text, such as item and condition.
+        sentence_ids: the `sent_id` of each sentence; empty where there are none.
     """
 
     identifier: str
     sentences: tuple[tuple[ScoredWord, ...], ...]
     places: tuple[str, ...]
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    sentence_ids: tuple[str | None, ...] = ()
 
     @property
     def words(self) -> tuple[ScoredWord, ...]:
@@ -215,6 +219,8 @@ class Scorer:
                     for each in sentences
                 ),
                 document.places,
+                document.fields,
+                document.sentence_ids,
             )
             for document, sentences in zip(documents, read, strict=True)
         ]

@@ -1,11 +1,11 @@
 """The scores of texts as rows: a row for each word, sentence or document, or one for all."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from depgen.evaluation.likelihood.scored_text import ScoredDocument, Totals
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, ScoredWord, Totals
+from depgen.evaluation.likelihood.text_columns import TextColumns
 from depgen.evaluation.tabular import Results, Row
 from depgen.language_models.base import Likelihood
 
@@ -39,27 +39,30 @@ class Scores(Results[ScoredDocument]):
 
     def rows(self) -> list[Row]:
         """The rows, those of a text one after the other; documents, sentences and positions count from 1."""
-        if self.by == "word":
-            return list(self._of_words())
         if self.by == "all":
             counts = {"documents": len(self.texts), "sentences": sum(len(each.sentences) for each in self.texts)}
             return [counts | self._sums(self.totals)]
-        rows: list[Row] = []
+        rows, columns = list[Row](), TextColumns.of(self.texts)
         for number, document in enumerate(self.texts, start=1):
             if self.by == "document":
-                place = {"document": number, "identifier": document.identifier, "sentences": len(document.sentences)}
-                rows.append(place | self._sums(Totals.of(document.words)))
+                place = {"identifier": document.identifier, "sentences": len(document.sentences)}
+                rows.append(columns.of_text(number, document) | place | self._sums(Totals.of(document.words)))
                 continue
-            for index, sentence in enumerate(document.sentences):
-                place = {"document": number, "sentence": index + 1, "place": document.places[index]}
+            places = [columns.of_sentence(number, document, index) for index in range(len(document.sentences))]
+            if self.by == "word":
+                words = document.word_rows(scale=self._scale, next_words=self.next_words, **self._kind)
+                rows += [places[row["sentence"] - 1] | row for row in words]
+                continue
+            for place, where, sentence in zip(places, document.places, document.sentences, strict=True):
                 text = " ".join(word.word for word in sentence if not word.is_end)
-                rows.append(place | self._sums(Totals.of(sentence)) | {"text": text})
+                rows.append(place | {"place": where} | self._sums(Totals.of(sentence)) | {"text": text})
         return rows
 
-    def _of_words(self) -> Iterator[Row]:
-        for number, document in enumerate(self.texts, start=1):
-            words = document.word_rows(scale=self._scale, next_words=self.next_words, **self._kind)
-            yield from ({"document": number, **row} for row in words)
+    def columns(self) -> list[str]:
+        """The names of the columns, whether there are rows or not."""
+        names = TextColumns.of(self.texts).names
+        text = ScoredDocument("", ((ScoredWord("", 0, False, 0.0, span=(0, 0)),),), ("",), dict.fromkeys(names))
+        return list(replace(self, texts=(text,)).rows()[0])
 
     def _sums(self, totals: Totals) -> Row:
         return {
@@ -73,8 +76,7 @@ class Scores(Results[ScoredDocument]):
 
     @property
     def _kind(self) -> Row:
-        beam = {} if self.beam_size is None else {"beam_size": self.beam_size}
-        return {"likelihood": self.likelihood, **beam}
+        return {"likelihood": self.likelihood, "beam_size": self.beam_size, "unit": self.unit}
 
     def _scores(self, log_prob: float | None) -> Row:
         scaled = None if log_prob is None else log_prob / self._scale

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from depgen.evaluation.syntax.sentences import Protocol as ProtocolName
-from depgen.evaluation.tabular import Row, Tabular, as_columns, as_json_lines
+from depgen.evaluation.tabular import Row, Tabular, as_json_lines, written_table
 from depgen.language_models.base import Likelihood
 from depgen.locations import write_atomically
 
@@ -47,8 +47,7 @@ class Answers(Tabular, Generic[Item]):
         """
         unknown = 100 * (row[counted] - row[f"known_{counted}"]) / row[counted]
         decided = unknown <= 100 * MOST_UNKNOWN
-        beam_size = {} if self.beam_size is None else {"beam_size": self.beam_size}
-        kind = {"protocol": self.protocol, "likelihood": self.likelihood, **beam_size}
+        kind = {"protocol": self.protocol, "likelihood": self.likelihood, "beam_size": self.beam_size}
         return row | {"unknown": unknown, "decided": decided, **kind}
 
 
@@ -58,8 +57,4 @@ def written(
     """The rows as text, unless they go to a file; writes the items to theirs."""
     if item_output is not None:
         write_atomically(item_output, as_json_lines(each.row() for each in found.items))
-    content = as_json_lines(rows) if json else as_columns(rows, digits=2)
-    if output is None:
-        return content
-    write_atomically(output, content)
-    return None
+    return written_table(rows, output=output, json=json, digits=2)

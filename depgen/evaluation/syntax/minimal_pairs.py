@@ -20,9 +20,8 @@ from depgen.evaluation.syntax.sentences import (
     usual_tokens,
 )
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row
+from depgen.evaluation.tabular import Row, check_table_output
 from depgen.evaluation.text_documents import Tokens
-from depgen.locations import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -240,7 +239,7 @@ def minimal_pairs(
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
         item_output: a file for the scores of each pair, as JSON lines.
-        output: a file for the rows; without it they are printed.
+        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
         json: JSON lines instead of tab-separated columns.
         beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
@@ -249,8 +248,8 @@ def minimal_pairs(
     Raises:
         UserError: no such file, run or column, an empty sentence, or a system without likelihood.
     """
-    for path in filter(None, (item_output, output)):
-        check_output(path)
+    check_table_output(item_output, json=True)
+    check_table_output(output, json=json)
     pairs = read_pairs(file)
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
     found = score_pairs(
@@ -271,7 +270,7 @@ def minimal_pairs(
 def _report(overall: Row, system: System) -> None:
     logger.info(
         "%d pairs, %s log-likelihood%s, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
-        overall["pairs"], overall["likelihood"], as_words(overall.get("beam_size")), overall["protocol"],
+        overall["pairs"], overall["likelihood"], as_words(overall["beam_size"]), overall["protocol"],
         overall["accuracy"], overall["accuracy_by_token"], system.trained.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:

@@ -24,9 +24,8 @@ from depgen.evaluation.syntax.sentences import (
 )
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row
+from depgen.evaluation.tabular import Row, check_table_output
 from depgen.evaluation.text_documents import Tokens
-from depgen.locations import check_output
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -331,7 +330,7 @@ def syntactic_suites(
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
         item_output: a file for the surprisals and outcomes of each item, as JSON lines.
-        output: a file for the rows; without it they are printed.
+        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
         json: JSON lines instead of tab-separated columns.
         beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
@@ -340,8 +339,8 @@ def syntactic_suites(
     Raises:
         UserError: no such file or run, a suite that is not as it should be, or a system without likelihood.
     """
-    for path in filter(None, (item_output, output)):
-        check_output(path)
+    check_table_output(item_output, json=True)
+    check_table_output(output, json=json)
     suites = read_suites(file)
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
     found = score_suites(

@@ -124,7 +124,7 @@ def bracketing_f1(
     }.items():
         rows[name] = [_agreement(trees, each, whole_sentence, single_words) for each in drawn]
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
-    facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_words": float(unknown)}
+    facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_share": float(unknown)}
     return _as_json(facts, rows) if json else _as_table(facts, rows)
 
 

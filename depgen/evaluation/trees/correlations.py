@@ -147,7 +147,7 @@ def head_correlations(
         "split": split,
         "sentences": len(sentences),
         "edges": sum(found[0].edges),
-        "unknown_words": [each.unknown_words for each in found],
+        "unknown_share": [each.unknown_words for each in found],
         "direction": direction,
         "weights": "after the mask" if after_mask else "before the mask",
         "quantity": quantity,

@@ -125,7 +125,7 @@ def parsing_scores(
         **{name: _one_or_all([each[name] for each in chosen]) for name in chosen[0]},
         "sentences": scores.sentences,
         "words": scores.words,
-        "unknown_words": scores.unknown_words,
+        "unknown_share": scores.unknown_words,
     }
     return _as_json(facts, scores) if json else _as_table(facts, scores)
 

@@ -89,7 +89,7 @@ def test_figures_are_those_of_the_answers(trained):
     assert (measures["resampled_mean"], measures["deviation"]) == (resampled.mean(), resampled.std())
     assert abs(measures["resampled_mean"] - measures["accuracy"]) < 4 * measures["deviation"] / np.sqrt(1000)
     assert measures["low"] < measures["accuracy"] < measures["high"]
-    assert found.facts["unknown_words"] == 0
+    assert found.facts["unknown_share"] == 0
     assert (found.facts["documents"], found.facts["sentences"]) == (4, 20)
 
 
@@ -131,7 +131,7 @@ def test_every_arrangement_is_kept_with_its_log_probability(trained, task):
 
 def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
     found = assess(trained(blind), CoherenceTask(shuffles=2)).facts
-    assert (found["corpus"], found["documents"], found["unknown_words"]) == ("generated", 3, 1)
+    assert (found["corpus"], found["documents"], found["unknown_share"]) == ("generated", 3, 1)
     assert found["task"] == "order: 2 shuffles of each"
 
 
@@ -276,11 +276,11 @@ def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog, monke
     (found.run / "config.yaml").write_text(yaml.safe_dump(settings))
     ours, lowered = (assess(found, CoherenceTask(corpus=corpus, shuffles=9)) for corpus in (cased, plain))
     assert ours.facts == lowered.facts
-    assert (ours.facts["form"], ours.facts["unknown_words"]) == ("lower", 1 / 6)
+    assert (ours.facts["form"], ours.facts["unknown_share"]) == ("lower", 1 / 6)
     assert ours.measures == lowered.measures
     assert ours.measures["accuracy"] > 80
     as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9), form="as_is")
-    assert as_it_is.facts["unknown_words"] == 1
+    assert as_it_is.facts["unknown_share"] == 1
     monkeypatch.setattr("depgen.evaluation.coherence.assessment.load_trained", lambda *given, **more: found)
     assert "form\tas_is\n" in coherence(corpus=cased, shuffles=9, form="as_is")
     assert not caplog.records

@@ -13,7 +13,8 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.data.levels import TreeForm, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.over_trees import TreeBound, TreeScorer
+from depgen.evaluation.likelihood.over_trees import BoundedSentence, BoundedText, TreeBound, TreeScorer, TreeScores
+from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained
@@ -213,3 +214,18 @@ def test_samples_do_not_depend_on_other_numbers(scored):
     assert keys(trees[0].sample(3, np.random.default_rng((0, 0)))) != keys(
         trees[0].sample(3, np.random.default_rng((1, 0)))
     )
+
+
+@pytest.mark.parametrize("by", ["sentence", "document", "all"])
+def test_tables_have_the_fields_of_texts_and_the_unit(by):
+    sentence = BoundedSentence("a", "t:1", Totals(), None)
+    texts = (BoundedText("t", (sentence,), {"item": 1}, ("s-1",)), BoundedText("u", (sentence,)))
+    rows = TreeScores(texts, "sampled", 10, "p", by, "bits").rows()
+    assert {row["unit"] for row in rows} == {"bits"}
+    if by != "all":
+        assert [row["item"] for row in rows] == [1, None]
+    if by == "sentence":
+        assert [row["sent_id"] for row in rows] == ["s-1", None]
+    assert TreeScores(texts[1:], "sampled", 10, "p", by).columns() == [
+        name for name in rows[0] if name not in ("item", "sent_id")
+    ]

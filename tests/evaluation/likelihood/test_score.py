@@ -1,10 +1,12 @@
 """`depgen score` on systems made on the spot: rows of every kind, both units, and what a user gets wrong."""
 
+import csv
 import json
 import math
 from functools import partial
 from pathlib import Path
 
+import pandas
 import pytest
 import yaml
 
@@ -71,14 +73,15 @@ def rows_of(content):
         except ValueError:
             return cell or None
 
-    head, *lines = (line.split("\t") for line in content.splitlines())
+    head, *lines = csv.reader(content.splitlines(), delimiter="\t")
     return [dict(zip(head, map(number, line), strict=True)) for line in lines]
 
 
 def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
     rows = rows_of(score(text, run="causal"))
     assert list(rows[0]) == [
-        "document", "sentence", "position", "word", "tokens", "unknown", "log_prob", "likelihood", "surprisal",
+        "document", "sentence", "position", "word", "tokens", "unknown", "log_prob", "likelihood", "beam_size", "unit",
+        "surprisal",
     ]  # fmt: skip
     lines = [line.split() for line in TEXT.splitlines() if line]
     assert [row["word"] for row in rows] == [word for line in lines for word in [*line, "<eos>"]]
@@ -135,9 +138,10 @@ def test_json_lines_hold_what_the_columns_hold(text, tmp_path, by):
     assert score(text, run="causal", by=by, unit="bits", json=True, output=output) is None
     found = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     columns = rows_of(score(text, run="causal", by=by, unit="bits"))
-    assert [list(row) for row in found] == [[*row, "unit"] for row in columns]
+    assert [list(row) for row in found] == [list(row) for row in columns]
     for row, expected in zip(found, columns, strict=True):
-        assert row.pop("unit") == "bits"
+        assert row["unit"] == expected["unit"] == "bits"
+        assert row["beam_size"] is expected["beam_size"] is None
         numbers = {name: value for name, value in row.items() if isinstance(value, int | float)}
         assert numbers == pytest.approx({name: expected[name] for name in numbers}, abs=1e-6)
     if by == "word":
@@ -211,3 +215,78 @@ def test_options_that_can_not_be_met(text, tmp_path):
         score(text, run="masked", reads="document")
     with pytest.raises(UserError, match="is a folder: name a file"):
         score(text, run="causal", output=tmp_path)
+    for name, as_json, other in (("a.csv", True, ".jsonl"), ("a.tsv", True, ".jsonl"), ("a.jsonl", False, ".tsv")):
+        with pytest.raises(UserError, match=rf"{name} is to hold .* ending such as \{other}"):
+            score(text, run="causal", json=as_json, output=tmp_path / name)
+    for by in ("sentence", "document", "all"):
+        with pytest.raises(UserError, match=f"next_words: expected rows of words, found --by {by}"):
+            score(text, run="causal", by=by, next_words=True)
+
+
+ODD = ['"', "NA", "null", "a,b", '"no"', "#", "'s", "nan", "\u201cyes\u201d"]
+"""Words that readers of tables take for something else, if they may."""
+
+
+@pytest.mark.parametrize(("ending", "separator"), [(".tsv", "\t"), (".txt", "\t"), (".csv", ",")])
+def test_other_programs_read_every_word_as_it_is(tmp_path, ending, separator):
+    path, output = tmp_path / "t.txt", tmp_path / f"scores{ending}"
+    path.write_text(f"{' '.join(ODD)}\n" * 2, encoding="utf-8")
+    assert score(path, run="masked", form="as_is", output=output) is None
+    assert score(path, run="masked", form="bare", by="sentence", output=tmp_path / f"sums{ending}") is None
+    read = partial(pandas.read_csv, sep=separator, keep_default_na=False, na_values="")  # as the guide says
+    frame, sums = read(output), read(tmp_path / f"sums{ending}")
+    assert frame["word"].tolist() == ODD * 2
+    assert frame["surprisal"].dtype == float
+    assert sums["text"].tolist() == [" ".join(ODD)] * 2
+
+
+@pytest.fixture
+def items(tmp_path):
+    path = tmp_path / "items.jsonl"
+    lines = [
+        {
+            "id": "x7",
+            "sentences": ["They saved him .", "She was pretty ."],
+            "item": 1,
+            "weight": 1e-9,
+            "regions": [1, "a"],
+        },
+        {"sentences": [["His", "mother"]], "item": 2, "condition": 'so "called"'},
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("by", ["word", "sentence", "document"])
+def test_fields_of_json_lines_are_columns_of_every_row(items, by):
+    columns = rows_of(score(items, run="causal", by=by))
+    lines = [json.loads(line) for line in score(items, run="causal", by=by, json=True).splitlines()]
+    names = ["id", "item", "weight", "regions", "condition"]
+    for rows, regions in ((columns, '[1, "a"]'), (lines, [1, "a"])):
+        first, *_, last = rows
+        assert list(first)[:6] == ["document", *names]
+        assert [first[name] for name in names] == ["x7", 1, 1e-9, regions, None]
+        assert [last[name] for name in names] == [None, 2, None, None, 'so "called"']
+        assert [row["item"] for row in rows] == [row["document"] for row in rows]
+    (total,) = rows_of(score(items, run="causal", by="all"))
+    assert not {*names} & {*total}
+
+
+def test_a_field_with_the_name_of_a_column_is_refused(items):
+    items.write_text('{"id": "x", "text": "They saved him .", "place": 1, "unit": "s"}\n')
+    with pytest.raises(UserError, match=r"^x: the field 'unit' has the name of a column .*rename it, .*'my_unit'"):
+        score(items, run="causal")
+    items.write_text('{"id": "x", "text": "They saved him .", "place": 1}\n')
+    assert rows_of(score(items, run="causal"))[0]["place"] == 1, "rows of words have no such column"
+    with pytest.raises(UserError, match="the field 'place'"):
+        score(items, run="causal", by="sentence")
+
+
+def test_rows_of_a_treebank_name_its_sentences(tmp_path):
+    path = tmp_path / "t.conllu"
+    columns = "\t_" * 8
+    path.write_text(f"# newdoc id = d\n# sent_id = s-1\n1\tThey{columns}\n\n1\tsaved{columns}\n\n")
+    words, sentences, documents = (rows_of(score(path, run="causal", by=by)) for by in ("word", "sentence", "document"))
+    assert [row["sent_id"] for row in words] == ["s-1", "s-1", None, None]
+    assert [row["sent_id"] for row in sentences] == ["s-1", None]
+    assert "sent_id" not in documents[0]

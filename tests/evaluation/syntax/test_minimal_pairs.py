@@ -177,7 +177,10 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     assert [each["id"] for each in answers] == ["2", "3", "4"]
     assert main(["minimal-pairs", *options, "--json", "--output", str(table), "--protocol", "paper"]) == 0
     rows = [json.loads(line) for line in table.read_text().splitlines()]
-    assert [(each["pairs"], each["protocol"]) for each in rows] == [(1, "paper")] * 3
+    assert [(each["pairs"], each["protocol"], each["beam_size"]) for each in rows] == [(1, "paper", None)] * 3
+    for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
+        assert main(["minimal-pairs", *options, *wrong]) == 2
+        assert f"{wrong[1]} is to hold" in capsys.readouterr().err
     with pytest.raises(UserError, match="only one of --run x and --pretrained"):
         minimal_pairs(path, run="x", pretrained=str(tiny))
     capsys.readouterr()

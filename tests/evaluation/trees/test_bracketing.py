@@ -122,7 +122,7 @@ def test_scores_are_those_of_the_distances(treebank, trained, capsys):
     assert float(rows["layer 1"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 0 + 0) / 3, abs=0.01)
     assert float(rows["right-branching"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 1 + 0) / 3, abs=0.01)
     assert float(rows["left-branching"].split("\t")[0]) == pytest.approx(100 * (2 / 6 + 0 + 2 / 3) / 3, abs=0.01)
-    assert float(rows["unknown_words"]) == pytest.approx(1 / 13, abs=1e-4)
+    assert float(rows["unknown_share"]) == pytest.approx(1 / 13, abs=1e-4)
     assert {"layer 1", "random trees", "random distances"} <= rows.keys()
     only = bracketing_f1(treebank=treebank, layer=1, seeds=1, batch_size=2)
     assert "layer 0" not in only

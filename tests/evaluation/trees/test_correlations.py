@@ -226,7 +226,7 @@ def test_the_verb_prints_json_of_several_runs(treebank, runs, capsys):
     assert row["values"][0] == pytest.approx(expected("parent_to_child", 1, "obj").max(), abs=1e-6)
     assert row["mean"] == pytest.approx(np.mean(row["values"]))
     assert row["deviation"] == pytest.approx(np.std(row["values"], ddof=1))
-    assert len(content["run"]) == len(content["unknown_words"]) == len(row["layers"]) == 2
+    assert len(content["run"]) == len(content["unknown_share"]) == len(row["layers"]) == 2
     assert content["weights"] == "after the mask"
 
 

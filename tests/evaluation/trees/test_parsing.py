@@ -221,7 +221,7 @@ def test_the_verb_prints_a_table(trained, treebank, capsys):
     ]  # fmt: skip
     assert main([*arguments, "--splits", "test"]) == 0, capsys.readouterr().err
     rows = dict(line.split("\t", 1) for line in capsys.readouterr().out.splitlines())
-    assert (rows["sentences"], rows["words"], rows["unknown_words"]) == ("3", "8", "0.3750")
+    assert (rows["sentences"], rows["words"], rows["unknown_share"]) == ("3", "8", "0.3750")
     assert rows["tree"].split("\t")[0::3] == ["62.50", "75.00"]
     assert main([*arguments, "--splits", "train", "test", "--max-words", "3", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)

@@ -1,0 +1,68 @@
+"""The columns of a table of scores that say which text and which sentence a row is of."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from depgen.errors import UserError
+from depgen.evaluation.tabular import Row
+
+
+class Described(Protocol):
+    """A text with what is said about it."""
+
+    @property
+    def identifier(self) -> str:
+        """Its name, or file and line."""
+        ...
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What is said about the text, such as item and condition."""
+        ...
+
+    @property
+    def sentence_ids(self) -> Sequence[str | None]:
+        """The `sent_id` of each sentence; empty where there are none."""
+        ...
+
+
+@dataclass(frozen=True)
+class TextColumns:
+    """The columns that the texts of a table need: a text that lacks a field has None there.
+
+    Attributes:
+        names: the fields of all texts.
+        has_sentence_ids: whether a sentence of any text has an identifier.
+    """
+
+    names: tuple[str, ...]
+    has_sentence_ids: bool
+
+    @classmethod
+    def of(cls, texts: Sequence[Described]) -> "TextColumns":
+        """Those of these texts."""
+        names = dict.fromkeys(name for text in texts for name in text.fields)
+        return cls(tuple(names), any(text.sentence_ids for text in texts))
+
+    def of_text(self, number: int, text: Described) -> Row:
+        """The text's number and fields."""
+        return {"document": number, **{name: text.fields.get(name) for name in self.names}}
+
+    def of_sentence(self, number: int, text: Described, index: int) -> Row:
+        """The same, the sentence's number, which counts from 1, and its identifier."""
+        row = {**self.of_text(number, text), "sentence": index + 1}
+        if self.has_sentence_ids:
+            row["sent_id"] = text.sentence_ids[index] if text.sentence_ids else None
+        return row
+
+
+def check_field_names(texts: Iterable[Described], columns: Collection[str]) -> None:
+    """Raises UserError if a field of a text has the name of a column that the table has anyway."""
+    for text in texts:
+        own = {"sent_id"} if text.sentence_ids else set()
+        if clash := [name for name in text.fields if name in own.union(columns)]:
+            raise UserError(
+                f"{text.identifier}: the field {clash[0]!r} has the name of a column of the scores: rename it, for "
+                f"instance to 'my_{clash[0]}'."
+            )
