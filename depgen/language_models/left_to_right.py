@@ -61,11 +61,14 @@ class LeftToRight(LanguageModel):
         max_length: tokens of the longest text that it can encode; None for any.
         choices_per_token: steps of `generation_step` that a token takes: 2 where the system also draws its part of a
             structure. Texts that are continued have as many entries a token.
+        steps_by_tokens: whether `generation_step` gives the distribution over the next token, given the tokens before.
+            False where its steps build a structure too: the distribution is then a sum over structures.
     """
 
     backbone: Backbone
     max_length: int | None = None
     choices_per_token = 1
+    steps_by_tokens: bool = True
     generation_options: type[BeamOptions] = TokenOptions
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 

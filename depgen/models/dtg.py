@@ -140,6 +140,7 @@ class DTG(LeftToRight):
 
     likelihood = "bound"
     generation_options = StructureOptions
+    steps_by_tokens = False
     backbone: Transformer
 
     def __init__(

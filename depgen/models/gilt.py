@@ -132,6 +132,7 @@ class GiLT(LeftToRight):
     likelihood: Likelihood = "bound"
     generation_options = StructureOptions
     choices_per_token = 2
+    steps_by_tokens = False
 
     def __init__(
         self,

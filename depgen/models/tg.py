@@ -148,6 +148,7 @@ class TransformerGrammar(LeftToRight):
 
     likelihood = "bound"
     generation_options = StructureOptions
+    steps_by_tokens = False
     table_sizes: Mapping[str, str] = {"labels": LABELS}
     backbone: Transformer
 

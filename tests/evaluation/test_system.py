@@ -113,7 +113,7 @@ def test_a_system_that_draws_a_structure_has_no_next_word(make):
     backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
     system = system_of(partial(make, backbone, beam_size=2))
     assert system.score(["cat ran"])[0].log_prob < 0
-    with pytest.raises(UserError, match=rf"{type(system.model).__name__} draws a structure.*leave out next_words"):
+    with pytest.raises(UserError, match=rf"{type(system.model).__name__} builds a structure.*leave out next_words"):
         system.score(["cat ran"], next_words=True)
 
 

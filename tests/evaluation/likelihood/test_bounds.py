@@ -19,7 +19,7 @@ def system(request, graph_runs):
     return depgen.load(request.param, device="cpu")
 
 
-def test_a_larger_beam_gives_a_tighter_bound(system):
+def test_a_much_larger_beam_gives_a_tighter_bound(system):
     system.model.counts_per_hypothesis = None
     found = [system.score(SENTENCES, beam_size=size, by="all") for size in (1, 3, 30)]
     bounds = [each.totals.log_prob for each in found]
