@@ -258,8 +258,16 @@ class LeftToRight(LanguageModel):
         nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
         return self.scores_of_items(batch, precise(nll).sum(1))
 
-    def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"]) -> ItemScores:
-        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`."""
+    def scores_of_items(
+        self, batch: TokenBatch, nll: Float[Tensor, " batch"], *, of_text: bool = True
+    ) -> ItemScores:
+        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`.
+
+        Args:
+            batch: the items.
+            nll: of each.
+            of_text: False where they are not of the text alone, but with a structure that is given.
+        """
         return ItemScores(
             items=batch.items,
             nll=nll[:, None],
@@ -267,6 +275,7 @@ class LeftToRight(LanguageModel):
             words=batch.words,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
             targets=batch.lengths.sum(),
+            of_text=of_text,
         )
 
     def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:

@@ -4,7 +4,7 @@ Which tokens count is the same for every system: the `<eos>` that closes an item
 opens it is given and does not; an unknown word counts as the word `<unk>`; padding never counts.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -27,6 +27,8 @@ class ItemScores:
         words: number of words that these tokens spell.
         unknown: number of `<unk>` among the targets of the batch.
         targets: number of targets of the batch.
+        of_text: whether the nats are of the text alone; False where a structure that is given takes part in them, so
+            that they give no perplexity.
     """
 
     items: Int[Tensor, " batch"]
@@ -35,10 +37,12 @@ class ItemScores:
     words: Int[Tensor, " batch"]
     unknown: Int[Tensor, ""]
     targets: Int[Tensor, ""]
+    of_text: bool = True
 
     def to(self, device: torch.device) -> "ItemScores":
         """The same scores on a device."""
-        return ItemScores(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        return replace(self, **tensors)
 
 
 class Loss(PreciseMetric):
@@ -74,10 +78,15 @@ class Loss(PreciseMetric):
 
 
 class Perplexity(Loss):
-    """exp(nats per token) of a split.
+    """exp(nats per token) of a split; scores that are not of the text alone are left out.
 
     `torchmetrics.text.Perplexity` takes `softmax().log()`, which overflows on a single token at 110 nats.
     """
+
+    def update(self, scores: ItemScores) -> None:
+        """Add a batch."""
+        if scores.of_text:
+            super().update(scores)
 
     def compute(self) -> Float[Tensor, ""]:
         """The perplexity, float64; NaN without any token."""
@@ -89,8 +98,9 @@ class WordPerplexity(Perplexity):
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        self.nll_sum += precise(scores.nll).sum(0)
-        self.tokens += scores.words.sum()
+        if scores.of_text:
+            self.nll_sum += precise(scores.nll).sum(0)
+            self.tokens += scores.words.sum()
 
 
 class UnknownRate(PreciseMetric):

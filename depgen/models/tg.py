@@ -298,7 +298,7 @@ class TransformerGrammar(LeftToRight):
         assert isinstance(batch, TreeBatch)
         if batch.strings is None:
             return super().item_scores(batch)
-        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1))
+        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1), of_text=False)
 
     def test_step(self, batch: TreeBatch, batch_idx: int) -> None:
         """The bound of the words, also where trees are known."""
