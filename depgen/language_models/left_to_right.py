@@ -258,9 +258,7 @@ class LeftToRight(LanguageModel):
         nll = -self.log_probs(batch).masked_fill(~batch.is_word, 0)
         return self.scores_of_items(batch, precise(nll).sum(1))
 
-    def scores_of_items(
-        self, batch: TokenBatch, nll: Float[Tensor, " batch"], *, of_text: bool = True
-    ) -> ItemScores:
+    def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"], *, of_text: bool = True) -> ItemScores:
         """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`.
 
         Args:

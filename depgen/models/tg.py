@@ -217,8 +217,7 @@ class TransformerGrammar(LeftToRight):
 
     def _weights(self, eos: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Output matrix and bias of words, among which `<eos>` is none, and of brackets."""
-        weight, size = self.backbone.output_weight, self.vocabulary_size
-        bias = self.backbone.output_bias
+        weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         bias = weight.new_zeros(len(weight)) if bias is None else bias
         of_words = bias[:size]
         if self.only_possible:
