@@ -4,7 +4,7 @@ Which tokens count is the same for every system: the `<eos>` that closes an item
 opens it is given and does not; an unknown word counts as the word `<unk>`; padding never counts.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -41,8 +41,8 @@ class ItemScores:
 
     def to(self, device: torch.device) -> "ItemScores":
         """The same scores on a device."""
-        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, **tensors)
+        names = [field.name for field in fields(self) if field.name != "of_text"]
+        return ItemScores(**{name: getattr(self, name).to(device) for name in names}, of_text=self.of_text)
 
 
 class Loss(PreciseMetric):
