@@ -87,8 +87,9 @@ class System:
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
             beam_size: (systems whose scores are bounds) structures of a text that are summed over; by default as in
-                the run. A larger beam gives a tighter bound.
-            next_words: also the entropy of the distribution that each word was predicted from, and the word's rank.
+                the run. A larger beam usually gives a tighter bound; in a beam search it need not.
+            next_words: also the entropy of the distribution that each word was predicted from, and the word's rank; by
+                systems that predict each word from those before it alone, without a structure.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.

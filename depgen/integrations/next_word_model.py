@@ -27,7 +27,7 @@ class NextWordModel(nn.Module):
         system: predicts words from left to right.
 
     Raises:
-        UserError: the system does not, or draws a structure with each token.
+        UserError: the system does not, or builds a structure with its tokens.
     """
 
     def __init__(self, system: System) -> None:
@@ -37,11 +37,11 @@ class NextWordModel(nn.Module):
                 f"Expected a system that predicts each token from those before it, found a "
                 f"{type(system.model).__name__} in {system.trained.run}: score its texts by depgen.load(..).score."
             )
-        if system.model.choices_per_token > 1:
+        if not system.model.steps_by_tokens:
             raise UserError(
-                f"Expected a system with a distribution over the next token, found a {type(system.model).__name__} in "
-                f"{system.trained.run}, which draws a structure with each token: score its texts by "
-                "depgen.load(..).score."
+                f"Expected a system that builds no structure with its tokens, found a {type(system.model).__name__} in "
+                f"{system.trained.run}, whose distribution over the next token depgen does not compute: score its "
+                "texts by depgen.load(..).score."
             )
         self.model: LeftToRight = system.model
         positions = {} if self.model.max_length is None else {"max_position_embeddings": self.model.max_length}

@@ -320,7 +320,7 @@ class LanguageModel(L.LightningModule):
     # -- validation and test --------------------------------------------------------------------------------------
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
-        """Loss and perplexity on the validation split."""
+        """Loss on the validation split, and perplexity where the loss is of the text alone."""
         self._measure("val", self.val_figures, batch)
 
     def test_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
@@ -331,8 +331,11 @@ class LanguageModel(L.LightningModule):
         with self.evaluation_precision():
             scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
+        shown_name = "perplexity" if scores.of_text else "loss"
         for name, figure in figures.items():
-            shown = stage == "val" and name == "perplexity"
+            if isinstance(figure, Perplexity) and not scores.of_text:
+                continue
+            shown = stage == "val" and name == shown_name
             self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
         return scores
 

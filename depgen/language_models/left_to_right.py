@@ -61,11 +61,14 @@ class LeftToRight(LanguageModel):
         max_length: tokens of the longest text that it can encode; None for any.
         choices_per_token: steps of `generation_step` that a token takes: 2 where the system also draws its part of a
             structure. Texts that are continued have as many entries a token.
+        steps_by_tokens: whether `generation_step` gives the distribution over the next token, given the tokens before.
+            False where its steps build a structure too: the distribution is then a sum over structures.
     """
 
     backbone: Backbone
     max_length: int | None = None
     choices_per_token = 1
+    steps_by_tokens: bool = True
     generation_options: type[BeamOptions] = TokenOptions
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
@@ -263,8 +266,14 @@ class LeftToRight(LanguageModel):
         sums = nll.new_zeros(len(parts.lengths)).index_add_(0, part, nll[batch.is_word.to(nll.device)])
         return replace(scores, items=parts.items, nll=sums[:, None], tokens=parts.lengths[:, None], words=parts.words)
 
-    def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"]) -> ItemScores:
-        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`."""
+    def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"], *, of_text: bool = True) -> ItemScores:
+        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`.
+
+        Args:
+            batch: the items.
+            nll: of each.
+            of_text: False where they are not of the text alone, but with a structure that is given.
+        """
         return ItemScores(
             items=batch.items,
             nll=nll[:, None],
@@ -272,6 +281,7 @@ class LeftToRight(LanguageModel):
             words=batch.words,
             unknown=(batch.is_word & (batch.targets == batch.unk)).sum(),
             targets=batch.lengths.sum(),
+            of_text=of_text,
         )
 
     def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:

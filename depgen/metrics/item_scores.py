@@ -28,6 +28,8 @@ class ItemScores:
         words: number of words that these tokens spell.
         unknown: number of `<unk>` among the targets of the batch.
         targets: number of targets of the batch.
+        of_text: whether the nats are of the text alone; False where a structure that is given takes part in them, so
+            that they give no perplexity.
     """
 
     items: Int[Tensor, " batch"]
@@ -36,10 +38,12 @@ class ItemScores:
     words: Int[Tensor, " batch"]
     unknown: Int[Tensor, ""]
     targets: Int[Tensor, ""]
+    of_text: bool = True
 
     def to(self, device: torch.device) -> "ItemScores":
         """The same scores on a device."""
-        return ItemScores(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
+        names = [field.name for field in fields(self) if field.name != "of_text"]
+        return ItemScores(**{name: getattr(self, name).to(device) for name in names}, of_text=self.of_text)
 
 
 class Loss(PreciseMetric):
@@ -75,10 +79,15 @@ class Loss(PreciseMetric):
 
 
 class Perplexity(Loss):
-    """exp(nats per token) of a split.
+    """exp(nats per token) of a split; scores that are not of the text alone are left out.
 
     `torchmetrics.text.Perplexity` takes `softmax().log()`, which overflows on a single token at 110 nats.
     """
+
+    def update(self, scores: ItemScores) -> None:
+        """Add a batch."""
+        if scores.of_text:
+            super().update(scores)
 
     def compute(self) -> Float[Tensor, ""]:
         """The perplexity, float64; NaN without any token."""
@@ -90,8 +99,9 @@ class WordPerplexity(Perplexity):
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        self.nll_sum += precise(scores.nll).sum(0)
-        self.tokens += scores.words.sum()
+        if scores.of_text:
+            self.nll_sum += precise(scores.nll).sum(0)
+            self.tokens += scores.words.sum()
 
 
 class UnknownRate(PreciseMetric):

@@ -140,6 +140,7 @@ class DTG(LeftToRight):
 
     likelihood = "bound"
     generation_options = StructureOptions
+    steps_by_tokens = False
     backbone: Transformer
 
     def __init__(
@@ -293,7 +294,7 @@ class DTG(LeftToRight):
         if batch.strings is None:
             return super().item_scores(batch)
         actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings))
-        return self.scores_of_items(batch, actions + tokens)
+        return self.scores_of_items(batch, actions + tokens, of_text=False)
 
     def test_step(self, batch: DerivationBatch, batch_idx: int) -> None:
         """The bound of the tokens, also where trees are known."""

@@ -132,6 +132,7 @@ class GiLT(LeftToRight):
     likelihood: Likelihood = "bound"
     generation_options = StructureOptions
     choices_per_token = 2
+    steps_by_tokens = False
 
     def __init__(
         self,
@@ -380,7 +381,7 @@ class GiLT(LeftToRight):
             return super().item_scores(batch)
         nll = sum(map(precise, self._sentence_losses(batch)[: 1 if self.tokens_alone else 3]))
         assert isinstance(nll, Tensor)
-        return self.scores_of_items(batch, nll)
+        return self.scores_of_items(batch, nll, of_text=False)
 
     def test_step(self, batch: GraphBatch, batch_idx: int) -> None:
         """The bound of the tokens, also where graphs are known."""

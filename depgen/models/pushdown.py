@@ -288,6 +288,7 @@ class Pushdown(LeftToRight):
     likelihood = "bound"
     generation_options = StructureOptions
     choices_per_token = 2
+    steps_by_tokens = False
     backbone: Transformer
 
     def __init__(

@@ -148,6 +148,7 @@ class TransformerGrammar(LeftToRight):
 
     likelihood = "bound"
     generation_options = StructureOptions
+    steps_by_tokens = False
     table_sizes: Mapping[str, str] = {"labels": LABELS}
     backbone: Transformer
 
@@ -216,8 +217,7 @@ class TransformerGrammar(LeftToRight):
 
     def _weights(self, eos: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Output matrix and bias of words, among which `<eos>` is none, and of brackets."""
-        weight, size = self.backbone.output_weight, self.vocabulary_size
-        bias = self.backbone.output_bias
+        weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         bias = weight.new_zeros(len(weight)) if bias is None else bias
         of_words = bias[:size]
         if self.only_possible:
@@ -294,7 +294,7 @@ class TransformerGrammar(LeftToRight):
         assert isinstance(batch, TreeBatch)
         if batch.strings is None:
             return super().item_scores(batch)
-        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1))
+        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1), of_text=False)
 
     def test_step(self, batch: TreeBatch, batch_idx: int) -> None:
         """The bound of the words, also where trees are known."""

@@ -9,6 +9,7 @@ import numpy as np
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
+from depgen.evaluation.text_documents import Tokens
 from depgen.evaluation.trees.attention import BEGIN, Attention, DependencyAttention, sentence_attention
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plotting import figure, save
@@ -29,6 +30,7 @@ def draw_attention(
     size: str | None = None,
     layer: int | None = None,
     attention_head: int | None = None,
+    tokens: Tokens = "whitespace",
     output: Path | None = None,
 ) -> str:
     """Where the picture went: one row for each predicted token, over BOS and the tokens before it.
@@ -38,12 +40,13 @@ def draw_attention(
 
     Args:
         run: a run; unset: that of `--table`, else the newest run.
-        sentence: tokens with spaces between, by default that of Yang & Wan.
+        sentence: one line, by default that of Yang & Wan.
         table: the table whose trained system is drawn, instead of a run.
         row: which system; unset: DM-Transformer.
         size: at which it was trained; unset: `small`, or the only one of the table.
         layer: of self-attention, from 0; negative from the top. Unset: the last.
         attention_head: of self-attention, from 0. Unset: the mean over all.
+        tokens: words of the sentence are separated by white space, or by `rules` for English.
         output: the picture, .png, .pdf or .svg; unset: `attention.png`, of a table
             `results/<table>/attention-<row>.png`.
 
@@ -54,7 +57,7 @@ def draw_attention(
     chosen = chosen_run(run, table, row=row, size=size, usual=USUAL)
     path = output or picture_path("attention.png", table, row=row or USUAL)
     system = load_run(chosen, device="cpu", form="as_is")
-    attention = system.attention(sentence, layer=layer, attention_head=attention_head)
+    attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)
     save(attention_figure(attention), path)
     words, unknown = len(attention.words), sum(attention.unknown)
     outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""

@@ -135,9 +135,9 @@ def _draws(run: Path) -> str:
 def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[str, str]]:
     """What the perplexities depend on: those that differ in it are not compared."""
     if test.item_tokens is not None:
-        yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} tokens of vocabulary {vocabulary[:8]}"
+        yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} test tokens, vocabulary {vocabulary[:8]}"
     if test.item_words is not None:
-        yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} words"
+        yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} test words"
 
 
 def _check_same_items(tested: Sequence[TestedRun]) -> None:

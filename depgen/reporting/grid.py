@@ -68,12 +68,14 @@ def _tried(job: Job, values: Mapping[str, Sequence[Any]]) -> str:
     lines = dict[str, float]()
     for each, combination in zip(jobs, combinations, strict=True):
         run = fit(each, run_depgen).run
-        perplexity = measure_dev(each.training, run, run_depgen)["dev_perplexity"]
+        dev = measure_dev(each.training, run, run_depgen)
+        measure = "perplexity" if "dev_perplexity" in dev else "loss"  # the same for all combinations
+        figure = dev[f"dev_{measure}"]
         parameters = float(read_record(run).get("parameters") or 0) / 1e6
         shown = [f"{name.rpartition('.')[2]} {value}" for name, value in combination.items()]
-        lines["\t".join([*shown, f"{perplexity:.2f}", f"{parameters:.2f}", str(run)])] = perplexity
+        lines["\t".join([*shown, f"{figure:.2f}", f"{parameters:.2f}", str(run)])] = figure
     best = min(filter(lambda line: math.isfinite(lines[line]), lines), key=lines.__getitem__, default=None)
     marked = [f"{line}{'  <- best' if line == best else ''}" for line in lines]
     path = results_root() / job.definition.table / f"grid-{job.row.slug}-{job.size}-seed{job.seed}.tsv"
     write_atomically(path, "".join(f"{line}\n" for line in marked))
-    return "\n".join([f"{job.name}: dev perplexity, parameters in millions", *(f"  {line}" for line in marked)])
+    return "\n".join([f"{job.name}: dev {measure}, parameters in millions", *(f"  {line}" for line in marked)])

@@ -76,7 +76,7 @@ def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbe
 
 def _step_through(model: LeftToRight, rows: Sequence[list[int]], vocabulary: Vocabulary) -> None:
     """Score sentences of one length, token by token, by a system that scores exactly."""
-    if model.choices_per_token != 1:
+    if not model.steps_by_tokens:
         raise UserError(f"{type(model).__name__} also draws a structure, and its scores are exact: nothing to time.")
     ids = torch.tensor(rows, device=model.device)
     tokens = torch.nn.functional.pad(ids, (1, 1), value=vocabulary.eos)

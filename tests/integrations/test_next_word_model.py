@@ -17,9 +17,11 @@ from depgen.evaluation.trained import Trained
 from depgen.integrations.next_word_model import NextWordModel, SystemTokenizer
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
+from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
+from depgen.models.tg import TransformerGrammar
 from tests.models.encoders import encoder, spread
 
 VOCABULARY = Vocabulary.of_words(["the", "cat", "dogs", "ran", "a", "."], specials=["mask_id"])
@@ -74,8 +76,8 @@ def test_systems_that_predict_from_both_sides_are_refused():
         NextWordModel(system)
 
 
-@pytest.mark.parametrize("make", [GiLT, Pushdown])
+@pytest.mark.parametrize("make", [GiLT, Pushdown, DTG, partial(TransformerGrammar, labels=1)])
 def test_systems_that_draw_a_structure_are_refused(make):
     system = system_of(partial(make, partial(Transformer, **SIZES, positions="relative")))
-    with pytest.raises(UserError, match=rf"found a {make.__name__} in run.*depgen\.load\(\.\.\)\.score"):
+    with pytest.raises(UserError, match=rf"found a {type(system.model).__name__} in run.*depgen\.load\(\.\.\)\.score"):
         NextWordModel(system)

@@ -268,6 +268,8 @@ def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
     found = model.item_scores(batch)
     np.testing.assert_allclose(found.nll[:, 0], expected, atol=1e-5)
     assert found.tokens[:, 0].tolist() == [9, 2, 4, 6]
+    assert not found.of_text
+    assert model.item_scores(replace(batch, strings=None)).of_text
 
 
 def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():

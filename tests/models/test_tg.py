@@ -309,10 +309,12 @@ def test_validation_scores_trees_and_a_test_the_bound(one_model):
     one_model.beam_size = 2
     batch = batch_of(one_model, SENTENCES, TREES)
     kept = []
-    one_model._measure = lambda stage, figures, batch: kept.append(one_model.item_scores(batch).nll)
+    one_model._measure = lambda stage, figures, batch: kept.append(one_model.item_scores(batch))
     one_model.validation_step(batch, 0)
     one_model.test_items.update = lambda scores: None
     one_model.test_step(batch, 0)
+    assert [each.of_text for each in kept] == [False, True]
+    kept = [each.nll for each in kept]
     torch.testing.assert_close(kept[0][:, 0], -one_model.target_log_probs(batch).sum(1), **EXACT)
     bound = (one_model.log_probs(batch) * batch.is_word).sum(1)
     torch.testing.assert_close(kept[1][:, 0], -bound, **EXACT)

@@ -5,6 +5,7 @@ import lightning as L
 import pytest
 import torch
 
+from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trees.attention import sentence_attention
@@ -32,8 +33,10 @@ class Loaded:
     """What is loaded of a run."""
 
     def attention(self, sentence, **options):
+        tokens = options.pop("tokens")
         assert options == {"layer": None, "attention_head": None}
-        return sentence_attention(Attends(), VOCABULARY, sentence.split())
+        words = sentence.replace(".", " .").split() if tokens == "rules" else sentence.split()
+        return sentence_attention(Attends(), VOCABULARY, words)
 
 
 def drawn(figure):
@@ -68,7 +71,8 @@ def test_models_without_such_attention_and_empty_sentences_are_refused():
         sentence_attention(Attends(), VOCABULARY, [])
 
 
-def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch):
+@pytest.mark.usefixtures("runs_of_any_name")
+def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())
     text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")
     assert (tmp_path / "deep" / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -76,6 +80,10 @@ def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch)
     drawn = (tmp_path / "a.svg").read_text()
     assert all(f"{label}</text>" in drawn for label in ("predicted token", "context", "weight of the context token"))
     assert text.endswith("dependency attention over 3 predictions. 1 of its 3 tokens are unknown to the model.")
+    command = ["attention", "--run", "some/run", "--sentence", "red blue.", "--output", str(tmp_path / "b.svg")]
+    for tokens, words in (("whitespace", 2), ("rules", 3)):
+        assert main([*command, "--tokens", tokens]) == 0
+        assert f"over {words} predictions" in capsys.readouterr().out
     with pytest.raises(UserError, match=r"ends in \.png, \.pdf or \.svg"):
         draw_attention("some/run", "red", output=tmp_path / "a.jpg")
 

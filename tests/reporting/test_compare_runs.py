@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -156,6 +157,7 @@ def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     shown = capsys.readouterr().out
     assert "masked words, drawn at random (rate 0.3, draws 2, seed 0)" in " ".join(shown.split())
     assert "exact likelihood" in shown
+    assert re.search(r"\d+ test tokens, vocabulary \w{8}\b", " ".join(shown.split()))
 
 
 def test_a_run_again_with_the_same_seed_is_a_system_of_its_own(runs, capsys):

@@ -111,6 +111,7 @@ class GraphLM(LeftToRight):
     likelihood = "bound"
     generation_options = StructureOptions
     choices_per_token = 2
+    steps_by_tokens = False
     collate = property(lambda self: collate_graphs)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 

@@ -52,14 +52,16 @@ def figures_of_next_words(
     The tokens are those of `depgen.evaluation.likelihood.documents.score_documents`.
 
     Raises:
-        UserError: the system has no distribution over the next word.
+        UserError: the system has no distribution over the next word, or one that is a sum over structures.
     """
     if isinstance(model, LeftToRight):
-        if model.choices_per_token > 1:
-            raise _no_next_word(model, "draws a structure with each token")
+        if not model.steps_by_tokens:
+            raise _no_next_word(
+                model, "builds a structure too, and depgen does not sum the next word's probabilities over structures"
+            )
         return _of_sequences(model, documents, vocabulary, progress)
     if not isinstance(model, DocumentLanguageModel):
-        raise _no_next_word(model, "predicts hidden words from both sides")
+        raise _no_next_word(model, "does not predict each word from those before it alone")
     found = []
     with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
         for document in documents:
@@ -69,9 +71,7 @@ def figures_of_next_words(
 
 
 def _no_next_word(model: LanguageModel, reason: str) -> UserError:
-    return UserError(
-        f"A {type(model).__name__} {reason}, so it has no distribution over the next word: leave out next_words."
-    )
+    return UserError(f"A {type(model).__name__} {reason}: leave out next_words.")
 
 
 def _of_sequences(

@@ -83,9 +83,9 @@ def score(
             device. A longer sentence or document is scored alone. No score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
         beam_size: (systems whose scores are bounds, such as GiLT) structures of a text that are summed over; by default
-            as in the run. A larger beam gives a tighter bound and takes longer.
-        next_words: (left-to-right systems, rows of words) add the entropy of the distribution that each word was
-            predicted from, and the rank of the word in it (1: the likeliest; of several tokens the last place).
+            as in the run. A larger beam takes longer and usually gives a tighter bound; in a beam search it need not.
+        next_words: (left-to-right systems without a structure, rows of words) add the entropy of the distribution that
+            each word was predicted from, and its rank in it (1: the likeliest; of several tokens the last place).
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; `pretrained` models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.

@@ -30,8 +30,8 @@ def bracketed_lines(
     model, vocabulary = system.model, system.tokenizer
     if not isinstance(model, Bracketer):
         raise UserError(
-            f"format: brackets: {type(model).__name__} brackets no sentences itself: take a run of Pushdown, or leave "
-            "the format out."
+            f"format: brackets: {type(model).__name__} brackets no sentences itself: take a run of Pushdown or TG, or "
+            "leave the format out."
         )
     encoder = TextEncoder(system.trained, system.reading, as_one=False)
     read = encoder.sentences(document)

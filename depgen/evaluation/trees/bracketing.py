@@ -97,7 +97,7 @@ def bracketing_f1(
         single_words: count each word as a span, which is always right.
         seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
-        beam_size: the most trees of a sentence that Pushdown compares; by default as it was trained.
+        beam_size: the most trees of a sentence that Pushdown or TG compares; by default as it was trained.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
 
@@ -107,7 +107,9 @@ def bracketing_f1(
     trained = load_trained(run, device=device)
     model, network = trained.model, getattr(trained.model, "backbone", None)
     if not isinstance(network, DistanceNetwork) and not isinstance(model, Bracketer):
-        raise UserError(f"{trained.checkpoint} holds a network without syntactic distances: take ON-LSTM or PRPN.")
+        raise UserError(
+            f"{trained.checkpoint} holds a network that finds no constituents: take ON-LSTM, PRPN, Pushdown or TG."
+        )
     trees = treebank_sentences(treebank, files, max_words=max_words, currency=currency)
     words = [[normalize_word(word, (word.lower(), NUMBER)) for word in tree.words] for tree in trees]
     if isinstance(network, DistanceNetwork):

@@ -40,12 +40,12 @@ def parse(
     device: str | None = None,
     attention_head: tuple[int, int] | None = None,
 ) -> str | None:
-    """Parse raw text or CoNLL-U with a run of UDGN, GiLT, Pushdown, another system that parses, or a trained parser.
+    """Parse raw text or CoNLL-U with a run of UDGN, GiLT, DTG, Pushdown, TG, another system that parses, or a parser.
 
     The output has every word: those that a run does not read, such as punctuation, hang on the word before them in a
     tree, and have no arcs in a graph. In CoNLL-U, HEAD and DEPREL become the new tree, DEPS becomes `_` and empty nodes
     are left out; all else is kept. A run gives the relations `root` and `dep`, a trained parser those of its treebank.
-    A parser of graphs, such as a run of GiLT, writes DEPS alone.
+    A parser of graphs, such as a run of GiLT or DTG, writes DEPS alone.
 
     Args:
         input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
@@ -62,10 +62,10 @@ def parse(
         input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
         tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
-        format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of Pushdown)
-            brackets around constituents, a line a sentence.
-        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20. (run of Pushdown) those about
-            its brackets; by default as in the run.
+        format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of
+            Pushdown or TG) brackets around constituents, a line a sentence, without labels.
+        beam_size: (run of GiLT or DTG) hypotheses about the graph of a sentence; by default 20. (run of Pushdown or TG)
+            those about its brackets; by default as in the run.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
             published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.

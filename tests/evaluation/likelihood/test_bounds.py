@@ -1,5 +1,6 @@
 """Scores that are bounds: the beam counts, is given back, is named in every row, and prefixes are never likelier."""
 
+import csv
 import json
 
 import numpy as np
@@ -19,7 +20,7 @@ def system(request, graph_runs):
     return depgen.load(request.param, device="cpu")
 
 
-def test_a_larger_beam_gives_a_tighter_bound(system):
+def test_a_much_larger_beam_gives_a_tighter_bound(system):
     system.model.counts_per_hypothesis = None
     found = [system.score(SENTENCES, beam_size=size, by="all") for size in (1, 3, 30)]
     bounds = [each.totals.log_prob for each in found]
@@ -97,6 +98,12 @@ def test_the_test_split_takes_a_beam_and_keeps_the_runs_own_numbers(graph_runs, 
         assert printed["likelihood"] == "bound"
         found[printed["beam_size"]] = float(printed["test/loss"])
     assert found["9"] < found["3"]
+    measured = json.loads((run / "test.json").read_text())["metrics"]
+    assert "test/perplexity" in measured
+    with (run / "metrics.csv").open() as stream:
+        logged = set(csv.DictReader(stream).fieldnames)
+    assert "val/loss" in logged
+    assert not {"val/perplexity", "val/word_perplexity"} & logged, "of tokens and arcs, with the graphs given"
     kept = json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
     assert kept == pytest.approx(found["3"], rel=1e-5)
     assert main(["fit", "--resume", str(run), "--beam_size", "3"]) == 2

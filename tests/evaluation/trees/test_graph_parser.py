@@ -127,7 +127,9 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
     (tmp_path / "a.txt").write_text("a\n")
     run = str(system.trained.run)
     assert main(["parsing-scores", "--run", run, "--corpus", "depgen.data.generated.GeneratedStories"]) == 2
-    assert "GiLT, which does not parse by trees" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "GiLT, which gives graphs" in message
+    assert "run of GiLT" not in message, "a run of GiLT has been given"
 
 
 def test_a_sentence_without_words_is_refused(system):
