@@ -15,7 +15,6 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
-from depgen.cli.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_resumed
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.kept_numbers import KeptNumbers, is_best
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
@@ -33,6 +32,7 @@ from depgen.processes import process_rank
 from depgen.seeds import checked_seed
 from depgen.training.assembly import run_callbacks
 from depgen.training.checkpoints import CheckpointWriter
+from depgen.training.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_resumed
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.guards import InterruptGuard
 from depgen.training.locks import RunLock
@@ -131,7 +131,9 @@ class RunCLI(LightningCLI):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
             if verb == "fit" and "model" in self.config:
-                settle_epochs(self.config, self.request.files, self.request.options)
+                said = settle_epochs(self.config, self.request.files, self.request.options)
+                if said is not None:
+                    logger.info("%s", said)
             return
         self.config["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)

@@ -64,8 +64,9 @@ def paired_t_test(first: Scores, second: OtherScores) -> Comparison:
 
     first, second = _defined_pairs(first, second)
     differences = first - second
-    if np.ptp(differences) == 0.0:  # no variance: scipy would divide zero by zero
-        return _constant(float(differences[0]), len(differences))
+    rounding = _rounding(first, second)
+    if np.ptp(differences) <= rounding:  # no variance: scipy would divide zero by zero
+        return _constant(float(differences[0]), len(differences), rounding)
     return Comparison(float(differences.mean()), float(ttest_rel(first, second).pvalue), len(differences))
 
 
@@ -75,14 +76,17 @@ def welch_t_test(first: Scores, second: OtherScores) -> Comparison:
     Raises:
         ValueError: a system has fewer than two defined scores.
     """
-    from scipy.stats import ttest_ind
+    from scipy.stats import ttest_ind_from_stats
 
     kept, others = first[~np.isnan(first)], second[~np.isnan(second)]
     _check_enough(min(len(kept), len(others)), len(first) + len(second) - len(kept) - len(others))
     difference = float(kept.mean() - others.mean())
-    if np.ptp(kept) == 0.0 and np.ptp(others) == 0.0:
-        return _constant(difference, len(kept) + len(others))
-    p_value = float(ttest_ind(kept, others, equal_var=False).pvalue)
+    rounding = _rounding(kept, others)
+    if max(np.ptp(kept), np.ptp(others)) <= rounding:
+        return _constant(difference, len(kept) + len(others), rounding)
+    # The same as ttest_ind(kept, others, equal_var=False), which warns where one system's scores are all alike.
+    moments = ((np.mean(each), np.std(each, ddof=1), len(each)) for each in (kept, others))
+    p_value = float(ttest_ind_from_stats(*(number for each in moments for number in each), equal_var=False).pvalue)
     return Comparison(difference, p_value, len(kept) + len(others))
 
 
@@ -248,9 +252,14 @@ def _check_enough(items: int, excluded: int) -> None:
         raise ValueError(f"A test wants at least 2 items, found {items} ({excluded} left out as undefined).")
 
 
-def _constant(difference: float, items: int) -> Comparison:
+def _rounding(first: Scores, second: OtherScores) -> float:
+    """The difference up to which scores of two systems are alike but for rounding."""
+    return 1e-12 * float(max(np.abs(first).max(), np.abs(second).max()))
+
+
+def _constant(difference: float, items: int, rounding: float) -> Comparison:
     """The outcome when scores have no variance: certain when they differ, none when they do not."""
-    return Comparison(difference, 0.0 if difference else 1.0, items)
+    return Comparison(difference, 0.0 if abs(difference) > rounding else 1.0, items)
 
 
 def by_group(

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -182,8 +182,10 @@ def plan_of(
     results = read_ours(definition, size=size).results
     minutes = {each.row: seconds / 60 for each in results if (seconds := seconds_of(each)) is not None}
     trained = [job for job in jobs if not job.row.is_floor]
-    rows = [_line(row, [*each], minutes.get(row)) for row, each in groupby(trained, lambda job: job.row.name)]
-    runs = {job.training.place: minutes.get(job.row.name) for job in trained if job.training.finished() is None}
+    ready = {job.training.place for job in trained if job.training.finished() is not None}
+    by_row = [[*each] for _, each in groupby(trained, lambda job: job.row.name)]
+    rows = [line for each in by_row for line in _lines(each, ready, minutes.get(each[0].row.name))]
+    runs = {job.training.place: minutes.get(job.row.name) for job in trained if job.training.place not in ready}
     own = {job.training.place for job in trained}
     before = {each.place: each for job in trained for each in job.trainings() if each.place not in own}
     loaded = {place: each.name for place, each in before.items() if each.finished() is None}
@@ -194,14 +196,27 @@ def plan_of(
     return Plan(at_hand, made_first, (*lines, _total({**dict.fromkeys(loaded), **runs})))
 
 
-def _line(row: str, jobs: Sequence[Job], minutes: float | None) -> str:
-    """A row's trainings, or that all its runs are at hand."""
-    several = len(jobs) > 1
-    system = f"{row}, seed{'s' * several} {', '.join(str(job.seed) for job in jobs)}"
-    if all(job.training.finished() is not None for job in jobs):
-        return f"measure   {system}: trained already"
-    time = "of unknown length" if minutes is None else f"about {_in_words(minutes)}{' each' * several}"
-    return f"train     {system}: {time}"
+def _lines(jobs: Sequence[Job], ready: Container[str], minutes: float | None) -> Iterator[str]:
+    """A row's seeds whose run is at hand, in one line, and those that are trained, in another.
+
+    Args:
+        jobs: of one row.
+        ready: the places of trainings that are finished.
+        minutes: how long one training takes; None where that is not known.
+    """
+    measured, trained = ([job for job in jobs if (job.training.place in ready) is each] for each in (True, False))
+    if measured:
+        yield f"measure   {_seeds(measured)}: trained already"
+    if trained:
+        each = " each" if len(trained) > 1 else ""
+        yield f"train     {_seeds(trained)}: " + (
+            "of unknown length" if minutes is None else f"about {_in_words(minutes)}{each}"
+        )
+
+
+def _seeds(jobs: Sequence[Job]) -> str:
+    """The row of jobs and their seeds."""
+    return f"{jobs[0].row.name}, seed{'s' * (len(jobs) > 1)} {', '.join(str(job.seed) for job in jobs)}"
 
 
 def _total(runs: Mapping[str, float | None]) -> str:

@@ -19,6 +19,17 @@ _NAME = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _BARE = re.compile(r"Expected a dot import path string: (\w+)$")
 _AN_OPTION = "option "
+_OF_BASES = {
+    "torch.optim.Optimizer": (
+        "--model.optimizer",
+        ("torch.optim.AdamW", "torch.optim.SGD", "depgen.training.adagrad.ClippedAdagrad"),
+    ),
+    "torch.optim.lr_scheduler.LRScheduler": (
+        "--model.scheduler",
+        ("depgen.training.schedules.Cosine", "torch.optim.lr_scheduler.StepLR"),
+    ),
+}
+"""Classes that are only the type of an option: that option, and classes which may be named in their place."""
 _VALUE = re.compile(r"Expected a <class '([\w.]+)'>\. Got value: ([^.]*?)(?:\. Got value: .*)?$")
 
 
@@ -65,7 +76,7 @@ def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
     """How the mistake that a line is about is written, as a pattern, and what is to be said of it."""
     if (found := _OPTION.search(line)) is not None:
         name, owner = found[1].partition(".")[0], _owner(line, before)
-        return word(name), no_option(owner, name, _arguments(owner))
+        return word(name), _no_class(owner, name) or no_option(owner, name, _arguments(owner))
     if (found := _NAME.search(line)) is not None:
         path = f"{found[1]}.{found[2]}"
         return word(path), f"there is no {path}.{did_you_mean(found[2], _names_in(found[1]))}"
@@ -103,12 +114,21 @@ def _owner(line: str, before: Sequence[str]) -> str | None:
 
 
 def _arguments(owner: str | None) -> frozenset[str]:
-    from depgen.training.configuration_digest import argument_names
+    from depgen.training.configuration_digest import argument_defaults
 
     try:
-        return frozenset() if owner is None else argument_names(owner)
+        return frozenset() if owner is None else frozenset(argument_defaults(owner))
     except UserError:
         return frozenset()
+
+
+def _no_class(owner: str | None, name: str) -> str | None:
+    """What is said of an option of an optimiser or a schedule whose class nothing names; None of other classes."""
+    if owner not in _OF_BASES:
+        return None
+    option, classes = _OF_BASES[owner]
+    fitting = next((each for each in classes if name in _arguments(each)), classes[0])
+    return f"no class is named that {name!r} is an option of. Name one first: {option} {fitting}."
 
 
 def _names_in(module: str) -> Iterator[str]:

@@ -65,14 +65,14 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
     return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def argument_names(class_path: str) -> frozenset[str]:
-    """The names of the arguments that a class takes.
+def argument_defaults(class_path: str) -> Mapping[str, Any]:
+    """The defaults of the arguments that a class takes.
 
     Raises:
         UserError: there is no such class.
     """
     try:
-        return frozenset(_defaults(class_path))
+        return _defaults(class_path)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{class_path}: {error}") from error
 

@@ -189,10 +189,10 @@ def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, wher
 
 def _left_over(held: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
     """The arguments of a replaced class that the command line would hand to the class in its place."""
-    from depgen.training.configuration_digest import argument_names
+    from depgen.training.configuration_digest import argument_defaults
 
     missing = {*(held.get(_ARGUMENTS) or {})} - {*(value.get(_ARGUMENTS) or {})}
-    return sorted(missing & argument_names(value[_CLASS])) if missing else []
+    return sorted(missing & argument_defaults(value[_CLASS]).keys()) if missing else []
 
 
 def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:

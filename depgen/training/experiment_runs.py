@@ -18,10 +18,12 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
+from depgen.aliases import settings_today
 from depgen.errors import UserError
-from depgen.locations import file_sha256, lines_sha256, runs_root, write_atomically
+from depgen.locations import file_sha256, lines_sha256, runs_root
 from depgen.processes import PARENT
 from depgen.training.configuration_digest import settings_digest
+from depgen.training.epochs import settled_settings
 from depgen.training.experiment import Experiment
 from depgen.training.runs import BEST, RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished, newest_run
 from depgen.yaml_files import read_settings
@@ -40,8 +42,6 @@ DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
 """How names of measures on the validation split begin."""
-DIGEST = "config.sha256"
-"""What `Training.digest` was when a run was begun by a table."""
 AGREEMENT = 1e-3
 """How far, relative, the perplexity of the items may lie from the one in `test.json`."""
 _LONGEST = 60
@@ -171,13 +171,18 @@ class Training:
     def runs(self) -> list[Path]:
         """The runs of this very configuration, the newest first."""
         wanted = self.digest
-        return [run for run in all_runs(root=self.root) if wanted in _digests_of(run)]
+        return [run for run in all_runs(root=self.root) if _digest_of(run) == wanted]
 
     @property
     def digest(self) -> str:
-        """What runs are compared by: the configuration and the runs that it loads, but for the precision."""
+        """What runs are compared by: the configuration and the runs that it loads, but for the precision.
+
+        The epochs are those that `config.yaml` of such a run has: `fit` scales phases and lengthens a run there.
+        """
         experiment = replace(self.experiment, options={**self.experiment.options, **(self.needs or {})})
-        return _digest(experiment.settings, str(experiment))
+        files = [str(path) for path in experiment.files]
+        settings = settled_settings(settings_today(experiment.settings), files, experiment.options)
+        return _digest(settings, str(experiment))
 
     def finished(self) -> Path | None:
         """The newest run of this very configuration that has come to its end."""
@@ -192,11 +197,10 @@ def _digest(settings: Mapping[str, Any], where: str) -> str:
     )
 
 
-def _digests_of(run: Path) -> set[str]:
-    """The digest of a run's YAML, and the one that it was begun with, where that was noted."""
-    noted, settings = run / DIGEST, run / "config.yaml"
-    found = {noted.read_text(encoding="utf-8").strip()} if noted.is_file() else set()
-    return found | ({_digest(read_settings(settings), str(settings))} if settings.is_file() else set())
+def _digest_of(run: Path) -> str | None:
+    """The digest of a run's YAML; None where it has none."""
+    settings = run / "config.yaml"
+    return _digest(read_settings(settings), str(settings)) if settings.is_file() else None
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,7 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
     with training.lock().acquire(timeout=-1 if wait else 0):
         run = training.finished()
         if run is None:
-            _train(training, depgen)
+            depgen(training.command, training.environment)
             run = training.finished()
         if run is None:
             raise UserError(
@@ -236,16 +240,6 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
             )
         best_checkpoint(run)
         return FinishedRun(run, training.experiment.digest)
-
-
-def _train(training: Training, depgen: Depgen) -> None:
-    """Train, and note in a new run what it was begun with: phases may be scaled in its YAML."""
-    before = set(all_runs(root=training.root))
-    try:
-        depgen(training.command, training.environment)
-    finally:
-        for run in set(all_runs(root=training.root)) - before:
-            write_atomically(run / DIGEST, f"{training.digest}\n")
 
 
 @dataclass(frozen=True)

@@ -57,17 +57,18 @@ def weights_and_biases(
     environ.setdefault("WANDB_SILENT", "true")
     environ.setdefault("WANDB_CONSOLE", "off")
     offline = mode == "offline" or (mode == "auto" and not environ.get("WANDB_MODE") and not _has_account())
-    if mode == "auto" and offline:
-        logger.info("No W&B account at hand: logging offline into %s; send it later with `wandb sync`.", run)
     if mode == "online":
         environ["WANDB_MODE"] = "online"
     record = read_record(run) if (run / "run.json").is_file() else {}
     name, size = _name_and_size(run)
+    identity, folder = environ.get("WANDB_RUN_ID") or name[-_LONGEST_ID:], environ.get("WANDB_DIR") or str(run)
+    if offline or environ.get("WANDB_MODE") == "offline":
+        logger.info("W&B logs offline. Send it later: wandb sync %s/wandb/offline-run-*-%s", folder, identity)
     own = [*environ.get("WANDB_TAGS", "").split(","), *tags, *([size] if size else [])]
     wandb_logger = RunWandbLogger(
         name=environ.get("WANDB_NAME") or name,
-        id=environ.get("WANDB_RUN_ID") or name[-_LONGEST_ID:],
-        save_dir=environ.get("WANDB_DIR") or str(run),
+        id=identity,
+        save_dir=folder,
         project=environ.get("WANDB_PROJECT") or "depgen",
         offline=offline,
         resume="allow",

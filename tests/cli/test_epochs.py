@@ -1,11 +1,16 @@
 """How many epochs a run and its phases get: from YAML files, from the command line, from the run that is resumed."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 import yaml
 
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.experiment import Experiment
+from depgen.training.experiment_runs import Training
 from depgen.training.runs import is_finished
 from tests.cli.conftest import runs_of
 
@@ -130,3 +135,17 @@ def test_lengths_that_contradict_the_epochs_are_refused_at_a_resume_too(run, cap
     assert main(["fit", "--resume", str(run), "--model.first", "2"]) == 2
     assert "model.init_args.first: 2 given, 1 in the checkpoint" in capsys.readouterr().err
     assert is_finished(run)
+
+
+def test_a_table_finds_a_run_by_the_epochs_that_it_trains(tmp_path, tiny):
+    training = Training("tiny", Experiment(Path(tiny), options={"trainer.max_epochs": 3}), 1, "tiny/paper/seed1")
+    assert main(training.command) == 0  # typed by hand; a killed command leaves the same folder
+    (run,) = training.runs()
+    assert (settled(run), training.finished()) == ([3, 1, 2], run)
+    derived = replace(training, experiment=Experiment(Path(tiny), options={"model.second": 2}))
+    assert derived.finished() == run  # the same lengths, given in another way
+    assert main(["fit", "--resume", str(run), "--trainer.max_epochs", "4"]) == 0
+    assert settled(run) == [4, 1, 3]
+    assert training.runs() == []
+    longer = {"trainer.max_epochs": 4, "model.first": 1, "model.second": 3}
+    assert replace(training, experiment=Experiment(Path(tiny), options=longer)).finished() == run

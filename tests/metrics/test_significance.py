@@ -51,6 +51,19 @@ def test_systems_without_variance():
     assert paired_bootstrap(np.ones(5), np.ones(5), resamples=50).p_value == 1.0
 
 
+@pytest.mark.filterwarnings("error")
+def test_scores_that_differ_by_rounding_alone_are_alike():
+    scores = np.array([0.1, 0.3, 0.7, 4.7])
+    rounded = (scores + 1e3) - 1e3
+    assert 0.0 < np.ptp(scores - rounded) < 1e-12
+    near = scores * (1 + np.array([1e-16, 3e-16, 0.0, 2e-16]))
+    assert paired_t_test(scores, near).p_value == 1.0
+    shifted = paired_t_test(scores, near + 0.3)
+    assert (shifted.p_value, shifted.difference) == (0.0, pytest.approx(-0.3))
+    one_alike = welch_t_test(np.full(4, 0.1) + np.array([0.0, 1e-17, 0.0, 2e-17]), scores)
+    assert one_alike.p_value == pytest.approx(stats.ttest_1samp(scores, 0.1).pvalue)
+
+
 def test_undefined_items_are_left_out_counted_and_logged(caplog):
     first, second = np.array([1.0, np.nan, 3.0, 5.0]), np.array([0.0, 1.0, np.nan, 2.0])
     with caplog.at_level(logging.WARNING):

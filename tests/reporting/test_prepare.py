@@ -127,6 +127,8 @@ def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store):
     assert "  parser ewt_lowercased: is made first by `depgen train-parser --config " in text
     assert "Base, seed 1: trained already\n" in text
     assert "DM-Base, seeds 1, 2: of unknown length\n" in text
+    partly = reproduce.reproduce("toy", row="Base", seeds=[1, 3], check=True)
+    assert "  measure   Base, seed 1: trained already\n  train     Base, seed 3: about 4 min\n" in partly
     assert text.endswith("Nothing is known of how long this takes.")
     store("DM-Base", 3, {"bleu1": 1.0}, clock=((20.0, 5040.0),))
     assert "About 2 h 48 min, by the trainings that are recorded for 2 of 4 trainings" in reproduce.reproduce(

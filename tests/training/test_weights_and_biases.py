@@ -23,8 +23,11 @@ def _no_account(tmp_path, monkeypatch):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
 
 
-def test_it_is_quiet_and_offline_without_an_account(tmp_path, capfd):
+def test_it_is_quiet_and_offline_without_an_account(tmp_path, capfd, caplog):
+    caplog.set_level("INFO")
     logger = weights_and_biases(tmp_path / "x" / "run", "auto")
+    sent = f"wandb sync {tmp_path}/x/run/wandb/offline-run-*-x-run"
+    assert caplog.text.count(sent) == 1
     assert logger._offline
     assert "anonymous" not in logger._wandb_init
     assert logger._wandb_init["id"] == "x-run"
@@ -45,6 +48,14 @@ def test_variables_of_wandb_hold(tmp_path, monkeypatch):
                     "tags": ["mine", "DMLM", "UD"]}  # fmt: skip
     assert "entity" not in logger._wandb_init, "wandb reads WANDB_ENTITY where none is passed"
     assert weights_and_biases(tmp_path / "x" / "run", "offline")._offline
+
+
+@pytest.mark.parametrize(("mode", "variable", "said"), [("offline", "", 1), ("auto", "offline", 1), ("online", "", 0)])
+def test_how_to_send_what_is_logged_offline_is_said(tmp_path, monkeypatch, caplog, mode, variable, said):
+    caplog.set_level("INFO")
+    monkeypatch.setenv("WANDB_MODE", variable)
+    weights_and_biases(tmp_path / "x" / "run", mode)
+    assert caplog.text.count("wandb sync ") == said
 
 
 def test_a_run_below_a_size_and_a_seed_is_named_by_all_of_them(tmp_path):
@@ -81,6 +92,7 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     wandb.teardown()  # waits until the file is whole
     (run,) = (tmp_path / "runs" / "hub").iterdir()
     (path,) = run.glob("wandb/offline-run-*/run-*.wandb")
+    assert path.parent.name.endswith(f"-hub-{run.name}")
     begun, settings = None, {}
     for record in records(path):
         if record.WhichOneof("record_type") == "run":

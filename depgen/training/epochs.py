@@ -5,25 +5,25 @@ command line may give these, `max_epochs`, or both. The last of them that gives 
 """
 
 import importlib
-import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jsonargparse import Namespace
 
 from depgen.errors import UserError
+from depgen.training.configuration_digest import argument_defaults
 from depgen.training.phases import lengthened, scaled
 from depgen.yaml_files import read_yaml
-
-logger = logging.getLogger(__name__)
 
 MAX_EPOCHS = "trainer.max_epochs"
 _ARGUMENTS = "model.init_args."
 
 
-def settle_epochs(settings: Namespace, files: Sequence[str], options: Iterable[str]) -> None:
-    """Bring the settings of a new run into agreement: `max_epochs` scales the phases, or is derived from them.
+def settle_epochs(settings: Namespace, files: Sequence[str], options: Iterable[str]) -> str | None:
+    """What to say of the epochs of a new run, whose settings are brought into agreement; None where all agree.
+
+    `max_epochs` scales the phases, or is derived from them.
 
     Args:
         settings: of `depgen fit`; changed in place.
@@ -35,7 +35,7 @@ def settle_epochs(settings: Namespace, files: Sequence[str], options: Iterable[s
     """
     lengths = _lengths(settings)
     if not lengths or settings["trainer"].get("fast_dev_run"):
-        return
+        return None
     total, epochs = sum(lengths.values()), settings[MAX_EPOCHS]
     if epochs is None:
         settings[MAX_EPOCHS] = total
@@ -45,11 +45,42 @@ def settle_epochs(settings: Namespace, files: Sequence[str], options: Iterable[s
             raise _contradiction(epochs, lengths)
         if by_lengths:
             settings[MAX_EPOCHS] = total
-            logger.info("The phases last %s, so trainer.max_epochs is %d.", _listed(lengths), total)
-            return
+            return f"The phases last {_listed(lengths)}, so trainer.max_epochs is {total}."
         found = dict(zip(lengths, scaled(list(lengths.values()), epochs), strict=True))
         _set(settings, found)
-        logger.info("trainer.max_epochs is %d, so the phases are scaled: %s.", epochs, _listed(found))
+        return f"trainer.max_epochs is {epochs}, so the phases are scaled: {_listed(found)}."
+    return None
+
+
+def settled_settings(settings: Mapping[str, Any], files: Sequence[str], options: Iterable[str]) -> dict[str, Any]:
+    """The settings of an experiment with the epochs that `depgen fit` writes into the `config.yaml` of its run.
+
+    Args:
+        settings: of all files and options.
+        files: its YAML files, in their order.
+        options: names of the options over them.
+
+    Raises:
+        UserError: as `settle_epochs`, or there is no such class.
+    """
+    model, trainer = settings.get("model") or {}, settings.get("trainer") or {}
+    if "class_path" not in model:
+        return dict(settings)
+    arguments = model.get("init_args") or {}
+    given = {**argument_defaults(model["class_path"]), **arguments}
+    names = _phase_arguments(model["class_path"])
+    if not names:
+        return dict(settings)
+    epochs = Namespace(
+        model=Namespace(class_path=model["class_path"], init_args=Namespace(**{name: given[name] for name in names})),
+        trainer=Namespace(max_epochs=trainer.get("max_epochs"), max_steps=trainer.get("max_steps", -1)),
+    )
+    settle_epochs(epochs, files, options)
+    return {
+        **settings,
+        "trainer": {**trainer, "max_epochs": epochs[MAX_EPOCHS]},
+        "model": {**model, "init_args": {**arguments, **epochs["model.init_args"].as_dict()}},
+    }
 
 
 def settle_resumed(asked: Namespace, held: Namespace, files: Sequence[str], options: Iterable[str]) -> None:
@@ -91,12 +122,18 @@ def last_length(settings: Namespace) -> str | None:
 
 def _lengths(settings: Namespace) -> dict[str, int]:
     """The phases' lengths by argument, without phases that are left out (0); empty where the last one is open-ended."""
-    module, _, name = settings["model.class_path"].rpartition(".")
-    names = getattr(getattr(importlib.import_module(module), name), "phase_lengths", ())
+    names = _phase_arguments(settings["model.class_path"])
     lengths = {name: settings[f"{_ARGUMENTS}{name}"] for name in names}
     if not names or not lengths[names[-1]] or min(lengths.values()) < 0:
         return {}
     return {name: length for name, length in lengths.items() if length}
+
+
+def _phase_arguments(class_path: str) -> tuple[str, ...]:
+    """The arguments of a system that hold its phases' lengths."""
+    module, _, name = class_path.rpartition(".")
+    found: tuple[str, ...] = getattr(getattr(importlib.import_module(module), name), "phase_lengths", ())
+    return found
 
 
 def _set(settings: Namespace, lengths: dict[str, int]) -> None:
