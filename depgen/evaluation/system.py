@@ -14,7 +14,7 @@ from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
-from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.text_documents import TextDocument, Tokens, check_texts, document_of
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
@@ -334,8 +334,7 @@ class System:
 
 
 def _documents(texts: Iterable[Text], tokens: Tokens = "whitespace") -> list[TextDocument]:
-    if isinstance(texts, str):
-        raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
+    check_texts(texts)
     return [
         text if isinstance(text, TextDocument) else _document(text, f"text-{number}", tokens)
         for number, text in enumerate(texts, start=1)
@@ -350,6 +349,8 @@ def _document(text: str, name: str, tokens: Tokens) -> TextDocument:
 
 
 def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
+    if not isinstance(given, str):
+        check_texts(given, "given")
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
