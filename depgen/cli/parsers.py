@@ -139,5 +139,6 @@ class ShortComplaints(ArgumentParser):
         found = REQUIRED.fullmatch(message)
         if found is None:
             return message
-        names = {each.dest: each.option_strings[-1] for each in self._actions if each.option_strings}
+        options = [each for each in self._option_string_actions if each.startswith("--")]
+        names = {self._option_string_actions[each].dest: each for each in reversed(options)}
         return f"{found[1]}{', '.join(names.get(each, each) for each in found[2].split(', '))}"

@@ -147,13 +147,15 @@ def without_contents(message: str, given: Sequence[str]) -> str:
     """
     lines = [line for line in message.splitlines() if line.strip()]
     for path in filter(os.path.isfile, (str(each).rpartition("=")[2] for each in given)):
-        text = Path(path).read_text(encoding="utf-8", errors="replace")
-        content = [line.strip() for line in text.splitlines() if line.strip()]
-        for place, line in enumerate(lines if content else ()):
-            end = place + len(content)
-            if line.rstrip().endswith(content[0]) and [*map(str.strip, lines[place + 1 : end])] == content[1:]:
-                lines[place:end] = [f"{line.rstrip().removesuffix(content[0])}{path}"]
-                break
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            content = [next((line.strip() for line in stream if line.strip()), "")]
+            place = next((place for place, line in enumerate(lines) if line.rstrip().endswith(content[0])), None)
+            if not content[0] or place is None:
+                continue
+            content += [line.strip() for line in stream if line.strip()]
+        end = place + len(content)
+        if [*map(str.strip, lines[place + 1 : end])] == content[1:]:
+            lines[place:end] = [f"{lines[place].rstrip().removesuffix(content[0])}{path}"]
     return "\n".join(lines)
 
 
