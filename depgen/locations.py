@@ -14,7 +14,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from depgen.errors import MissingDataError, UserError
+from depgen.errors import MissingDataError, UserError, did_you_mean
 from depgen.partial_files import part_of
 
 
@@ -164,16 +164,22 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     path = Path(relative).expanduser()
     if path.is_absolute():
         if not path.exists():
-            raise MissingDataError(f"No corpus at {path}. {how_to_get}")
+            raise MissingDataError(f"No corpus at {path}.{_meant(path)} {how_to_get}")
         return path
     path = data_root() / path
     if not path.exists():
         root = os.environ.get("DEPGEN_DATA")
         setting = f"DEPGEN_DATA is {root}" if root else "DEPGEN_DATA is not set, so ./data is used"
         raise MissingDataError(
-            f"No corpus at {path.absolute()} ({setting}). {how_to_get} Set DEPGEN_DATA to the folder of corpora."
+            f"No corpus at {path.absolute()} ({setting}).{_meant(path)} {how_to_get} Set DEPGEN_DATA to the folder of "
+            "corpora."
         )
     return path
+
+
+def _meant(path: Path) -> str:
+    """A question for what is called most like a missing file or folder, where it is missing."""
+    return did_you_mean(path.name, (each.name for each in path.parent.iterdir())) if path.parent.is_dir() else ""
 
 
 def find_file(relative: str | Path, *, how_to_get: str) -> Path:

@@ -55,6 +55,11 @@ def test_the_variable_is_named_where_it_matters(monkeypatch, tmp_path):
     with pytest.raises(UserError) as error:
         find_data(tmp_path / "corpus", how_to_get="Ask the author.")
     assert str(error.value) == f"No corpus at {tmp_path / 'corpus'}. Ask the author."
+    (tmp_path / "corpora").mkdir()
+    with pytest.raises(UserError, match="Did you mean 'corpora'"):
+        find_data(tmp_path / "corpus", how_to_get="Ask the author.")
+    with pytest.raises(UserError, match="Did you mean 'corpora'"):
+        find_data("corpus", how_to_get="Ask the author.")
 
 
 def test_a_folder_is_no_file(tmp_path):

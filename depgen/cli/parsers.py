@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from jsonargparse import ArgumentParser
 
 from depgen.errors import UserError, did_you_mean
-from depgen.training.complaints import place_of, plain_complaint, word
+from depgen.training.complaints import place_of, plain_complaint, without_contents, word
+from depgen.training.runs import find_run
 from depgen.yaml_files import read_yaml
 
 NOISE = re.compile(
@@ -25,6 +26,7 @@ IN_FILE = re.compile(
     r"Group '(?P<group>[\w.]+)' does not accept option '(?P<part>[\w.]+)'|Option '(?P<whole>[\w.]+)' is not accepted"
 )
 UNPLACED = re.compile(r"unrecognized arguments: ([^-\s]\S*)")
+REQUIRED = re.compile(r"(the following arguments are required: )(.+)")
 UNEXPECTED = "Unexpected config: "
 """What jsonargparse says, without the file's name, where YAML holds no settings."""
 
@@ -35,6 +37,13 @@ _GIVEN: ContextVar[tuple[str, ...]] = ContextVar("_GIVEN", default=())
 def short_message(message: str) -> str:
     """An error message of jsonargparse without its list of types and of all settings."""
     return "\n".join(DUMPED.sub("", line) for line in message.splitlines() if not NOISE.match(line))
+
+
+def _is_run(name: str) -> bool:
+    try:
+        return not os.path.isfile(name) and bool(find_run(name))
+    except UserError:
+        return False
 
 
 def _holds_settings(path: str) -> bool:
@@ -88,7 +97,8 @@ class ShortComplaints(ArgumentParser):
         if (found := IN_FILE.fullmatch(str(message))) is not None:
             option = found["whole"] or f"{found['group']}.{found['part']}"
             raise UserError(self._unknown_in_file(option)) from ex
-        message = f"{message}{self._meant(str(message))}"
+        message = self._with_dashes(without_contents(str(message), _GIVEN.get()))
+        message = f"{message}{self._meant(message)}"
         if plain := plain_complaint(message, _GIVEN.get()):
             raise UserError(f"{plain} `{self.prog} --help` lists the options.") from ex
         raise UserError(f"{short_message(message)}\n`{self.prog} --help` lists the options.") from ex
@@ -105,11 +115,30 @@ class ShortComplaints(ArgumentParser):
         """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""
         unplaced, found = UNPLACED.search(message), MISSPELT.search(message)
         if unplaced is not None:
-            option = "--run" if os.path.isdir(unplaced[1]) else "--input"
-            return f". Did you mean '{option} {unplaced[1]}'?" if option in self._option_string_actions else ""
+            return self._option_of(unplaced[1])
         if found is None:
             return ""
         options = (option for option in self._option_string_actions if option.startswith("--"))
         known = [option for option in options if not option.endswith((".help", "+"))]
         meant = did_you_mean(f"--{found[1]}", known)
         return meant and f".{meant}"
+
+    def _option_of(self, value: str) -> str:
+        """Which option was meant to have a value that has none, as a question or as advice; else empty."""
+        options = self._option_string_actions
+        if "--run" in options and (os.path.isdir(value) or _is_run(value)):
+            return f". Did you mean '--run {value}'?"
+        if os.path.isdir(value):
+            return ""
+        if "--input" in options:
+            return f". Did you mean '--input {value}'?"
+        return ". Name the class of the corpus by --corpus, and its files by its options." * ("--corpus" in options)
+
+    def _with_dashes(self, message: str) -> str:
+        """A complaint of missing arguments, in which options have their dashes."""
+        found = REQUIRED.fullmatch(message)
+        if found is None:
+            return message
+        options = [each for each in self._option_string_actions if each.startswith("--")]
+        names = {self._option_string_actions[each].dest: each for each in reversed(options)}
+        return f"{found[1]}{', '.join(names.get(each, each) for each in found[2].split(', '))}"

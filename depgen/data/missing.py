@@ -1,5 +1,6 @@
 """Refuses an experiment whose corpus is not at hand, before anything heavy is imported."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from importlib import import_module
@@ -10,13 +11,15 @@ from depgen.data.corpus import Corpus, Split
 from depgen.errors import MissingDataError
 from depgen.yaml_files import read_yaml, yaml_value
 
+logger = logging.getLogger(__name__)
+
 
 def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None = None) -> None:
     """Reads the first document of what an experiment trains and validates on, if its corpus has a folder or a dataset.
 
     Of a corpus that reads another one, only the training split of that one is read: it may draw its own splits.
     Settings that are wrong in another way are left to the parser of the command line, which names them, and so are
-    those that change a class.
+    those that change a class. A missing test split is said in the log, since training needs none.
 
     Args:
         experiments: YAML files; a later one changes values of those before it.
@@ -32,6 +35,10 @@ def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None 
     except (ValueError, TypeError, AttributeError, LookupError, ImportError):
         return
     check_settings(settings)
+    try:
+        check_settings(settings, ("test",))
+    except MissingDataError as error:
+        logger.warning("The test split is missing. Training needs none, but `depgen test` will fail: %s", error)
 
 
 def check_settings(settings: Any, splits: Sequence[Split] = ("train", "valid")) -> None:  # noqa: ANN401 - of a file

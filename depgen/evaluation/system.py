@@ -18,7 +18,7 @@ from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.likelihood.text_columns import check_field_names
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
-from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.text_documents import TextDocument, Tokens, check_texts, document_of
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
@@ -359,10 +359,7 @@ class System:
 def _documents(
     texts: Iterable[TextWithFields], tokens: Tokens = "whitespace", *, with_fields: bool = False
 ) -> list[TextDocument]:
-    if isinstance(texts, str):
-        raise UserError(f"Expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
-    if isinstance(texts, Mapping) or hasattr(texts, "columns"):  # iterating would give names in place of texts
-        raise UserError(f"Expected a list of strings, found a {type(texts).__name__}: take its texts as a list.")
+    check_texts(texts)
     return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
 
 
@@ -385,6 +382,8 @@ def _document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: AN
 
 
 def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
+    if not isinstance(given, str):
+        check_texts(given, "given")
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")

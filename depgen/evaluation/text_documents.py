@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.json_documents import JsonDocuments
-from depgen.data.tokenization import token_spans, tokenize
+from depgen.data.tokenization import split_sentences, token_spans, tokenize
 from depgen.errors import UserError
+from depgen.evaluation.file_texts import TEXT, field_of
 from depgen.locations import json_value
+from depgen.trees.columns import Separator, read_columns
 from depgen.trees.conllu import TagColumn, read_blocks
+from depgen.trees.file_formats import FileFormat, format_of
 from depgen.trees.lines import read_lines
+from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
 
-InputFormat = Literal["text", "conllu", "jsonl"]
 Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
 _WORD = re.compile(r"\S+")
 _JSON_TEXT = ("sentences", "text")
-_ENDINGS: dict[str, InputFormat] = {".conllu": "conllu", ".jsonl": "jsonl"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class TextDocument:
         places: file and line of each sentence; of JSON, those of the document or its identifier.
         spans: the characters of each word of each sentence, in a string that was given as it is; None in files.
         string: the string that was given; None in files.
-        fields: what a JSON line says about the document besides its text, such as item and condition.
+        fields: what a JSON line or a row of a table says about the document besides its text, such as item and
+            condition.
         sentence_ids: the `sent_id` of each sentence; empty where the file has none.
     """
 
@@ -56,6 +59,21 @@ class TextDocument:
     def spans_of_sentences(self) -> Sequence[Sequence[Span | None]]:
         """The span of each word; None for words without one."""
         return [[None] * len(each) for each in self.sentences] if self.spans is None else self.spans
+
+
+def check_texts(texts: object, name: str = "texts") -> None:
+    """Raises UserError for what is iterated over by letters or by the names of columns, where a list of texts is meant.
+
+    Raises:
+        UserError: it is a single string, a mapping, or a table such as a `pandas.DataFrame`.
+    """
+    if isinstance(texts, str):
+        raise UserError(f"{name}: expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
+    if isinstance(texts, Mapping) or not callable(getattr(texts, "columns", check_texts)):
+        raise UserError(
+            f"{name}: expected a list of strings, found a {type(texts).__name__}, which gives the names of its columns "
+            "or fields: give one column, such as table['text']."
+        )
 
 
 def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace") -> TextDocument:
@@ -81,29 +99,59 @@ def _spans(line: str, tokens: Tokens) -> list[Span]:
 
 
 def read_documents(
-    path: Path, *, input_format: InputFormat | None = None, tokens: Tokens = "whitespace", tags: TagColumn = "xpos"
+    path: Path,
+    *,
+    input_format: FileFormat | None = None,
+    tokens: Tokens | None = None,
+    tags: TagColumn | None = None,
 ) -> list[TextDocument]:
     """The documents of a file.
 
     Args:
         path: text, one sentence a line and blank lines between documents; CoNLL-U, by `# newdoc`, each sentence before
-            the first a document; or JSON lines with the field `sentences` or `text`. `.gz` is unpacked.
-        input_format: by default by the name's ending: `.conllu`, `.jsonl`, all others text.
-        tokens: (text and JSON) words are separated by white space, or by rules for English.
-        tags: (CoNLL-U) the column of tags, which tell punctuation from words.
+            the first a document; SDP, each sentence a document; JSON lines with the field `sentences` or `text`; or a
+            table (`.csv`, `.tsv`) with a column `text` or `sentence`, each row a document. `.gz` is unpacked.
+        input_format: by default by the name's ending (`depgen.trees.file_formats`).
+        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
+        tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
 
     Raises:
-        UserError: the file is missing, holds no sentence, or does not read as said (line named).
+        UserError: the file is missing, holds no sentence, or does not read as said (line named); an option that does
+            nothing for files of its format.
     """
-    found = input_format or _ENDINGS.get(Path(path.name.removesuffix(".gz")).suffix, "text")
+    found = file_format(path, input_format, tokens=tokens, tags=tags)
     if found == "conllu":
-        return list(_of_conllu(path, tags))
+        return list(_of_conllu(path, tags or "xpos"))
+    if found == "sdp":
+        return list(_of_sdp(path))
     if found == "jsonl":
-        return list(_of_json(path, tokens))
-    documents = list(_of_text(path, tokens))
+        return list(_of_json(path, tokens or "whitespace"))
+    if found != "text":
+        documents = list(_of_columns(path, "tab" if found == "tsv" else "comma", tokens or "whitespace"))
+        expected = "a sentence in each row"
+    else:
+        documents, expected = list(_of_text(path, tokens or "whitespace")), "a sentence on each line"
     if not documents:
-        raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+        raise UserError(f"{path}: expected {expected}, found {'none' if found != 'text' else 'only blank lines'}.")
     return documents
+
+
+def file_format(
+    path: Path, given: FileFormat | None, *, tokens: Tokens | None = None, tags: TagColumn | None = None
+) -> FileFormat:
+    """The format of a file, by its name unless it is given.
+
+    Raises:
+        UserError: an option does nothing for files of this format.
+    """
+    found = given or format_of(path)
+    if tokens is not None and found in ("conllu", "sdp"):
+        raise UserError(
+            f"tokens: {tokens} is for text, but {path} is read as {found}, which has its words: leave it out."
+        )
+    if tags is not None and found != "conllu":
+        raise UserError(f"tags: {tags} is a column of CoNLL-U, but {path} is read as {found}: leave it out.")
+    return found
 
 
 def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
@@ -142,6 +190,25 @@ def _of_conllu(path: Path, tags: TagColumn) -> Iterator[TextDocument]:
         sentences.append((place, block.bare_sentence(tags)))
         ids.append(sentence_id and sentence_id[1])
     yield document()
+
+
+def _of_sdp(path: Path) -> Iterator[TextDocument]:
+    for block in read_sdp_blocks(path):
+        yield TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,))
+
+
+def _of_columns(path: Path, separator: Separator, tokens: Tokens) -> Iterator[TextDocument]:
+    """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
+    for line, row in read_columns(path, separator=separator):
+        place = f"{path.name}:{line}"
+        value = field_of(row, TEXT, f"{path}:{line}", kind="column")
+        cut = tokenize if tokens == "rules" else str.split
+        sentences = [value] if "text" not in row else split_sentences(value)
+        read = tuple(Sentence(tuple(cut(each))) for each in sentences)
+        if not any(read):
+            raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
+        others = {name: cell for name, cell in row.items() if name not in TEXT}
+        yield TextDocument(place, read, (place,) * len(read), fields=others)
 
 
 def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:

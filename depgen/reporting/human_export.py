@@ -7,6 +7,7 @@ from pathlib import Path
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
+from depgen.evaluation.file_texts import PROMPT, read_file_texts
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
 from depgen.locations import lines_sha256
@@ -15,7 +16,6 @@ from depgen.reporting.jobs import Job
 from depgen.reporting.results import read_results
 from depgen.reporting.samples import CHOSEN, split_texts
 from depgen.reporting.texts import generation_of, nuclei, texts_of
-from depgen.trees.lines import read_texts
 
 
 def export(
@@ -37,8 +37,9 @@ def export(
     """Write blinded questionnaires: two systems compared, with `--real` a Turing test, or with `--rate` ratings.
 
     Args:
-        texts: NAME=FILE for each system, one text a line; or NAME alone for a row of `--table`: its texts, at the
-            temperature that was chosen for it where one was, or the sentences of its split.
+        texts: NAME=FILE for each system, one text a line, or JSON lines of `depgen generate --json`; or NAME alone for
+            a row of `--table`: its texts, at the temperature that was chosen for it where one was, or the sentences of
+            its split.
         output: a folder: `raters/` is for them, `key.json` is not, `answers/` awaits what comes back.
         contexts: what the texts of a comparison go on from, one a line; those of `--table` are known.
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
@@ -74,7 +75,7 @@ def export(
     elif real is not None:
         if contexts is not None:
             raise UserError("A Turing test shows single sentences: leave --contexts out.")
-        human = read_texts(real)
+        human = read_file_texts(real)
         sources[REAL] = source_of(real, human)
         asked = turing(lines, human, number=number, raters=raters, seed=seed)
     else:
@@ -142,7 +143,7 @@ def _written(given: str, rows: _Rows | None) -> _Written:
     if separator:
         if not name or not file:
             raise UserError(f"--texts {given}: expected NAME=FILE.")
-        texts = read_texts(Path(file))
+        texts = read_file_texts(Path(file))
         return _Written(name, texts, source_of(Path(file), texts))
     assert rows is not None
     definition = rows.definition
@@ -172,7 +173,7 @@ def _contexts(given: Path | None, written: Sequence[_Written]) -> Sequence[str]:
     """
     known = [(each.source.file, each.prompts) for each in written if each.prompts is not None]
     if given is not None:
-        known.insert(0, (str(given), read_texts(given)))
+        known.insert(0, (str(given), read_file_texts(given, PROMPT)))
     if not known:
         raise UserError("A comparison shows what the texts continue: give --contexts FILE, one a line.")
     first, contexts = known[0]

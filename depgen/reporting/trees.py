@@ -19,7 +19,9 @@ from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plotting import check_picture, save
 from depgen.trees.annotator import Structure
 from depgen.trees.conllu import read_conllu
+from depgen.trees.file_formats import format_of
 from depgen.trees.punctuation import Punctuation, is_punctuation
+from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
@@ -51,7 +53,7 @@ def draw_trees(
     split: Split = "test",
     run: str | None = None,
     sentence: str | None = None,
-    tokens: Tokens = "whitespace",
+    tokens: Tokens | None = None,
     attention_head: tuple[int, int] | None = None,
     beam_size: int | None = None,
     form: FormName | None = None,
@@ -71,13 +73,14 @@ def draw_trees(
     their word is punctuation, which is not counted. Sentences wider than a page are scaled down to it.
 
     Args:
-        files: CoNLL-U, with the gold trees; and a second file with the trees of the same sentences to set below them.
+        files: CoNLL-U or SDP, with the gold trees or graphs; and a second file with those of the same sentences to set
+            below them.
         corpus: where the sentences come from in place of a file, with trees or without.
         split: of the corpus.
         run: a run whose trees or graphs are set below, or drawn alone where there are no gold ones. Words that it does
             not read, such as punctuation, depend on the word before in a tree, and have no arcs in a graph.
         sentence: what a run parses, in place of a file or corpus; each line is a sentence.
-        tokens: (sentence) words are separated by white space, or by `rules` for English.
+        tokens: (sentence) words are separated by white space, the default, or by `rules` for English.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
         beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
         form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
@@ -85,7 +88,7 @@ def draw_trees(
         punctuation: what is not counted: words whose gold `relation` is punct, or words of punctuation by their `form`;
             unset: by relation where the gold tree has relations, else by form. The caption says which.
         structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
-            run gives, and trees without one.
+            run gives, and without one graphs of SDP and trees of others.
         table: the table whose trained system is the run.
         row: which system of the table; unset: UDGN.
         size: at which it was trained; unset: `small`, or the only one of the table.
@@ -103,18 +106,20 @@ def draw_trees(
     run = chosen_run(run, table, row=row, size=size, usual="UDGN")
     if first < 1 or number < 1:
         raise UserError(f"first and number: expected 1 or more, found {first} and {number}.")
-    _check_sources(files, corpus, run, sentence)
+    _check_sources(files, corpus, run, sentence, tokens)
     parser = None
     if run is not None:
         parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
     elif (form, attention_head, beam_size) != (None, None, None):
         raise UserError("form, attention_head and beam_size say how a run reads and parses: name one by --run.")
-    given: Structure = "graph" if isinstance(parser, GraphParser) else "tree"
+    graphs = isinstance(parser, GraphParser) if parser is not None else any(map(_is_sdp, files))
+    given: Structure = "graph" if graphs else "tree"
     if parser is not None and structure not in (None, given):
         raise UserError(f"structure: {structure}, but the run gives {given}s: leave it out, or name another run.")
     structure = structure or given
     if sentence is not None:
-        origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
+        found = document_of(sentence, tokens=tokens or "whitespace").sentences
+        origin, documents = "sentence", iter([Document(found, "text")])
     elif corpus is None:
         origin, documents = str(files[0]), _read(files[0], structure)
     else:
@@ -135,10 +140,14 @@ def draw_trees(
     return f"{path}: {structure}s of {len(pictures)} sentences of {origin}."
 
 
-def _check_sources(files: Sequence[Path], corpus: Corpus | None, run: str | None, sentence: str | None) -> None:
+def _check_sources(
+    files: Sequence[Path], corpus: Corpus | None, run: str | None, sentence: str | None, tokens: Tokens | None
+) -> None:
     """Raises UserError unless one source of sentences is named, and one of trees to set below at most."""
     if sentence is not None and (files or corpus is not None or run is None):
         raise UserError("--sentence is what a run parses: name it by --run, and neither a file nor --corpus.")
+    if sentence is None and tokens is not None:
+        raise UserError(f"--tokens {tokens} cuts a --sentence into words, and there is none: leave it out.")
     if sentence is None and (bool(files) == (corpus is not None) or len(files) + (run is not None) > 2):
         raise UserError(
             "Name one file of gold trees, --corpus or --sentence, and for the trees to set below them a second file or "
@@ -171,7 +180,13 @@ def _one_picture(pictures: Mapping[str, Drawing]) -> Drawing:
 
 
 def _read(path: Path, structure: Structure) -> Iterator[Document]:
+    if _is_sdp(path):
+        return read_sdp(path)
     return read_conllu(path, by_document=False, graphs=structure == "graph")
+
+
+def _is_sdp(path: Path) -> bool:
+    return format_of(path) == "sdp"
 
 
 def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str, Sentence]]:

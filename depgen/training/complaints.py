@@ -18,6 +18,7 @@ _OPTION = re.compile(r"Option '([\w.]+)' is not accepted")
 _NAME = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _BARE = re.compile(r"Expected a dot import path string: (\w+)$")
+_NO_CLASS = re.compile(r"Unexpected import path format: (.+)$")
 _AN_OPTION = "option "
 _OF_BASES = {
     "torch.optim.Optimizer": (
@@ -87,6 +88,9 @@ def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
         near = _path_of(found[1])
         meant = f" Did you mean {near!r}?" if near else ""
         return word(found[1]), f"expected the import path of a class, found {found[1]!r}.{meant}"
+    if (found := _NO_CLASS.search(line)) is not None:
+        remedy = "Name the class, and its files by its options."
+        return re.escape(found[1]), f"expected the import path of a class, found {found[1]!r}. {remedy}"
     if (found := _VALUE.search(line)) is not None and found[1] != "NoneType" and _keys(before):
         pattern = rf"{word(_keys(before)[-1])}\W+{re.escape(found[2])}"
         return pattern, f"expected {found[1]}, found {found[2]}."
@@ -152,6 +156,27 @@ def _path_of(name: str) -> str | None:
     }
     near = nearest(name, paths)
     return paths[near] if near else None
+
+
+def without_contents(message: str, given: Sequence[str]) -> str:
+    """A message with the names of files in place of their content, which jsonargparse quotes for a value.
+
+    Args:
+        message: of jsonargparse, which may indent the content.
+        given: the command line.
+    """
+    lines = [line for line in message.splitlines() if line.strip()]
+    for path in filter(os.path.isfile, (str(each).rpartition("=")[2] for each in given)):
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            content = [next((line.strip() for line in stream if line.strip()), "")]
+            place = next((place for place, line in enumerate(lines) if line.rstrip().endswith(content[0])), None)
+            if not content[0] or place is None:
+                continue
+            content += [line.strip() for line in stream if line.strip()]
+        end = place + len(content)
+        if [*map(str.strip, lines[place + 1 : end])] == content[1:]:
+            lines[place:end] = [f"{lines[place].rstrip().removesuffix(content[0])}{path}"]
+    return "\n".join(lines)
 
 
 def word(text: str) -> str:

@@ -65,6 +65,10 @@ class SdpBlock:
         words, tags = (tuple(row[column] for row in self.rows) for column in (1, 3))
         return Sentence(words, tags=tags, edges=self.edges())
 
+    def bare_sentence(self) -> Sentence:
+        """Words and tags alone; the graph is not read."""
+        return Sentence(tuple(row[1] for row in self.rows), tags=tuple(row[3] for row in self.rows))
+
     def edges(self) -> tuple[Edge, ...]:
         """The graph; see `sentence`."""
         fixed = _fixed_columns(self.release)

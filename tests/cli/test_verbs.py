@@ -13,6 +13,7 @@ from depgen import cli
 from depgen.cli import OTHER_WORDS, main, usage
 from depgen.cli.verb_functions import _target, run_function
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
+from depgen.data.missing import check_corpus
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
 
@@ -295,6 +296,38 @@ def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
     assert f"Did you mean '--run {tmp_path}'?" in capsys.readouterr().err
     assert main(["train-parser", str(text)]) == 2
     assert "Did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [1, 40])
+def test_a_file_in_place_of_a_class_is_named_and_not_printed(tmp_path, capsys, number):
+    text = tmp_path / "test.txt"
+    text.write_text("Ada ran .\n\n  She won .\n" * number)
+    assert main(["coherence", "--corpus", str(text)]) == 2
+    error = capsys.readouterr().err
+    assert f"option --corpus: expected the import path of a class, found '{text}'. Name the class" in error
+    assert "Ada" not in error
+    assert len(error.splitlines()) == 1
+    assert main(["coherence", str(text)]) == 2
+    assert "Name the class of the corpus by --corpus" in capsys.readouterr().err
+
+
+def test_a_missing_option_is_named_with_its_dashes(capsys):
+    assert main(["dependent-loss", "--size", "small"]) == 2
+    assert "required: --config\n" in capsys.readouterr().err
+
+
+def test_a_missing_test_split_is_said_before_training(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    for name in ("train.txt", "valid.txt", "test.txt"):
+        (tmp_path / name).write_text("a line\n")
+    corpus = "{class_path: depgen.data.text_lines.TextLines, init_args: {folder: .}}"
+    (tmp_path / "a.yaml").write_text(f"data: {{init_args: {{corpus: {corpus}}}}}")
+    check_corpus([tmp_path / "a.yaml"])
+    assert not caplog.records
+    check_corpus([tmp_path / "a.yaml"], {"data.corpus.test": "tset.txt"})
+    (said,) = caplog.messages
+    assert "`depgen test` will fail" in said
+    assert "Did you mean 'test.txt'?" in said
 
 
 def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas
 import pytest
 import torch
+from pandas import DataFrame
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
@@ -172,12 +173,22 @@ def test_a_string_in_place_of_a_list_is_refused(systems, method):
 
 
 @pytest.mark.parametrize(
+    ("table", "kind"), [({"text": ["the cat"]}, "dict"), (DataFrame({"text": ["a"]}), "DataFrame")]
+)
+@pytest.mark.parametrize("method", ["score", "generate", "parse", "hidden_states"])
+def test_a_table_in_place_of_its_column_is_refused(systems, method, table, kind):
+    with pytest.raises(UserError, match=rf"texts: .*found a {kind}.*give one column"):
+        getattr(replace(systems["masked"], form="bare"), method)(table)
+
+
+@pytest.mark.parametrize(
     ("call", "message"),
     [
         (
             lambda system: system.score(["a"], by="letter"),
             "by: expected one of word, sentence, document, all, found letter",
         ),
+        (lambda system: system.score(["a"], given={"a": "b"}), "given: expected a list of strings, found a dict"),
         (lambda system: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
         (lambda system: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
         (lambda system: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),

@@ -74,8 +74,60 @@ def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
 
 
 @pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("t.csv", 'item,sentence\n1,"Ada , who ran . Won ."\n2,"She said ""No"" ."\n'),
+        ("t.tsv", 'item\tsentence\n1\tAda , who ran . Won .\n2\tShe said "No" .\n'),
+    ],
+)
+def test_rows_of_tables_are_documents_with_fields(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    documents = read_documents(path)
+    assert words(documents) == [["Ada , who ran . Won ."], ['She said "No" .']]
+    assert [document.fields for document in documents] == [{"item": "1"}, {"item": "2"}]
+    assert [document.places for document in documents] == [(f"{name}:2",), (f"{name}:3",)]
+    assert words(read_documents(path, tokens="rules"))[1] == ['She said " No " .']
+    as_text = read_documents(path, input_format="text")
+    assert len(as_text) == 1
+    assert len(as_text[0].sentences) == 3
+    path.write_text(content.replace("sentence", "text"), encoding="utf-8")
+    assert words(read_documents(path)) == [["Ada , who ran .", "Won ."], ['She said "No" .']]
+
+
+def test_of_sdp_words_and_tags_are_read(tmp_path):
+    path = tmp_path / "t.sdp"
+    rows = "1\tAda\tAda\tNNP\t-\t-\t_\tARG1\n2\tran\trun\tVBD\t+\t+\t_\t_\n\n"
+    path.write_text(f"#SDP 2015\n#20000281\n{rows}#20000282\n{rows}")
+    documents = read_documents(path)
+    assert words(documents) == [["Ada ran"]] * 2
+    assert [document.identifier for document in documents] == ["20000281", "20000282"]
+    assert documents[0].sentences[0].tags == ("NNP", "VBD")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        (
+            "t.conllu",
+            {"tokens": "rules"},
+            r"tokens: rules is for text, but .*t\.conllu is read as conllu.*leave it out",
+        ),
+        ("t.sdp", {"tokens": "whitespace"}, "tokens: whitespace"),
+        ("t.txt", {"tags": "upos"}, r"tags: upos is a column of CoNLL-U, but .*read as text"),
+    ],
+)
+def test_an_option_that_does_nothing_is_refused(tmp_path, name, options, message):
+    with pytest.raises(UserError, match=message):
+        read_documents(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.csv", b"item,words\n1,a\n", r"t\.csv:2: expected a column text or sentence, found item, words"),
+        ("t.csv", b"item,text\n1,\n", r"t\.csv:2: expected a sentence, found an empty cell"),
+        ("t.tsv", b"item\ttext\n", r"t\.tsv: expected a sentence in each row, found none"),
         ("t.txt", None, "No file at"),
         ("t.txt", b"", "is empty"),
         ("t.txt", b"\n \n\n", r"t\.txt: expected a sentence on each line, found only blank lines"),

@@ -378,6 +378,13 @@ def test_a_graph_is_compared_with_the_gold_one(tmp_path, capsys):
     assert sorted(strokes[5:]) == ["#1565a8", "#1565a8", "#1565a8", "#9a9a9a", "#c62828"]
 
 
+def test_graphs_of_sdp_are_drawn_without_being_named(tmp_path):
+    path = tmp_path / "a.sdp"
+    path.write_text("#20000281\n1\tShe\tshe\tPRP\t-\t-\tARG1\n2\tran\trun\tVBD\t+\t+\t_\n\n")
+    assert "graphs of 1 sentences" in draw_trees([path], output=tmp_path / "graph.svg")
+    assert "ARG1" in (tmp_path / "graph.svg").read_text()
+
+
 def test_the_graphs_of_a_corpus_are_drawn(tmp_path):
     (tmp_path / "a.sdp").write_text("#1\nAda\n".replace("Ada", "1\tAda\t_\tNNP\t+\t-") + "\n", encoding="utf-8")
     corpus = SdpTreebank(str(tmp_path), train=[], valid=[], test=["a.sdp"])

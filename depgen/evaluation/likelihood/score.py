@@ -21,8 +21,9 @@ from depgen.evaluation.likelihood.text_columns import TextColumns
 from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import Reads, System
 from depgen.evaluation.tabular import check_table_output, written_table
-from depgen.evaluation.text_documents import InputFormat, Tokens, read_documents
+from depgen.evaluation.text_documents import Tokens, read_documents
 from depgen.trees.conllu import TagColumn
+from depgen.trees.file_formats import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -39,9 +40,9 @@ def score(
     json: bool = False,
     output: Path | None = None,
     form: FormName | None = None,
-    input_format: InputFormat | None = None,
-    tokens: Tokens = "whitespace",
-    tags: TagColumn = "xpos",
+    input_format: FileFormat | None = None,
+    tokens: Tokens | None = None,
+    tags: TagColumn | None = None,
     tokens_per_batch: int | None = None,
     device: str | None = None,
     beam_size: int | None = None,
@@ -61,8 +62,9 @@ def score(
     `<eos>` counted as one; unknown words are scored as `<unk>`, and counted.
 
     Args:
-        file: text, one sentence a line and blank lines between documents; CoNLL-U; or JSON lines with `sentences` or
-            `text`, whose other fields, such as item and condition, become columns; `.gz` is unpacked.
+        file: text, one sentence a line and blank lines between documents; CoNLL-U or SDP; JSON lines with `sentences`
+            or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or
+            columns, such as item and condition, become columns. `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library that is scored as it is: a
             folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
@@ -76,9 +78,9 @@ def score(
         form: what words are brought into before they are read: by default the form of the run's corpus, and `as_is`
             where that does not say; `lower` for lower case, `stories` for that of ROCStories, `bare` for words alone,
             `ptb` for the form of the language-modelling Penn Treebank. Text that is in the form already stays as it is.
-        input_format: by default `conllu` or `jsonl` for names that end so, `text` for all others.
-        tokens: (text and JSON) words are separated by white space, or by rules for English.
-        tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        input_format: by default what the name ends in, and `text` for other names.
+        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
+        tags: (CoNLL-U) the column of tags, by default xpos, which tell punctuation from words; without tags, forms do.
         tokens_per_batch: tokens that are scored at once, padding included; by default as many as are fast on the
             device. A longer sentence or document is scored alone. No score depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.

@@ -86,9 +86,9 @@ class ScoredPair:
         return good > bad
 
     def row(self) -> Row:
-        """The pair as an item."""
+        """The pair as an item, with further fields of its file; one that has the name of a score is left out."""
         (good, bad), floor = self.log_probs, self.floor_is_right
-        return {
+        found = {
             "phenomenon": self.pair.phenomenon,
             "paradigm": self.pair.paradigm,
             "id": self.pair.identifier,
@@ -104,6 +104,7 @@ class ScoredPair:
             "identical": self.is_identical,
             **({} if floor is None else {"right_5gram": floor}),
         }
+        return {**found, **{name: value for name, value in self.pair.fields.items() if name not in found}}
 
 
 @dataclass(frozen=True)
@@ -226,9 +227,9 @@ def minimal_pairs(
     wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the number of tokens.
 
     Args:
-        file: JSON lines or tab-separated columns with `sentence_good` and `sentence_bad`, or a folder of such files; by
-            default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and `pairID`
-            or `id` may be there too.
+        file: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such files;
+            by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and
+            `pairID` or `id` may be there too.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
         protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
@@ -238,7 +239,7 @@ def minimal_pairs(
             protocol.
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
-        item_output: a file for the scores of each pair, as JSON lines.
+        item_output: a file for the scores of each pair, as JSON lines, with further fields or columns of `file`.
         output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
         json: JSON lines instead of tab-separated columns.
         beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.

@@ -1,13 +1,14 @@
-"""Files of minimal pairs: BLiMP's JSON lines, or any JSON lines and tab-separated columns."""
+"""Files of minimal pairs: BLiMP's JSON lines, or any JSON lines and tables."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.syntax.sentences import Protocol, TestSentence, one_line
 from depgen.locations import find_data, json_value
+from depgen.trees.columns import Separator, read_columns
 from depgen.trees.lines import read_lines
 
 NAMES = {
@@ -18,7 +19,7 @@ NAMES = {
     "identifier": ("pairID", "id"),
 }
 """What the fields or columns of a file may be called: in BLiMP, and in other files."""
-_ENDINGS = (".jsonl", ".tsv")
+_ENDINGS = (".jsonl", ".tsv", ".csv")
 _EVERY = 10
 _FINAL = ".?!"
 
@@ -33,6 +34,7 @@ class Pair:
         paradigm: the rule; by default the name of the file.
         phenomenon: what the paradigm belongs to; by default the paradigm.
         identifier: no two of a paradigm have the same; by default the number of the line.
+        fields: what else the file says of the pair, such as its condition.
     """
 
     good: TestSentence
@@ -40,6 +42,7 @@ class Pair:
     paradigm: str
     phenomenon: str
     identifier: str
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def read_pairs(path: Path | None = None) -> list[Pair]:
@@ -71,12 +74,16 @@ def _files(path: Path | None) -> list[Path]:
             raise UserError(f"{path}: expected files of pairs ({' or '.join(_ENDINGS)}), found none.")
         return found
     if path.suffix not in _ENDINGS:
-        raise UserError(f"{path}: expected pairs in a file {' or '.join(_ENDINGS)}, found another ending: rename it.")
+        raise UserError(
+            f"{path}: expected pairs as JSON lines (.jsonl), or as columns separated by tabs (.tsv) or commas (.csv), "
+            "found another ending: rename the file by what it holds."
+        )
     return [path]
 
 
 def _of_file(path: Path) -> list[Pair]:
-    rows = _json_rows(path) if path.suffix == ".jsonl" else _column_rows(path)
+    kinds: dict[str, Separator] = {".tsv": "tab", ".csv": "comma"}
+    rows = _json_rows(path) if path.suffix == ".jsonl" else _column_rows(path, kinds[path.suffix])
     found = [_pair(row, path, line) for line, row in rows]
     if not found:
         raise UserError(f"{path}: expected pairs of sentences, found none.")
@@ -88,7 +95,9 @@ def _pair(row: Mapping[str, Any], path: Path, line: int) -> Pair:
     good, bad = (TestSentence(place, _sentence(row, name, place)) for name in ("good", "bad"))
     paradigm = _text(row, "paradigm", place) or path.stem
     phenomenon = _text(row, "phenomenon", place) or paradigm
-    return Pair(good, bad, paradigm, phenomenon, _text(row, "identifier", place) or str(line))
+    known = {each for names in NAMES.values() for each in names}
+    others = {name: value for name, value in row.items() if name not in known}
+    return Pair(good, bad, paradigm, phenomenon, _text(row, "identifier", place) or str(line), others)
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -100,22 +109,12 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield line, row
 
 
-def _column_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    columns: list[str] = []
-    for line, text in read_lines(path):
-        cells = [cell.strip() for cell in text.split("\t")]
-        if not columns:
-            columns = cells
-            for name in ("good", "bad"):
-                if not {*NAMES[name]} & {*columns}:
-                    raise _missing(name, columns, f"{path}:{line}", kind="column")
-        elif text.strip():
-            if len(cells) != len(columns):
-                raise UserError(
-                    f"{path}:{line}: expected {len(columns)} columns, as in the first line, found {len(cells)}: "
-                    "separate them by tabs."
-                )
-            yield line, dict(zip(columns, cells, strict=True))
+def _column_rows(path: Path, separator: Separator) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for line, row in read_columns(path, separator=separator):
+        for name in ("good", "bad"):
+            if not {*NAMES[name]} & {*row}:
+                raise _missing(name, list(row), f"{path}:1", kind="column")
+        yield line, row
 
 
 def _missing(name: str, found: list[str], place: str, *, kind: str) -> UserError:
@@ -164,7 +163,7 @@ def pairs_of_protocol(pairs: list[Pair], protocol: Protocol) -> list[Pair]:
         number = numbers[pair.paradigm] = numbers.get(pair.paradigm, -1) + 1
         if number % _EVERY == 0:
             good, bad = map(_with_final_apart, (pair.good, pair.bad))
-            found.append(Pair(good, bad, pair.paradigm, pair.phenomenon, pair.identifier))
+            found.append(replace(pair, good=good, bad=bad))
     return found
 
 

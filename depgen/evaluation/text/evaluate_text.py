@@ -5,6 +5,7 @@ from json import dumps
 from pathlib import Path
 
 from depgen.errors import UserError
+from depgen.evaluation.file_texts import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.text.measures import (
     CONFIDENCE,
     DEFAULTS,
@@ -17,7 +18,6 @@ from depgen.evaluation.text.measures import (
 from depgen.evaluation.text.oracle import Average
 from depgen.metrics.bleu import EmptyPolicy
 from depgen.seeds import checked_seed
-from depgen.trees.lines import read_texts
 
 WIDTH = max(map(len, NAMES.values())) + 2
 
@@ -51,9 +51,11 @@ def evaluate_text(
     pretrained language model, with 95 % bootstrap intervals where single texts have a score.
 
     Args:
-        file: one text a line, UTF-8, tokens separated by spaces.
-        references: one reference a line, as many lines as `file`.
-        prompts: what each text continues, one a line, for UNION; without them texts count as whole stories.
+        file: one text a line, UTF-8, tokens separated by spaces; or JSON lines (`.jsonl`, as `depgen generate --json`
+            writes) or a table (`.csv`, `.tsv`), in which texts are called `text` or `sentence`.
+        references: as many references, in a file of the same kinds.
+        prompts: what each text continues, for UNION, in a file of the same kinds, where they may be called `prompt`;
+            without them texts count as whole stories.
         json: print JSON instead of a table.
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
         bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
@@ -101,25 +103,25 @@ def evaluate_text(
         resamples=resamples,
         seed=checked_seed(seed),
     )
-    texts = read_texts(file)
+    texts = read_file_texts(file)
     evaluation = text_metrics(
         texts,
-        _beside(file, texts, references, "reference"),
+        _beside(file, texts, references, "reference", TEXT),
         options,
-        prompts=_beside(file, texts, prompts, "prompt"),
+        prompts=_beside(file, texts, prompts, "prompt", PROMPT),
     )
     return as_json(evaluation, file, references) if json else as_table(evaluation)
 
 
-def _beside(file: Path, texts: Sequence[str], other: Path | None, what: str) -> list[str] | None:
-    """The lines of a file that belong to the texts' lines."""
+def _beside(file: Path, texts: Sequence[str], other: Path | None, what: str, names: Sequence[str]) -> list[str] | None:
+    """The texts of a file that belong to the texts."""
     if other is None:
         return None
-    lines = read_texts(other)
+    lines = read_file_texts(other, names)
     if len(lines) != len(texts):
         raise UserError(
-            f"Expected one {what} a text, but {file} has {len(texts)} lines and {other} has {len(lines)}. "
-            "Line n of one belongs to line n of the other; an empty text keeps its empty line."
+            f"Expected one {what} a text, but {file} has {len(texts)} texts and {other} has {len(lines)}. "
+            "Text n of one belongs to text n of the other; an empty text keeps its empty line."
         )
     return lines
 

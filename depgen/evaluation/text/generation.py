@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
+from depgen.evaluation.file_texts import PROMPT, numbered_texts
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.system import Text
 from depgen.evaluation.text.generated_text import GeneratedTexts
@@ -16,7 +17,7 @@ from depgen.evaluation.text_documents import read_documents
 from depgen.evaluation.trained import system_class
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
-from depgen.trees.lines import read_lines
+from depgen.trees.file_formats import format_of
 from depgen.trees.text_form import FormName
 
 log = logging.getLogger(__name__)
@@ -42,10 +43,11 @@ def generate(
 
     Args:
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
-        prompts: a file of one prompt a line, words separated by spaces. For systems that read documents sentence by
-            sentence: a sentence a line with a blank line between documents, or JSON lines. Without it texts begin from
-            nothing. For systems that write trees, `_` in a prompt is a gap that is filled, and prompts without gaps are
-            continued. CoNLL-U gives them their trees, and an empty node (`2.1`) is a gap.
+        prompts: a file of one prompt a line, words separated by spaces; or JSON lines or a table (`.csv`, `.tsv`) with
+            a field or column `prompt`, `text` or `sentence`. For systems that read documents sentence by sentence: a
+            sentence a line with a blank line between documents, or another file as for `depgen score`. Without it texts
+            begin from nothing. For systems that write trees, `_` in a prompt is a gap that is filled, and prompts
+            without gaps are continued. CoNLL-U gives them their trees, and an empty node (`2.1`) is a gap.
         number: texts a prompt (`-n`).
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
@@ -76,7 +78,7 @@ def generate(
             "none: take another ending, or a run of GiLT or ITEXP."
         )
     read: Callable[[Path], Sequence[Text]] = read_documents if system.model.reads_sentences else read_prompts
-    if system.model.writes_trees and prompts is not None and prompts.suffix == ".conllu":
+    if system.model.writes_trees and prompts is not None and format_of(prompts) == "conllu":
         read = read_given_texts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
@@ -127,16 +129,16 @@ def _lines(texts: GeneratedTexts) -> list[str]:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The lines of a file of prompts.
+    """The prompts of a file; see `depgen.evaluation.file_texts`.
 
     Raises:
-        UserError: the file is missing, empty, not UTF-8, or has an empty line.
+        UserError: the file is missing, empty, not UTF-8, or has an empty prompt.
     """
     lines = []
-    for number, line in read_lines(path):
+    for number, line in numbered_texts(path, PROMPT):
         if not line.strip():
             raise UserError(
-                f"{path}:{number}: expected a prompt, found an empty line. Leave --prompts out to begin from nothing."
+                f"{path}:{number}: expected a prompt, found an empty one. Leave --prompts out to begin from nothing."
             )
         lines.append(line)
     return lines

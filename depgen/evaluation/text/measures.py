@@ -31,6 +31,7 @@ from depgen.evaluation.text.mauve import mauve_score
 from depgen.evaluation.text.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_defined
 from depgen.evaluation.text.reverse_lm import reverse_lm_score
+from depgen.evaluation.text_documents import check_texts
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union.scoring import union_score
 from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
@@ -156,10 +157,13 @@ def text_metrics(
         prompts: what each text continues, for UNION; None: texts are whole stories.
 
     Raises:
-        UserError: there is no text, not one reference or prompt a text, or no such device.
+        UserError: there is no text, not one reference or prompt a text, a table in place of one of its columns, or no
+            such device.
     """
     options = options or TextOptions()
     checked_device(options.device)
+    for name, each in (("texts", texts), ("references", references), ("prompts", prompts)):
+        check_texts(each, name)
     for others, what in ((references, "reference"), (prompts, "prompt")):
         if others is not None and len(texts) != len(others):
             raise UserError(f"Expected one {what} a text, found {len(texts)} texts and {len(others)} {what}s.")

@@ -1,4 +1,4 @@
-"""`depgen parse`: raw text or CoNLL-U in, CoNLL-U, SDP or brackets with the structures of a run out."""
+"""`depgen parse`: raw text or other files in, CoNLL-U, SDP or brackets with the structures of a run out."""
 
 import logging
 import sys
@@ -10,14 +10,16 @@ from depgen.annotation.named_parser import parser_named
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
-from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.text_documents import TextDocument, Tokens, document_of, file_format, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import structure_of
 from depgen.trees.conllu import Block, TagColumn, read_blocks
+from depgen.trees.file_formats import FileFormat
 from depgen.trees.lines import read_lines
+from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
@@ -31,9 +33,9 @@ def parse(
     output: Path | None = None,
     decoding: Decoding = "tree",
     form: FormName | None = None,
-    input_format: Literal["text", "conllu"] | None = None,
-    tokens: Tokens = "whitespace",
-    tags: TagColumn = "xpos",
+    input_format: FileFormat | None = None,
+    tokens: Tokens | None = None,
+    tags: TagColumn | None = None,
     format: Literal["conllu", "sdp", "brackets"] = "conllu",
     beam_size: int | None = None,
     tokens_per_batch: int = 8192,
@@ -48,7 +50,9 @@ def parse(
     A parser of graphs, such as a run of GiLT or DTG, writes DEPS alone.
 
     Args:
-        input: text, one sentence a line, or CoNLL-U with trees or without; `.gz` is unpacked.
+        input: text, one sentence a line; CoNLL-U with trees or without; SDP, whose identifiers the output keeps; JSON
+            lines with `sentences` or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`. `.gz` is
+            unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run. Several
             runs that give trees and differ in their seed alone parse by their consensus, the mean of their
             probabilities of heads.
@@ -59,9 +63,10 @@ def parse(
         form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
             Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
-        input_format: by default `conllu` for names that end in `.conllu` (or `.conllu.gz`), `text` for all others.
-        tokens: (text) words are separated by white space, or by rules for English; MISC then says `SpaceAfter=No`.
-        tags: (CoNLL-U) the column of tags, which tell punctuation from words; without tags, forms do.
+        input_format: by default what the name ends in, and `text` for other names.
+        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English; of
+            text, MISC then says `SpaceAfter=No`.
+        tags: (CoNLL-U) the column of tags, by default xpos, which tell punctuation from words; without tags, forms do.
         format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of
             Pushdown or TG) brackets around constituents, a line a sentence, without labels.
         beam_size: (run of GiLT or DTG) hypotheses about the graph of a sentence; by default 20. (run of Pushdown or TG)
@@ -83,9 +88,14 @@ def parse(
             run=run, form=form, device=device, attention_head=attention_head, beam_size=beam_size,
             format="brackets" if format == "brackets" else None,
         )  # fmt: skip
-    conllu = input.name.removesuffix(".gz").endswith(".conllu") if input_format is None else input_format == "conllu"
-    blocks = list(read_blocks(input)) if conllu else []
-    document = _of_blocks(input, blocks, tags) if conllu else _of_lines(input, tokens)
+    found = file_format(input, input_format, tokens=tokens, tags=tags)
+    blocks = list(read_blocks(input)) if found == "conllu" else []
+    if found == "conllu":
+        document = _of_blocks(input, blocks, tags or "xpos")
+    elif found == "text":
+        document = _of_lines(input, tokens or "whitespace")
+    else:
+        document = _joined(input, read_documents(input, input_format=found, tokens=tokens))
     if parser is not None:
         annotator = parser_named(parser)
         if structure_of(annotator) == "constituency":
@@ -147,6 +157,17 @@ def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocu
     """The sentences of CoNLL-U, without their trees."""
     sentences = tuple(block.bare_sentence(tags) for block in blocks)
     return TextDocument(path.name, sentences, tuple(f"{path.name}:{block.numbers[0]}" for block in blocks))
+
+
+def _joined(path: Path, documents: Sequence[TextDocument]) -> TextDocument:
+    """The sentences of all documents, numbered within their document where that has several."""
+    sentences, places = list[Sentence](), list[str]()
+    for document in documents:
+        several = len(document.sentences) > 1
+        for number, (sentence, place) in enumerate(zip(document.sentences, document.places, strict=True), start=1):
+            sentences.append(sentence)
+            places.append(f"{place}-{number}" if several else place)
+    return TextDocument(path.name, tuple(sentences), tuple(places))
 
 
 def _as_conllu(blocks: Sequence[Block], parsed: ParsedTexts) -> str:

@@ -64,6 +64,13 @@ def test_the_same_tokens_tie_whatever_rounding_does(tmp_path):
     assert [item.log_probs[0] == item.log_probs[1] for item in items] == [False, False, True, True, False]
 
 
+def test_further_columns_are_in_the_items(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    path.write_text("good\tbad\tcondition\tright\nthe cat sleeps .\tthe cat sleep .\tc1\tno\n")
+    (item,) = score_pairs(unigrams(NATS), read_pairs(path)).items
+    assert (item.row()["condition"], item.row()["right"]) == ("c1", True)
+
+
 def test_a_fifth_of_pairs_with_unknown_words_still_decides(tmp_path):
     rows = [("p", "x", f"the cat sleeps {'?' * n}", "the cat") for n in range(4)]
     undecided = [("p", "x", "the cat sleeps", "the purrs")]

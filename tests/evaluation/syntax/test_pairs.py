@@ -75,12 +75,22 @@ def test_all_files_of_a_folder_are_read_and_blimp_is_the_default(tmp_path, monke
         ("a.jsonl", '{"good": "a", "bad": null}\n', r"a\.jsonl:1: expected text as bad, found None"),
         ("a.jsonl", '{"good": "a", "bad": "b"}\n[]\n', r"a\.jsonl:2: expected a JSON object"),
         ("a.jsonl", '{"good": "a", \n', r"a\.jsonl:1: expected JSON"),
-        ("a.txt", "a\n", r"a\.txt: .*\.jsonl or \.tsv.*rename"),
+        ("a.txt", "a\n", r"a\.txt: .*\.jsonl.*tabs \(\.tsv\) or commas.*rename"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(tmp_path, name, text, message):
     with pytest.raises(UserError, match=message):
         read_pairs(write(tmp_path / name, text))
+
+
+def test_quoted_cells_commas_and_further_columns_are_read(tmp_path):
+    rows = '"sentence_good"\t"sentence_bad"\t"condition"\n"He ""runs"" ."\t"He ""run"" ."\t"c1"\n'
+    for name, text in (("own.tsv", rows), ("own.csv", rows.replace("\t", ","))):
+        (pair,) = read_pairs(write(tmp_path / name, text))
+        assert facts(pair) == ('He "runs" .', 'He "run" .', "own", "own", "2")
+        assert pair.fields == {"condition": "c1"}
+    (pair,) = read_pairs(write(tmp_path / "b.jsonl", json.dumps(BLIMP)))
+    assert pair.fields == {"field": "morphology"}
 
 
 def test_a_folder_without_pairs_and_no_file_are_refused(tmp_path):

@@ -56,6 +56,13 @@ def test_json_holds_the_same_figures(files):
     assert found["references"] == str(files[1])
 
 
+def test_json_lines_of_generation_are_texts_and_prompts(files):
+    written = files[0].with_suffix(".jsonl")
+    written.write_text("".join(f"{json.dumps({'prompt': 'x', 'text': text})}\n" for text in TEXTS))
+    options = {"bertscore_model": None, "perplexity_model": None, "references": files[1], "prompts": written}
+    assert evaluate_text(written, **options) == evaluate_text(files[0], **options)
+
+
 def test_unequal_files_are_refused_with_both_counts_and_names(files):
     files[1].write_text("one\ntwo\nthree\n")
     with pytest.raises(UserError, match=r"texts\.txt .*4 .*references\.txt .*3"):

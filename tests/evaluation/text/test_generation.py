@@ -70,6 +70,12 @@ def test_the_command_prints_what_the_library_gives(run, prompts):
     )
 
 
+def test_prompts_of_a_table_are_its_column(run, prompts, tmp_path):
+    table, options = tmp_path / "prompts.csv", {"run": str(run), "max_new_tokens": 5}
+    table.write_text("".join(f"{line}\n" for line in ["item,prompt", *(f'1,"{prompt}"' for prompt in PROMPTS)]))
+    assert generate(prompts=table, **options) == generate(prompts=prompts, **options)
+
+
 def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
     output = tmp_path / "texts.jsonl"
     assert generate(run=str(run), prompts=prompts, json=True, output=output, max_new_tokens=5) is None

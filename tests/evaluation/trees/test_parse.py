@@ -126,6 +126,19 @@ def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
     assert parsed(capsys, "parse", "--run", "udgn", "--input", tmp_path / "a.conllu.gz") == output.read_text()
 
 
+def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys):
+    sdp, table = tmp_path / "a.sdp", tmp_path / "a.csv"
+    sdp.write_text("#20000281\n1\tShe\tshe\tPRP\t-\t-\tARG1\n2\tran\trun\tVBD\t+\t+\t_\n\n")
+    table.write_text('item,text\n7,"She ran . Dogs ran ."\n8,She ran\n')
+    (of_sdp,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", sdp))
+    assert of_sdp[0] == ["# sent_id = 20000281"]
+    assert [(row[1], row[4]) for row in of_sdp[2:]] == [("She", "PRP"), ("ran", "VBD")]
+    of_table = rows(parsed(capsys, "parse", "--run", "udgn", "--input", table))
+    assert [each[0][0] for each in of_table] == [f"# sent_id = a.csv:{n}" for n in ("2-1", "2-2", "3")]
+    assert [row[6] for row in of_table[2][2:]] == [row[6] for row in of_sdp[2:]]
+    assert "tokens: rules" in refusal(capsys, "--input", sdp, "--tokens", "rules")
+
+
 def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
     path = tmp_path / "a.conllu"
     row = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n"
