@@ -65,9 +65,9 @@ def complaint_in(message: str) -> Complaint | None:
             return Complaint(found[0], ".".join(_keys(lines[: number + 1])), found[1])
     for number, line in enumerate(lines):  # one of several types that an option may have
         given = next((value[1] for each in lines[number:] if (value := _GIVEN.search(each)) is not None), "{")
-        found, keys = _COLLECTION.search(line), _keys(lines[: number + 1])
-        if found is not None and keys and given[0] not in "{[(N":
-            return Complaint(_written(keys[-1], given), ".".join(keys), _form_wanted(found[1], given))
+        kind, keys = _COLLECTION.search(line), _keys(lines[: number + 1])
+        if kind is not None and keys and given[0] not in "{[(N":
+            return Complaint(_written(keys[-1], given), ".".join(keys), _form_wanted(kind[1], given))
     return None
 
 
