@@ -21,7 +21,17 @@ from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.data.text import BatchedItems, EncodedSplit, TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError, check_at_least
-from depgen.trees.binarization import HEAD, SUBWORD, Binarization, binarized, expansions, lifted, lossless_labels
+from depgen.trees.binarization import (
+    HEAD,
+    SUBWORD,
+    Binarization,
+    binarized,
+    expansions,
+    is_regular,
+    lifted,
+    lossless_labels,
+    restored_heads,
+)
 from depgen.trees.sentence import Document
 from depgen.trees.tree import check_tree
 
@@ -40,7 +50,7 @@ class TreeForm:
 
     Attributes:
         binarization: see `depgen.trees.binarization`.
-        lossless: labels say where a word hung before, so that trees can be restored.
+        lossless: labels say where a word hung before, so that trees are restored when texts are generated.
         irregular: what becomes of trees with crossing arcs or several roots: they are lifted, or left out.
     """
 
@@ -73,6 +83,17 @@ class TreeForm:
         found = binarized(regular, binarization=self.binarization)
         labels = lossless_labels(regular, found, relations) if self.lossless else list(relations)
         return found, [ROOT if head == 0 else label or SUBWORD for head, label in zip(found, labels, strict=True)]
+
+    def restored(
+        self, heads: Sequence[int], labels: Sequence[str]
+    ) -> tuple[Sequence[int] | np.ndarray, list[str], bool]:
+        """Heads and relations of the tree that is written as this one, if `lossless`; and whether its labels fit it."""
+        if not self.lossless:
+            return heads, list(labels), True
+        try:
+            return *restored_heads(heads, labels), True
+        except UserError:
+            return *restored_heads(heads, labels, strict=False), False
 
 
 class ExpansionVocabulary:
@@ -153,11 +174,6 @@ class ExpansionVocabulary:
         lossless = " lossless" if form.lossless else ""
         most = "" if self.max_expansions is None else f" max_expansions={self.max_expansions}"
         return f"expansions {form.binarization}{lossless} {form.irregular}{most} of {self.words.fingerprint()}"
-
-
-def is_regular(heads: Sequence[int] | np.ndarray) -> bool:
-    """Whether a tree is projective and has one root."""
-    return bool((lifted(heads) == np.asarray(heads)).all())
 
 
 def _of_pieces(left: tuple[str, ...], right: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -18,15 +19,18 @@ from depgen.decoding.level_choices import (
     restricted,
 )
 from depgen.decoding.levels import ExpansionOptions, Growing, Patterns, expanded
-from depgen.decoding.skeletons import GivenWords
+from depgen.decoding.skeletons import GivenTree, GivenWords
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import sum_type
 from depgen.progress import progress_bar
+from depgen.trees.binarization import SUBWORD
 
 Choose = Callable[[Float[Tensor, "rows length expansions"]], Int[Tensor, "rows length"]]
 """From the log-probabilities of expansions to the expansion of each token."""
 ScoreLevel = Callable[[Growing, Choose], Float[Tensor, "places vocab"]]
 """From texts at a level, and the choice of expansions, to the log-probabilities of words at the placeholders."""
+Restore = Callable[[Sequence[int], Sequence[str]], tuple[Sequence[int] | np.ndarray, list[str], bool]]
+"""From heads and labels of a tree as it is written to those of the tree, and whether the labels fit it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,9 @@ class LevelWriter:
         most: new tokens of a text.
         longest: tokens of a text, given ones included.
         unknown: the token of unknown words, which is never written; -1 if there is none.
+        restored: the tree of one that is written.
         given: words that are given.
+        trees: their trees.
         draws_everywhere: tokens that are written already get an expansion too, which is drawn.
     """
 
@@ -56,7 +62,9 @@ class LevelWriter:
     most: int
     longest: int
     unknown: int
+    restored: Restore
     given: GivenWords | None = None
+    trees: Sequence[GivenTree] = ()
     draws_everywhere: bool = False
 
     def beginning(
@@ -120,22 +128,36 @@ class LevelWriter:
         return log_probs.index_fill(1, torch.tensor([self.unknown], device=log_probs.device), -torch.inf)
 
     def finished(self, state: Growing, row: int) -> Generated:
-        """A text with its tree; and with what it lacks, and whether a limit cut it, if so."""
+        """A text with its tree; and with what it lacks, whether a limit cut it, and whether a label did not fit."""
         length = int(state.lengths[row])
         tokens, heads, labels = (
             each[row, :length].tolist() for each in (state.tokens, state.heads, state.labels)
         )  # heads 0-based
-        structure: dict[str, Any] = {
-            "heads": tuple(head + 1 for head in heads),
-            "relations": tuple("root" if head < 0 else self.labels[k] for head, k in zip(heads, labels, strict=True)),
-        }
+        of_tree, relations, fits = self.restored(
+            [head + 1 for head in heads],
+            ["root" if head < 0 else self.labels[k] for head, k in zip(heads, labels, strict=True)],
+        )
+        arcs = [*zip(map(int, of_tree), relations, strict=True)]
+        if self.trees:
+            self._as_given(arcs, self.trees[int(state.trees[row])], state.given[row, :length])
+        structure: dict[str, Any] = dict(zip(("heads", "relations"), zip(*arcs, strict=True), strict=True))
         if self.options.trace:
             structure["levels"] = self._levels(tokens, heads, labels)
         if lacking := self._lacking(state, row, length):
             structure["lacks"] = lacking
         if bool(state.cut[row]):
             structure["cut"] = True
+        if not fits:
+            structure["unfit_labels"] = True
         return Generated(tokens, structure, float(state.log_probs[row]))
+
+    @staticmethod
+    def _as_given(arcs: list[tuple[int, str]], tree: GivenTree, given: Int[Tensor, " tokens"]) -> None:
+        """Put the given arcs in the place of those that were written for them."""
+        places = (given >= 0).nonzero()[:, 0].tolist()
+        numbers = [0, *(place + 1 for place in places)]
+        for place, head, relation in zip(places, tree.heads, tree.relations, strict=True):
+            arcs[place] = numbers[head], relation or SUBWORD
 
     def _lacking(self, state: Growing, row: int, length: int) -> tuple[str, ...]:
         """What a text is to have and has not, as options and their values."""

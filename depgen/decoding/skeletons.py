@@ -16,7 +16,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from depgen.errors import UserError, did_you_mean
-from depgen.trees.binarization import HEAD, depths, expansions
+from depgen.trees.binarization import CLIMB, HEAD, depths, expansions
 from depgen.trees.conllu import read_conllu
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Sentence
@@ -192,11 +192,12 @@ class _Columns:
 
     rows: Sequence[tuple[str, ...]]
     before: Sequence[bool]
+    binarizes: bool
 
     def __post_init__(self) -> None:
         self.most = max(len(row) for row in self.rows)
         self.place = {row: k for k, row in enumerate(self.rows)}
-        self.known = {label for row in self.rows if HEAD in row for label in row}
+        self.known = {label.partition(CLIMB)[0] for row in self.rows if HEAD in row for label in row}
         plain = np.tile(np.arange(self.most), (len(self.rows), 1))
         self.slots, self.kinds = [plain], dict[tuple[object, ...], tuple[int, np.ndarray]]()
 
@@ -218,12 +219,15 @@ class _Columns:
                 if HEAD in row and len(row) >= len(pattern) and (slots := alignment(row, pattern, is_open)) is not None:
                     fits[k] = slots
         if not fits:
-            missing = next((each for each in pattern if each not in self.known), None)
-            what = (
-                f"the relation {missing!r}.{did_you_mean(missing, sorted(self.known))}"
-                if missing
-                else (f"{' '.join(pattern)}. Change the tree, or train on a treebank that has it.")
-            )
+            missing = next((each for each in pattern if each.partition(CLIMB)[0] not in self.known), None)
+            what = f"{' '.join(pattern)}. Change the tree, or train on a treebank that has it."
+            if missing:
+                what = f"the relation {missing!r}.{did_you_mean(missing, sorted(self.known))}"
+            elif any(is_open) and self.binarizes:
+                what = (
+                    f"{' '.join(pattern)} with words in the gap. This run binarises trees, and given words keep their "
+                    "places in the binarised tree: train with binarization none, or change the tree."
+                )
             raise UserError(f"{where}: no expansion of this run is {what}")
         drawable = [k for k in fits if self.before[k]]
         if not drawable:
@@ -246,6 +250,7 @@ def given_words(
     *,
     levels: int,
     device: torch.device,
+    binarizes: bool = False,
 ) -> GivenWords:
     """The words of trees in the form that is written.
 
@@ -256,11 +261,12 @@ def given_words(
         written: from heads and relations to those of the tree that is written.
         levels: the deepest level.
         device: where to.
+        binarizes: whether `written` binarises trees; for messages.
 
     Raises:
         UserError: a word has no expansion, or a tree is too deep.
     """
-    columns = _Columns([tuple(map(str, row)) for row in rows], drawable)
+    columns = _Columns([tuple(map(str, row)) for row in rows], drawable, binarizes)
     tokens, fits, roots = list[int](), list[int](), list[int]()
     expansions_of, children = list[np.ndarray](), list[list[int]]()
     reserved, later = (np.zeros((len(trees), levels + 1), np.int64) for _ in range(2))

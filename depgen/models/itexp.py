@@ -358,6 +358,9 @@ class ITEXP(LanguageModel):
     ) -> list[Generated]:
         """Texts with the heads and relations of their trees (section 3.3); see `depgen.decoding.generation.Writer`.
 
+        Given arcs come back as they are given. The other arcs are those before binarisation where the vocabulary is
+        `lossless`, else binarised, as the vocabulary's `binarization` says. `unfit_labels` of the structure says that a
+        label climbs higher than its tree reaches; such words hang on the highest word reached.
         A text that would have more than `max_new_tokens` new ones gets no more dependents at that level. How many were
         cut so is logged, and how many lack what they are to have; `cut` and `lacks` of the structure say which. A text
         that is continued has the tokens after the prompt, one with other gaps all tokens; the log-probability is that
@@ -406,6 +409,12 @@ class ITEXP(LanguageModel):
                 "%d of %d texts lack a relation, a word or tokens that they are to have, which `lacks` of their "
                 "structure names: allow more levels, tokens or relations",
                 lacking, len(texts),
+            )  # fmt: skip
+        if unfit := sum("unfit_labels" in each.structure for each in texts):
+            log.warning(
+                "%d of %d trees are not exactly what was written: a label climbs higher than its tree reaches "
+                "(`unfit_labels` of their structure), and its word hangs on the highest word reached",
+                unfit, len(texts),
             )  # fmt: skip
 
     def _given(
@@ -463,9 +472,10 @@ class ITEXP(LanguageModel):
             )
         if options.beam_size is not None and self.written_expansions == "drawn":
             raise UserError("A beam draws nothing, but this run has written_expansions: drawn: leave out beam_size.")
+        form = TreeForm.of(vocabulary)
         given = given_words(
-            trees, rows, (patterns.before > -torch.inf).tolist(), TreeForm.of(vocabulary).written,
-            levels=options.levels, device=self.device,
+            trees, rows, (patterns.before > -torch.inf).tolist(), form.written,
+            levels=options.levels, device=self.device, binarizes=form.binarization != "none",
         ) if trees else None  # fmt: skip
         return LevelWriter(
             lambda state, choose: self._scored_level(state, choose, vocabulary.eos),
@@ -477,7 +487,9 @@ class ITEXP(LanguageModel):
             most,
             longest,
             vocabulary.unk,
+            form.restored,
             given,
+            trees,
             self.written_expansions == "drawn",
         )
 

@@ -207,7 +207,7 @@ class GeneratedTrees(Measure):
                 scores = agreement(sentences, parsed, form)
                 found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
             found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], form).las
-            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences)
+            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, form)
         real = [each for document in row.corpus.documents("test") for each in document.sentences][: len(kept.texts)]
         own, other = (reparsed(real, parser) for parser in parsers.values())
         found.metrics["parsers_las_real"] = agreement(own, other, form).las

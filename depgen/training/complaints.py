@@ -32,6 +32,11 @@ _OF_BASES = {
 }
 """Classes that are only the type of an option: that option, and classes which may be named in their place."""
 _VALUE = re.compile(r"Expected a <class '([\w.]+)'>\. Got value: ([^.]*?)(?:\. Got value: .*)?$")
+_COLLECTION = re.compile(
+    r"Expected a <class '(tuple|list|set|dict|collections\.abc\.(?:Sequence|Collection|Iterable|Mapping))'>"
+    r"(?:\. Got value: (?!Namespace)(.+?))?(?:\. Got value: .*)?$"
+)
+_GIVEN = re.compile(r"Given value: (.+)$")
 
 
 def plain_complaint(message: str, given: Sequence[str]) -> str | None:
@@ -70,7 +75,25 @@ def complaint_in(message: str) -> Complaint | None:
     for number, line in enumerate(lines):
         if (found := _said(line, lines[: number + 1])) is not None:
             return Complaint(found[0], ".".join(_keys(lines[: number + 1])), found[1])
+    for number, line in enumerate(lines):  # one of several types that an option may have
+        given = next((value[1] for each in lines[number:] if (value := _GIVEN.search(each)) is not None), "{")
+        kind, keys = _COLLECTION.search(line), _keys(lines[: number + 1])
+        if kind is not None and keys and given[0] not in "{[(N":
+            return Complaint(_written(keys[-1], given), ".".join(keys), _form_wanted(kind[1], given))
     return None
+
+
+def _form_wanted(kind: str, value: str) -> str:
+    """What to say of a text in place of a collection: how a list, or names with values, are written in YAML."""
+    if not kind.endswith(("dict", "Mapping")):
+        return f"expected a list, such as '[{value}]', found {value}."
+    name, _, of_it = re.sub(r"\s*[=:]\s*", ": ", value).partition(": ")
+    return f"expected names with values, such as '{{{name}: {of_it or 'value'}}}', found {value}."
+
+
+def _written(key: str, value: str) -> str:
+    """The pattern of an option with its value."""
+    return rf"{word(key)}\W+{re.escape(value)}"
 
 
 def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
@@ -91,9 +114,11 @@ def _said(line: str, before: Sequence[str]) -> tuple[str, str] | None:
     if (found := _NO_CLASS.search(line)) is not None:
         remedy = "Name the class, and its files by its options."
         return re.escape(found[1]), f"expected the import path of a class, found {found[1]!r}. {remedy}"
-    if (found := _VALUE.search(line)) is not None and found[1] != "NoneType" and _keys(before):
-        pattern = rf"{word(_keys(before)[-1])}\W+{re.escape(found[2])}"
-        return pattern, f"expected {found[1]}, found {found[2]}."
+    found, keys = _COLLECTION.search(line), _keys(before)
+    if found is not None and keys and found[2] and found[2][0] not in "{[(":
+        return _written(keys[-1], found[2]), _form_wanted(found[1], found[2])
+    if (found := _VALUE.search(line)) is not None and found[1] != "NoneType" and keys:
+        return _written(keys[-1], found[2]), f"expected {found[1]}, found {found[2]}."
     return None
 
 

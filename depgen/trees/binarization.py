@@ -47,6 +47,11 @@ def lifted(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
     return found
 
 
+def is_regular(heads: Sequence[int] | np.ndarray) -> bool:
+    """Whether a tree is projective and has one root."""
+    return bool((lifted(heads) == np.asarray(heads)).all())
+
+
 def binarized(
     heads: Sequence[int] | np.ndarray, *, binarization: Binarization = "left-right"
 ) -> Int[np.ndarray, " words"]:
@@ -112,16 +117,18 @@ def lossless_labels(
 
 
 def restored_heads(
-    binarized_heads: Sequence[int] | np.ndarray, labels: Sequence[str]
+    binarized_heads: Sequence[int] | np.ndarray, labels: Sequence[str], *, strict: bool = True
 ) -> tuple[Int[np.ndarray, " words"], list[str]]:
     """Heads and relations of the tree that `binarized` and `lossless_labels` have changed.
 
     Args:
         binarized_heads: of a tree that was binarised `left-right`.
         labels: its labels, `SUBWORD` for later pieces of a word.
+        strict: whether a label that climbs higher than the tree reaches is refused; else its word hangs on the highest
+            word that it reaches.
 
     Raises:
-        UserError: a label climbs higher than the tree reaches.
+        UserError: such a label, where `strict`; or one without a number of steps.
 
     >>> heads, relations = restored_heads([2, 4, 2, 0, 4], ["det", "nsubj", "advmod^0", "root", "obj"])
     >>> heads.tolist(), relations[2]
@@ -136,11 +143,10 @@ def restored_heads(
         if not steps.isdecimal():
             raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
         word, left = int(found[place]), int(steps) + 1
-        for _ in range(place + 1):  # no path is longer
-            if left and word:
-                left -= labels[word - 1] != SUBWORD
-                word = int(found[word - 1]) if word <= place else 0
-        if left or not word:
+        while left and word <= place and found[word - 1]:
+            left -= labels[word - 1] != SUBWORD
+            word = int(found[word - 1])
+        if left and strict:
             raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
         found[place] = word
     return found, relations

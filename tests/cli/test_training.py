@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import lightning as L
@@ -15,6 +16,7 @@ import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
+from depgen.cli.parsers import ShortComplaints
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.complaints import place_of, word
@@ -370,6 +372,30 @@ def test_an_unknown_class_in_yaml_is_named(tmp_path, capsys):
     assert "tests.training.tiny.Missing" in capsys.readouterr().err
     assert main(["fit", "--config", str(tmp_path / "none.yaml")]) == 2
     assert "none.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--require", "amod", "'[amod]', found amod."),
+        ("--files", "a.conllu", "'[a.conllu]', found a.conllu."),
+        ("--maybe", "a,b", "'[a,b]', found a,b."),
+        ("--boost", "amod=10", "'{amod: 10}', found amod=10."),
+        ("--boost", "amod", "'{amod: value}', found amod."),
+        ("--factors", "amod:10", "'{amod: 10}', found amod:10."),
+    ],
+)
+def test_the_form_of_several_values_is_said(option, value, expected):
+    parser = ShortComplaints()
+    parser.add_argument("--require", type=tuple[str, ...])
+    parser.add_argument("--files", type=Sequence[str])
+    parser.add_argument("--maybe", type=list[str] | None)
+    parser.add_argument("--boost", type=dict[str, float] | None)
+    parser.add_argument("--factors", type=dict[str, float])
+    with pytest.raises(UserError) as error:
+        parser.parse_args([option, value])
+    assert str(error.value).startswith(f"option {option}: expected ")
+    assert f", such as {expected} " in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["run", "resume", "input"])

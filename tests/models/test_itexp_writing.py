@@ -4,11 +4,18 @@ import math
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from depgen.data.levels import TreeForm
 from depgen.decoding.levels import ExpansionOptions
-from depgen.decoding.skeletons import GivenTree
+from depgen.decoding.skeletons import GivenTree, given_tree
+from depgen.errors import UserError
+from depgen.trees.sentence import Sentence
+from depgen.trees.tree import check_tree
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import FULL, expansion_of, network_scores, small
+from tests.invented_levels import FULL, RELATIONS, built, expansion_of, network_scores, small, trees
+from tests.trees.trees import head_lists
 
 LEAF = ((), ())
 
@@ -146,3 +153,102 @@ def test_texts_are_one_word_where_all_expansions_but_leaves_are_forbidden(how):
         assert text.structure == {"heads": (0,), "relations": ("root",)}
         (text,) = written(small(FULL), 1, min_tokens=3, **how, **options)
         assert text.structure["lacks"] == ("min_tokens 3",)
+
+
+# -- trees before binarisation ----------------------------------------------------------------------------------------
+
+FORMS = [{}, {"lossless": True}, {"binarization": "inside-out"}, {"binarization": "none"}]
+
+
+@st.composite
+def any_trees(draw):
+    """A sentence with a tree, which may have crossing arcs, and now and then several roots."""
+    heads = draw(head_lists(max_size=6))
+    relations = ["root" if head == 0 else draw(st.sampled_from(RELATIONS)) for head in heads]
+    return Sentence(tuple(draw(st.sampled_from("abcdefg")) for _ in heads), tuple(heads), tuple(relations))
+
+
+@settings(deadline=None, max_examples=5)
+@given(any_trees(), st.sampled_from(FORMS), st.booleans())
+@torch.no_grad()
+def test_given_trees_come_back_as_they_are_given(sentence, form, searched):
+    vocabulary = built([sentence], **form)
+    tree = given_tree(sentence, vocabulary.pieces, name="a text")
+    arcs, ids = (sentence.heads, sentence.relations), tree.tokens
+    (text,) = small(vocabulary).generate(
+        [[]], vocabulary=vocabulary, options=ExpansionOptions(beam_size=1 if searched else None, trace=True),
+        seeds=[0], max_new_tokens=1, structure=[tree],
+    )  # fmt: skip
+    assert (text.structure["heads"], text.structure["relations"]) == arcs
+    written = [
+        oracle.depth(TreeForm.of(vocabulary).written(*arcs)[0].tolist(), word) for word in range(1, len(ids) + 1)
+    ]
+    assert len(text.structure["levels"]) == max(written), "the steps are those of the tree that is written"
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.lists(trees(max_size=6), min_size=2, max_size=4), st.sampled_from(FORMS), st.integers(0, 99), st.data())
+@torch.no_grad()
+def test_trees_of_texts_are_those_that_were_written(sentences, form, seed, data):
+    """Written again, they have the probability of the text: nothing is lost on the way back."""
+    vocabulary = built(sentences, **form)
+    model, tree = small(vocabulary), given_tree(sentences[0], vocabulary.pieces, name="a text")
+    gaps = tuple(sorted(data.draw(st.sets(st.integers(0, len(sentences[0]))))))
+    prompt = GivenTree(tree.tokens, tree.heads, tree.relations, gaps, "a text")
+    for structure in (None, [prompt]):
+        texts = model.generate(
+            [[]], vocabulary=vocabulary, options=ExpansionOptions(), seeds=range(seed, seed + 4), number=4,
+            max_new_tokens=9, structure=structure,
+        )  # fmt: skip
+        begun = tree.tokens if structure and prompt.continues else ()
+        scores = model.sentence_log_probs(
+            [[[*begun, *text.ids]] for text in texts], vocabulary=vocabulary,
+            structure=[[text.structure] for text in texts],
+        )  # fmt: skip
+        for text, (score,) in zip(texts, scores, strict=True):
+            check_tree(text.structure["heads"], "text", single_root=True)
+            assert not any("^" in name for name in text.structure["relations"])
+            if "unfit_labels" not in text.structure:
+                assert score.sum() == pytest.approx(text.log_prob, abs=1e-9)
+
+
+WIDE = Sentence(tuple("abcde"), (0, 1, 1, 3, 1), ("root", "obj", "amod", "det", "nsubj"))
+
+
+@torch.no_grad()
+def test_lossless_texts_have_the_trees_before_binarisation(caplog):
+    vocabulary = built([WIDE], lossless=True)
+    assert {"amod^0", "nsubj^1"} <= set(vocabulary.tables["placeholders"])
+    model, options = small(vocabulary), ExpansionOptions(trace=True, require=("amod",))
+    texts = model.generate([[]], vocabulary=vocabulary, options=options, seeds=range(60), number=60, max_new_tokens=9)
+    several, unfit = 0, 0
+    for text in texts:
+        heads = text.structure["heads"]
+        several += max(sum(head == word < place for place, head in enumerate(heads, 1)) for word in set(heads)) > 1
+        unfit += "unfit_labels" in text.structure
+        assert "amod" in text.structure["relations"] or "lacks" in text.structure
+        assert any("^" in level for level in text.structure["levels"]) or "amod" not in text.structure["relations"]
+    assert several > 3
+    assert 0 < unfit < 60
+    assert f"{unfit} of 60 trees are not exactly what was written" in caplog.text
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@torch.no_grad()
+def test_a_gap_between_siblings_needs_trees_that_are_not_binarised(form):
+    whole = Sentence(tuple("abcd"), (2, 0, 2, 2), ("nsubj", "root", "obj", "punct"))
+    vocabulary = built([whole], **form)
+    a, b, _, d = (vocabulary.pieces(word)[0] for word in whole.words)
+    prompt = GivenTree((a, b, d), (2, 0, 2), ("nsubj", "root", "punct"), (2,), "a text")
+
+    def complete():
+        return small(vocabulary).generate(
+            [[]], vocabulary=vocabulary, options=ExpansionOptions(), seeds=[0], max_new_tokens=1, structure=[prompt]
+        )
+
+    if form != {"binarization": "none"}:
+        with pytest.raises(UserError, match=r"nsubj HEAD punct with words in the gap.* binarization none"):
+            complete()
+        return
+    (text,) = complete()
+    assert (text.structure["heads"], text.structure["relations"]) == (whole.heads, whole.relations)

@@ -198,12 +198,12 @@ def test_shapes_of_texts_and_of_sentences(row, of_floor):
     trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
     assert found.items["length"].tolist() == [len(each) for each in trees]
     assert found.items["depth"].tolist() == [depths(each.heads).max() for each in trees]
-    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees))
+    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
     assert {*found.metrics} == {*found.items} == {*measure.keys()}
     real = of_floor(TextShapes(), "Test sentences", samples=100)
     sentences = [each for document in corpus.documents("test") for each in document.sentences]
     assert real.metrics["length"] == pytest.approx(np.mean([len(each) for each in sentences]))
-    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences))
+    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences, TreeForm("none")))
     assert real.metrics["steps_tree"] <= real.metrics["steps_binarized"]
     plain, *_ = row(measure, "Plain")
     assert {*plain.metrics} == {"length"}
@@ -236,7 +236,7 @@ def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):
     for name, chain in (("", right_chain), ("other_", left_chain)):
         same = [(heads == chain(len(heads)))[counted] for heads, counted in zip(written, words, strict=True)]
         assert found.metrics[f"{name}uas_1.0"] == pytest.approx(100 * np.concatenate(same).mean())
-    assert found.metrics["levels_per_token_1.0"] == pytest.approx(levels_per_token(trees))
+    assert found.metrics["levels_per_token_1.0"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
     real = next(iter(corpus.documents("test"))).sentences[0]
     assert len(real) > 2
     assert found.metrics["parsers_las_real"] < 50

@@ -55,8 +55,10 @@ def generate(
         output: a file for the texts, one a line, or for the new sentences of documents as above; without it they are
             printed. A name that ends in `.conllu` makes it a treebank: prompts and texts with trees, or graphs in DEPS.
         json: JSON lines with prompt, text, seed and log-probability (nats, of the words after the prompt, under the
-            system's own distribution) instead of bare texts; of documents, lists of sentences. A system that builds
-            structures adds them, and the words that edges number.
+            system's own distribution; of words and structure together where the system builds one) instead of bare
+            texts; of documents, lists of sentences. The seed is the text's own, computed from --seed. A system that
+            builds structures adds them, and the words that edges number. Trees of ITEXP are binarised, unless its
+            vocabulary is lossless or has binarization none; given arcs are always as given.
         form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
             in `depgen score`; `as_is` to leave them as they are.
         device: cpu, cuda, …; by default a GPU where there is one.

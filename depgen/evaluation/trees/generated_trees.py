@@ -75,9 +75,9 @@ def reparsed(sentences: Sequence[Sentence], annotator: Annotator) -> list[Senten
     return annotator.annotate([Sentence(each.words) for each in sentences])
 
 
-def levels_per_token(sentences: Sequence[Sentence]) -> float:
-    """The mean over sentences of the number of levels over that of tokens, of trees as they are."""
-    ratios = [float(depths(each.heads or ()).max()) / len(each) for each in sentences if len(each)]
+def levels_per_token(sentences: Sequence[Sentence], form: TreeForm) -> float:
+    """The mean over sentences of the number of levels over that of tokens, of trees as they are written in a form."""
+    ratios = [float(depths(_written(each, form)[0]).max()) / len(each) for each in sentences if len(each)]
     return float(np.mean(ratios)) if ratios else float("nan")
 
 

@@ -16,6 +16,7 @@ from depgen.evaluation.trees.generated_trees import (
 from depgen.trees.sentence import Sentence
 
 GENERATED = Sentence(("my", "dog", "also", "ran", "."), (2, 4, 2, 0, 4), ("poss", "nsubj", "advmod", "root", "punct"))
+ONE = Sentence(("a",), (0,), ("root",))
 PARSED = Sentence(("my", "dog", "also", "ran", "."), (2, 4, 4, 0, 4), ("det", "nsubj", "advmod", "root", "punct"))
 
 
@@ -43,7 +44,10 @@ def test_texts_come_with_trees_over_their_words():
 
 
 def test_levels_and_relations_are_means_over_sentences():
-    assert levels_per_token([GENERATED, Sentence(("a",), (0,), ("root",))]) == pytest.approx((3 / 5 + 1) / 2)
+    assert levels_per_token([GENERATED, ONE], TreeForm()) == pytest.approx((3 / 5 + 1) / 2)
+    flat = Sentence(("a", "b", "c"), (0, 1, 1), ("root", "x", "y"))
+    assert levels_per_token([flat], TreeForm(lossless=True)) == pytest.approx(3 / 3)
+    assert levels_per_token([flat], TreeForm("none")) == pytest.approx(2 / 3)
     tagged = Sentence(("a", "b", "c"), (3, 3, 0), ("amod", "amod:x", "root"))
     assert relations_per_sentence([tagged, GENERATED], "amod") == 1.0
     assert np.isnan(relations_per_sentence([], "amod"))
