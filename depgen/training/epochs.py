@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jsonargparse import Namespace
+from jsonargparse import Namespace, dict_to_namespace
 
 from depgen.errors import UserError
 from depgen.training.configuration_digest import argument_defaults
@@ -71,10 +71,9 @@ def settled_settings(settings: Mapping[str, Any], files: Sequence[str], options:
     names = _phase_arguments(model["class_path"])
     if not names:
         return dict(settings)
-    epochs = Namespace(
-        model=Namespace(class_path=model["class_path"], init_args=Namespace(**{name: given[name] for name in names})),
-        trainer=Namespace(max_epochs=trainer.get("max_epochs"), max_steps=trainer.get("max_steps", -1)),
-    )
+    limits = {"max_epochs": trainer.get("max_epochs"), "max_steps": trainer.get("max_steps", -1)}
+    lengths = {"class_path": model["class_path"], "init_args": {name: given[name] for name in names}}
+    epochs = dict_to_namespace({"trainer": limits, "model": lengths})
     settle_epochs(epochs, files, options)
     return {
         **settings,

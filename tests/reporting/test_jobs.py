@@ -273,7 +273,7 @@ def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, pro
     calls = []
 
     def quick(arguments, environment):
-        """Train what loads no run, and let the others be that very run under another configuration."""
+        """Train what loads no run, and let the others be that very run with another configuration."""
         calls.append(arguments)
         if arguments[2] == "experiments/dm_toy.yaml":
             return depgen(arguments, environment)
@@ -281,6 +281,10 @@ def test_runs_are_trained_in_the_order_in_which_they_are_loaded(job, parsed, pro
             raise UserError("not trained here")
         root = project / "runs" / "parsed_toy" / "small" / "seed2"
         shutil.copytree(finished_run(job), root / "2026-01-05")
+        wanted = [*third.trainings()][1]
+        options = {**wanted.experiment.options, **wanted.needs}
+        settings = dataclasses.replace(wanted.experiment, options=options).settings
+        (root / "2026-01-05/config.yaml").write_text(yaml.safe_dump(settings))
         return None
 
     with pytest.raises(UserError, match="not trained here"):
