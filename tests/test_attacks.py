@@ -445,6 +445,7 @@ def test_an_attack_ends_in_one_clear_message(attack, place, capsys):
     assert not place.ran
 
 
+@pytest.mark.slow
 def test_a_diverged_run_is_not_finished_and_says_so_when_resumed(place, capsys):
     config = diverged("dclm")(place)
     assert main(["fit", "--config", config]) == 2

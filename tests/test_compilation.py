@@ -19,6 +19,7 @@ def found(shared_folder):
     return json.loads(path.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["vocabulary", "Transformer", "Transformer with attention"])
 def test_graphs_do_not_break(found, part):
     assert found["breaks"][part] == 0

@@ -50,6 +50,7 @@ def test_a_system_claims_what_its_classes_can_do(name):
     assert abilities(built(SYSTEMS[name])) == SYSTEMS[name].claims
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), NETWORK_CASES, ids=ids_of(NETWORK_CASES))
 def test_a_backbone_does_what_it_says(name, check):
     check(networks.made(networks.NETWORKS[name]))
@@ -157,6 +158,7 @@ def run(kind, settings, place):
     return fit_under(place / kind, settings)
 
 
+@pytest.mark.slow
 def test_a_plain_trainer_trains_the_weights_of_depgen_fit(kind, run, settings, place, tmp_path, monkeypatch):
     monkeypatch.setenv("PL_GLOBAL_SEED", "0")  # put back afterwards
     trainer, model, data = train(tmp_path, settings)
@@ -178,6 +180,7 @@ def test_a_plain_trainer_trains_the_weights_of_depgen_fit(kind, run, settings, p
         assert all(torch.equal(value, expected[name]) for name, value in each.state_dict().items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "step"),
     [(kind, step) for kind, steps in RESUMED.items() for step in steps],

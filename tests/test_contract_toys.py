@@ -123,6 +123,7 @@ def test_a_system_that_learns_by_its_trainer_is_not_that_of_depgen_fit(settings,
         assert_same_weights(tmp_path / "plain" / "checkpoints" / "best.ckpt", run / "checkpoints" / "best.ckpt")
 
 
+@pytest.mark.slow
 def test_a_system_that_forgets_its_past_does_not_resume(settings, tmp_path):
     content = settings(toys.LearnsByACount)
     whole = fit(tmp_path, content)

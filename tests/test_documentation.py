@@ -4,9 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.slow
 def test_pages_are_made_of_docstrings_without_a_warning(tmp_path):
     make = [
         "make",

@@ -163,6 +163,7 @@ def cleared():
     gc.collect()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cleared")
 @pytest.mark.parametrize("number", STEPPED, ids=lambda number: name_of(EXPERIMENTS[number]))
 def test_it_takes_a_step(number, place, capsys):
@@ -221,6 +222,7 @@ def classes():
     return parser
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "number", sorted({*range(len(EXPERIMENTS))} - {*STEPPED}), ids=lambda number: name_of(EXPERIMENTS[number])
 )

@@ -44,6 +44,7 @@ def place(unpacked, monkeypatch):
     return unpacked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SYSTEMS)
 def test_a_run_loads_and_tests_as_it_did(kind, place):
     run = place / "runs" / kind / "finished"
@@ -69,6 +70,7 @@ def test_a_run_scores_as_it_did(kind, place, capsys):
     assert [row["log_prob"] for row in rows] == pytest.approx(list(scores), abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["generate", "parse"])
 def test_a_run_writes_and_parses_as_it_did(verb, place, capsys):
     kinds = [kind for kind, numbers in SYSTEMS.items() if verb in numbers]
@@ -92,6 +94,7 @@ REFUSED = {
 """The options of verbs that need a run's vocabulary; `text.txt` is a file of the fixtures."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", REFUSED)
 def test_a_vocabulary_of_another_size_than_the_system_is_refused(verb, place, tmp_path, capsys):
     run = tmp_path / "run"
@@ -117,6 +120,7 @@ INTERRUPTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in INTERRUPTED.items() for name in names])
 def test_an_interrupted_run_ends_like_the_finished_one(kind, name, place):
     run, finished = (place / "runs" / kind / each for each in (name, "finished"))

@@ -13,6 +13,7 @@ FOLDER = Path("experiments/measured")
 TABLES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)

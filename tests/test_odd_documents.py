@@ -47,6 +47,7 @@ def test_long_documents_are_segments_in_training_and_whole_in_evaluation(data):
     assert max(sentences for _, sentences in shapes) == LONG
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CONTEXTS, *TRANSFORMERS])
 def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
     model = small_model(name, data.vocabulary_size)

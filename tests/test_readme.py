@@ -202,6 +202,7 @@ def run(command: str, capsys) -> None:
         assert main(shlex.split(command)[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
 
 
+@pytest.mark.slow
 def test_depgens_commands_run_one_after_the_other(place, capsys):
     first = [command for command in commands("data") if command.startswith("depgen")]  # parsers
     for command in [*first, *commands("README")]:
@@ -238,6 +239,7 @@ def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.slow
 def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, capsys):
     code = block("python", "README", "class HeadWordLM")
     assert code.count("\n") <= 48
@@ -265,6 +267,7 @@ def test_the_configuration_of_own_documents_trains(place, capsys):
     assert main(["fit", "--config", "documents.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
     text = block("yaml", "tables", "table: mine")
     assert text.count("\n") <= 25

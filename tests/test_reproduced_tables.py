@@ -119,6 +119,7 @@ def table_of(made, name, capsys):
     return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
+@pytest.mark.slow
 def test_every_row_is_made_once(made, capsys, monkeypatch):
     rows = ("next word", "random tree", "UDGN", "the same run")
     lines = made["parsed"].splitlines()

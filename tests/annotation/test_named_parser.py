@@ -14,6 +14,7 @@ GENERATED = "depgen.data.generated.GeneratedStories"
 WORDS = ("The", "dog", "sees", "a", "small", "cat", ".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "annotator"), [("toy", SpacyAnnotator), ("toy_supar", SuparAnnotator)])
 def test_text_is_parsed_by_the_parser(own_cache, toy_parsers, tmp_path, capsys, name, annotator):
     (tmp_path / "a.txt").write_text("The dog sees a small cat.\n")

@@ -105,6 +105,7 @@ def pipelines(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_entities(pipelines):
     story = [["Bill", "saw", "Mars"], ["Zork", "ate", "fish"]]
     finder = EntityNames(str(pipelines / "trained"))

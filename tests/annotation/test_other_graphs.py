@@ -125,6 +125,7 @@ def test_the_other_annotator_is_part_of_the_fingerprint(tmp_path):
     assert one.fingerprint() == GraphsOfOtherSentences(Named(tmp_path / "calls")).fingerprint()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_split_is_rearranged_as_a_whole_from_the_other_annotators_table(tmp_path, monkeypatch, processes):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)

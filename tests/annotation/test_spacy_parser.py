@@ -44,6 +44,7 @@ def test_every_sentence_gets_a_tree_with_one_root(annotator, words):
     assert [relation == "root" for relation in parsed.relations] == [head == 0 for head in parsed.heads]
 
 
+@pytest.mark.slow
 def test_the_trees_do_not_depend_on_the_batch(annotator):
     sentences = [Sentence(sentence.words) for sentence in toy_sentences(20, seed=4)]
     one_by_one = [SpacyAnnotator("toy", batch_size=1).annotate([sentence])[0] for sentence in sentences[:5]]

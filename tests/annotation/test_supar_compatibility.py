@@ -52,6 +52,7 @@ def still_failing():
     return json.loads(output.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["trusted_loading", *(fix.name for fix in FIXES)])
 def test_the_fix_is_still_needed(still_failing, name):
     assert still_failing[name], f"SuPar works without it now: remove {name} from supar_compatibility.py, and me"

@@ -67,6 +67,7 @@ def annotator(report, monkeypatch):
     return SuparConstituencyAnnotator("brackets")
 
 
+@pytest.mark.slow
 def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator, report, treebank):
     scores = json.loads((report[0] / "parsers/brackets/scores.json").read_text())
     assert scores["scheme"] == "Toy, SuPar CRF constituency"

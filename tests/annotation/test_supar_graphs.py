@@ -79,6 +79,7 @@ def graphs(report, monkeypatch):
     return SuparGraphAnnotator("graphs")
 
 
+@pytest.mark.slow
 def test_it_learns_the_toy_treebank_and_reports_it(graphs, report):
     scores = json.loads((report[0] / "parsers/graphs/scores.json").read_text())
     assert scores["scheme"] == "Toy graphs, SuPar biaffine graph"

@@ -51,6 +51,7 @@ def test_the_trees_do_not_depend_on_the_batch(annotator):
     assert annotator.annotate(sentences) == SuparAnnotator("toy_supar", batch_size=1).annotate(sentences)
 
 
+@pytest.mark.slow
 def test_trees_are_distributed_by_the_scores_of_arcs(annotator):
     sentences = [Sentence(sentence.words) for sentence in toy_sentences(6, seed=4)] + [Sentence(("Go",))]
     found = annotator.distributions(sentences)

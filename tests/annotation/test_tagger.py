@@ -9,6 +9,7 @@ from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 
+@pytest.mark.slow
 def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
     train_parser(toy_treebank, "tagged", parser=tiny_spacy())
     gold = toy_sentences(20, seed=9)
@@ -21,6 +22,7 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
     assert tagger.fingerprint() == SpacyTagger("tagged").fingerprint()
 
 
+@pytest.mark.slow
 def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
     train_parser(toy_treebank, "untagged", parser=tiny_spacy(steps=2, tagger=False))
     with pytest.raises(UserError, match="expected a spaCy pipeline with the component tagger"):

@@ -110,6 +110,7 @@ def test_sizes_of_nothing_are_refused(toy_treebank, number):
             training(**{name: number})
 
 
+@pytest.mark.slow
 def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     lowered = dataclasses.replace(toy_treebank, lowercase=True, replace_names=True)
@@ -124,6 +125,7 @@ def test_overwriting_replaces_it(tmp_path, monkeypatch, toy_treebank):
     assert sorted(path.name for path in (tmp_path / "parsers").iterdir()) == ["toy", "toy.lock"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_parser(toy_treebank, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     options = tiny_spacy(steps=6, evaluate_every=3)
@@ -193,6 +195,7 @@ def columns(tmp_path):
     return DependencyColumns(str(tmp_path), **files)
 
 
+@pytest.mark.slow
 def test_a_corpus_of_bare_heads_trains_a_parser_whose_labelled_scores_are_the_unlabelled(
     columns, tmp_path, monkeypatch
 ):

@@ -374,6 +374,7 @@ def run(runs, monkeypatch, tmp_path):
     return found
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_best_weights_of_a_run_are_taken_by_name_and_by_folder(run):
     vocabulary = SubwordPieces(tokenizer="gpt2").build(())

@@ -211,6 +211,7 @@ def test_a_language_model_is_trained_without_padding():
     assert torch.equal(model.encode(batch).hidden, model.encode(changed).hidden)
 
 
+@pytest.mark.slow
 def test_it_learns_a_few_sentences_by_heart():
     torch.manual_seed(0)
     options = {"embedding_size": 24, "hidden_size": 32, "dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}

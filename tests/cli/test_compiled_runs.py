@@ -88,6 +88,7 @@ def assert_same(compiled, eager):
         torch.testing.assert_close(state[name], value, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_compiled_run_is_that_of_the_others(experiment, tmp_path, monkeypatch, capsys):
     compiled, eager = tmp_path / "compiled", tmp_path / "eager"
     compiled.mkdir()
@@ -115,6 +116,7 @@ def test_kernels_that_torch_generates_change_nothing(experiment, tmp_path):
     assert_same(*ended)
 
 
+@pytest.mark.slow
 def test_the_precision_of_matrix_products_is_set_and_kept(experiment, tmp_path, monkeypatch, capsys):
     for root in ("cache", "runs"):
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))

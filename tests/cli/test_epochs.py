@@ -44,6 +44,7 @@ def test_epochs_are_derived_from_the_phases(tmp_path, tiny):
     assert settled(run) == [2, 1, 1]
 
 
+@pytest.mark.slow
 def test_max_epochs_on_the_command_line_scales_the_phases_of_a_yaml_that_gives_both(tmp_path, tiny, capsys):
     assert (
         main(["fit", "--config", tiny, "--trainer.max_epochs", "5", "--model.second", "4", "--model.first", "1"]) == 0
@@ -85,6 +86,7 @@ def test_a_place_that_gives_epochs_and_lengths_must_agree_with_itself(tiny, tmp_
     assert main(["fit", "--config", tiny, "--config", str(overlay)]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [["--trainer.max_epochs=4"], ["--model.second=3"], ["--trainer.max_epochs=4", "--model.init_args.second=3"]],
@@ -101,6 +103,7 @@ def test_a_resumed_run_of_phases_trains_on_as_if_its_last_phase_had_been_that_lo
     assert is_finished(run)
 
 
+@pytest.mark.slow
 def test_a_lengthened_run_is_interrupted_resumed_tested_and_lengthened_again(run, tiny, tmp_path, capsys):
     assert main(["fit", "--config", tiny, "--model.second", "4"]) == 0
     unbroken = only_new(tmp_path, run)

@@ -255,6 +255,7 @@ def test_the_presets_work(tiny, tmp_path, presets, capsys):
     assert read_record(run)["finished"]
 
 
+@pytest.mark.slow
 def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tmp_path, capsys):
     (tmp_path / "wide.yaml").write_text("model: {init_args: {width: 9}}\n")
     assert main(["fit", "--config", tiny, "--config", "wide.yaml"]) == 0

@@ -108,6 +108,7 @@ def test_memory_is_bounded_by_chunks(corpus, tmp_path, monkeypatch):
     assert [row["words"][0] for row in table] == [f"word{i}" for i in range(10)]
 
 
+@pytest.mark.slow
 def test_several_processes_keep_the_order(corpus, monkeypatch, tmp_path):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)
     corpus.path.write_text("\n\n".join(f"word{i} a b c" for i in range(9)))
@@ -188,6 +189,7 @@ def test_an_annotator_that_adds_sentences_is_refused(corpus):
         annotated_split(corpus, "train", Adding())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
     corpus.path.write_text("go !\n\n" + corpus.path.read_text())
@@ -195,6 +197,7 @@ def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
         annotated_split(corpus, "train", Refusing(), processes=processes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interruption_leaves_nothing_and_is_raised_as_what_it_is(corpus, cache, processes, monkeypatch):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)

@@ -81,6 +81,7 @@ def edges_over_pieces(document, word_of_piece, *, joining, left_dependents):
     return sorted_edges([*found, *((n, n + 1, "") for n in later)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attachment", ["last_piece", "first_piece"])
 @pytest.mark.parametrize("kind", VOCABULARIES)
 @OPTIONS
@@ -185,6 +186,7 @@ def constituents_over_pieces(document, word_of_piece):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", VOCABULARIES)
 @OPTIONS
 @given(documents=annotated_documents())

@@ -68,6 +68,7 @@ def is_projective(sentence):
 # The protocol, sizes, streams
 
 
+@pytest.mark.slow
 def test_it_is_a_corpus(corpus):
     assert isinstance(corpus, Corpus)
     assert corpus.published == {}
@@ -265,6 +266,7 @@ def log_probability(corpus, words):
     return corpus.log_probability(Document((Sentence(tuple(words)),), "any"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{}, {"non_projective": 0.4}, {"sentences_per_story": 4}, {"document_sentences": 12}]
 )
@@ -291,6 +293,7 @@ def test_ungrammatical_strings_are_impossible(corpus, stories):
             assert log_probability(corpus, wrong) == -math.inf
 
 
+@pytest.mark.slow
 def test_mean_negative_log_probability_is_the_entropy(corpus):
     """20,000 stories; that a string's probability is its generation's is tested above, so that the quick one serves."""
     nll = [-corpus.grammar.sample(Random(f"entropy/{k}")).log_probability for k in range(20_000)]

@@ -278,6 +278,7 @@ def test_the_search_finds_an_ambiguity():
     assert ambiguity(Toy("bird"), "first", None) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_stories_are_unambiguous(stage):
     few = Lexicon(SCENARIOS[4:5], LEXICON.genders[1:], LEXICON.companions[:2])

@@ -264,6 +264,7 @@ def experiment(path, **corpus):
     return str(path)
 
 
+@pytest.mark.slow
 def test_fit_and_test_on_a_folder_of_parquet(tmp_path, capsys):
     write_parquet(tmp_path / "corpora" / "treebanks" / "ud")
     config = experiment(tmp_path / "hub.yaml", dataset="treebanks/ud")

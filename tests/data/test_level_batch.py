@@ -39,6 +39,7 @@ def expected_row(sentence, level, scheme):
     return found.inputs, found.heads, [sentence.words[place] for place in places], patterns, places
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(st.data(), st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "inside-out", "none"]))
 def test_rows_are_the_levels_of_the_trees(data, sentences, scheme):

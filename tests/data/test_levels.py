@@ -216,6 +216,7 @@ def test_a_drawn_level_weighs_by_the_number_of_levels(loss_per):
     assert isinstance(items[0].weight, float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", ["all", 1])
 def test_every_level_has_the_same_share_of_an_epochs_gradient(levels):
     data = data_of(*[LIKES] * 40, levels_per_sentence=levels, tokens_per_batch=12)
@@ -227,6 +228,7 @@ def test_every_level_has_the_same_share_of_an_epochs_gradient(levels):
     assert shares == pytest.approx(np.full(3, shares.mean()), rel=0.15)
 
 
+@pytest.mark.slow
 def test_epochs_draw_other_levels_and_the_same_after_a_restart():
     data, again = data_of(levels_per_sentence=1), data_of(levels_per_sentence=1)
     drawn = [data.training_items(epoch).levels.tolist() for epoch in range(200)]

@@ -107,6 +107,7 @@ def test_a_run_goes_on_with_its_own_data_alone(run, tmp_path, capsys):
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["test", "validate"])
 def test_numbers_on_other_data_are_printed_only(run, tmp_path, capsys, verb):
     assert main([verb, "--run", str(run)]) == 0
@@ -146,6 +147,7 @@ def test_another_parser_is_spoken_of(run, tmp_path, capsys):
     assert "trees of another parser" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_run_whose_test_split_is_not_there_says_that_changes_go_unnoticed(run, tmp_path, capsys):
     shutil.move(tmp_path / "data" / "rocstories" / "test.csv", tmp_path)
     assert main(["fit", "--config", str(tmp_path / "stories.yaml")]) == 0

@@ -66,6 +66,7 @@ def as_list(kept):
     return list(zip(*(part.tolist() for part in parts), strict=True))
 
 
+@pytest.mark.slow
 @given(matrices(), st.integers(1, 7))
 @settings(max_examples=300, deadline=None)
 def test_pruning_is_that_of_a_sorted_list(found, beam_size):
@@ -87,6 +88,7 @@ def test_items_are_pruned_together_as_alone(found, beam_size):
     assert as_list(pruned(*found, beam_size=beam_size)) == alone
 
 
+@pytest.mark.slow
 @given(matrices(), st.integers(1, 4))
 @settings(max_examples=100, deadline=None)
 def test_what_pruning_does_not_depend_on(found, beam_size):
@@ -113,6 +115,7 @@ def test_an_item_whose_candidates_are_impossible_is_named():
         pruned(torch.zeros(1).double(), torch.tensor([[0.0, math.nan]]), torch.tensor([0]), beam_size=2)
 
 
+@pytest.mark.slow
 def test_scores_are_summed_in_double_precision():
     beam = Beam.of(Choices([()]), 1)
     for _ in range(3000):
@@ -288,6 +291,7 @@ def test_words_are_produced_by_all_actions_where_the_beam_is_wide_enough(names, 
         assert hypotheses == pytest.approx(every_hypothesis(name, words, most), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(0, 99), min_size=2, max_size=3), st.integers(4, 6), st.integers(1, 4))
 @settings(max_examples=25, deadline=None)
 def test_words_are_searched_together_as_alone(names, beam_size, word_beam_size):
@@ -324,6 +328,7 @@ def naive_words(name, words, most, *, beam_size, word_beam_size, fast_track):
     return {history: score for score, history in beam}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 999), st.integers(2, 5), st.integers(1, 5), st.integers(0, 3))
 @settings(max_examples=60, deadline=None)
 def test_words_on_the_fast_track_are_kept_and_no_hopeless_hypothesis_matters(name, beam_size, word_beam_size, track):

@@ -116,6 +116,7 @@ def plain_text(model, prompt, seed, sampling, most, least):
     return text, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("least", [0, 12])
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.8, temperature=1.2)], ids=str)
 @torch.no_grad()

@@ -52,6 +52,7 @@ def test_each_graph_has_one_of_its_likeliest_numbers(model, most):
             assert found[row, one, other].item() == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_numbers_that_are_given_are_those_of_the_graphs(model, monkeypatch):
     monkeypatch.setitem(beam.SLOTS, "cpu", 12)  # four sentences at once
     wide = MOST + 1

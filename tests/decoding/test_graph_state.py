@@ -45,6 +45,7 @@ def several_graphs(draw, max_words=7, max_rows=4):
     return words, draw(st.lists(graphs, min_size=1, max_size=max_rows))
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(several_graphs(), st.sampled_from(OPTIONS))
 def test_features_are_rows_of_the_tapes(drawn, options):
@@ -59,6 +60,7 @@ def test_features_are_rows_of_the_tapes(drawn, options):
         assert state.arcs(row) == [(head, dependent) for dependent, head in sorted(arcs)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(several_graphs(), st.data())
 def test_selected_rows_grow_as_their_graphs(drawn, data):
@@ -75,6 +77,7 @@ def test_selected_rows_grow_as_their_graphs(drawn, data):
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(several_graphs(), st.data())
 def test_rows_may_wait(drawn, data):

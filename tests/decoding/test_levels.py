@@ -27,6 +27,7 @@ def patterns_of(rows=ROWS, labels=LABELS, **options):
 # -- growing ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "inside-out", "none"]))
 def test_sentences_grow_back_from_their_levels(sentences, scheme):
@@ -347,6 +348,7 @@ def taken_by_hand(found, scores, missing, wanted):
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(st.data(), st.integers(0, 10**6))
 def test_words_are_placed_at_the_last_level(data, seed):

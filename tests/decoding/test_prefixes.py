@@ -86,6 +86,7 @@ def system(kind, beam_size):
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 3, 20])
 @pytest.mark.parametrize("kind", [GiLT, Pushdown])
 def test_sentences_have_the_same_scores_and_structures_by_themselves(kind, beam_size):

@@ -133,6 +133,7 @@ def test_impossible_tokens_are_never_drawn_and_sure_ones_always():
         assert sample(log_probs, sampling, generators(32)).eq(4).all()
 
 
+@pytest.mark.slow
 def test_a_rare_token_is_drawn_as_rarely_as_it_should():
     # With 24-bit variates some of 30,000 tokens of 1e-12 would be drawn about twice in a thousand.
     log_probs = torch.full((50, 30_001), 1e-12).log()

@@ -94,6 +94,7 @@ def test_the_single_root_is_exact_whatever_the_range():
         assert found_tree(scores, gain * np.array([0.0, 1.0, 0.0])) == [2, 0, 1]
 
 
+@pytest.mark.slow
 def test_a_sentence_of_500_words_as_supar_finds_it():
     from supar.structs.fn import mst
 
@@ -180,6 +181,7 @@ def test_the_best_heads_are_other_words():
         argmax_heads(probabilities, np.array([3, 1, 4]))
 
 
+@pytest.mark.slow
 def test_the_compiler_is_imported_only_for_a_tree():
     script = "import sys, depgen.decoding.spanning_tree; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0

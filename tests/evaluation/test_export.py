@@ -46,6 +46,7 @@ def run(tmp_path_factory):
         yield next((place / "runs" / "x").iterdir())
 
 
+@pytest.mark.slow
 def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
     for verb in (["test"], ["fit", "--resume"]):
         option = [] if verb[0] == "fit" else ["--run"]

@@ -61,6 +61,7 @@ def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
     assert "depgen.data.normalized.NormalizedTreebank brings" in warning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["parsing-scores", "head-correlations", "heat-map"])
 def test_verbs_bring_a_treebank_into_the_form_of_the_run(parsing_run, tmp_path, capsys, verb):
     """The raw treebank and the one in bare words give the same, and read as it is another figure."""

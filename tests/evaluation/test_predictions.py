@@ -28,6 +28,7 @@ def predict(run, folder, corpus=CORPUS, **limits):
     return writer.written
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_trees_of_the_test_split(parsing_run, capsys):
     assert main(["predict", "--run", str(parsing_run)]) == 0
     assert capsys.readouterr().out == f"run\t{parsing_run}\ntrees\t{parsing_run / TEST_TREES}\n"

@@ -49,6 +49,7 @@ def scores(name):
     return [text.log_prob for text in depgen.load(name, device="cpu").score(TEXTS)]
 
 
+@pytest.mark.slow
 def test_the_folder_scores_as_the_run_does_to_the_last_digit(run, pushed, tmp_path, monkeypatch):
     moved = shutil.copytree(pushed, tmp_path / "elsewhere")
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "none"))
@@ -94,6 +95,7 @@ def test_nothing_of_the_machine_travels(pushed):
     assert record["data"]["train_documents"] == 200
 
 
+@pytest.mark.slow
 def test_other_verbs_read_the_folder(run, pushed, capsys):
     assert main(["test", "--run", str(pushed)]) == 0, capsys.readouterr().err
     said = dict(line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line)
@@ -128,6 +130,7 @@ class Hub:
         self.calls.append((repo_id, sorted(path.name for path in folder_path.iterdir())))
 
 
+@pytest.mark.slow
 def test_the_folder_is_uploaded_where_a_repository_and_a_token_are(run, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("huggingface_hub.HfApi", Hub)
     monkeypatch.setattr("huggingface_hub.get_token", lambda: None)

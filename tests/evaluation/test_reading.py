@@ -38,6 +38,7 @@ RUNS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_scores_of_the_test_split_are_those_of_the_test(name, tmp_path, monkeypatch):
     for folder in ("cache", "runs", "data"):

@@ -38,6 +38,7 @@ def pipeline(run, *before):
     return nlp
 
 
+@pytest.mark.slow
 def test_heads_and_relations_are_those_of_the_system(run):
     doc = pipeline(run, "sentencizer")(TEXT)
     lines = "\n".join(" ".join(token.text for token in sent if not token.is_space) for sent in doc.sents)
@@ -63,6 +64,7 @@ def test_documents_come_back_in_order_and_whole_without_a_sentencizer(run):
     assert [len(list(docs[place].sents)) for place in (0, 1, 3)] == [1, 0, 1]
 
 
+@pytest.mark.slow
 def test_spacy_finds_the_component_by_itself(tmp_path):
     declared = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"]["spacy_factories"]
     installed = tmp_path / "invented-1.0.dist-info"

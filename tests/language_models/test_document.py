@@ -91,6 +91,7 @@ def small(name):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
 def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
@@ -105,6 +106,7 @@ def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch,
     assert largest.numbers < 2 * len(document) * 41, "no state of all positions, padding included"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
 def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
@@ -132,6 +134,7 @@ def test_pairs_of_a_long_sentence_and_short_ones_are_those_of_all_at_once(monkey
     assert sorted(sizes)[-2] <= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss_per", ["segment", "token"])
 def test_two_processes_train_as_one(loss_per, tmp_path):
     """In double precision: AdaGrad turns the rounding of single precision into differences of 1e-4 within epochs."""

@@ -142,6 +142,7 @@ def test_a_system_without_a_backbone_says_what_it_cannot_do():
         model.predict_step(batch, 0)
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_tests_and_scores_it_and_refuses_the_rest_in_a_line(tmp_path, monkeypatch, capsys):
     for root in ("cache", "runs"):
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))

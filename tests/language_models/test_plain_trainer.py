@@ -112,6 +112,7 @@ def test_phases_follow_each_other_from_the_best_weights(data, tmp_path):
     assert items.tolist() == list(range(LINES["test"]))
 
 
+@pytest.mark.slow
 def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(data, tmp_path):
     model = DMLM(TINY, data.vocabulary_size, 1, 2)
     trainer(tmp_path).fit(model, data)
@@ -124,6 +125,7 @@ def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(da
     assert not torch.equal(before["backbone.embedding.weight"], again.state_dict()["backbone.embedding.weight"])
 
 
+@pytest.mark.slow
 def test_a_system_built_by_functions_is_saved_and_loaded_without_code(data, tmp_path):
     model = DMLM(local, data.vocabulary_size, 1, 2, optimizer=partial(torch.optim.Adam, lr=0.01))
     fitted = trainer(tmp_path)
@@ -159,6 +161,7 @@ def save(model, path):
     saving.save_checkpoint(path)
 
 
+@pytest.mark.slow
 @unchecked()  # the type checks of these tests know callables alone
 def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
     path = tmp_path / "one.ckpt"
@@ -234,6 +237,7 @@ def test_what_a_checkpoint_cannot_hold_is_refused_before_training(data, tmp_path
         trainer(tmp_path).fit(model, data)
 
 
+@pytest.mark.slow
 def test_steps_are_seeded_like_those_of_a_run(data, tmp_path, monkeypatch):
     monkeypatch.setenv("PL_GLOBAL_SEED", "3")
     weights = []

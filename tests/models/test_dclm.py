@@ -299,6 +299,7 @@ def test_neither_of_hrnnlms_losses_reaches_the_other_network():
     assert all(parameter.grad is None for parameter in found.context.sentences.parameters())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CONTEXTS)
 def test_it_learns_eight_documents(name):
     torch.manual_seed(0)
@@ -317,6 +318,7 @@ def test_it_learns_eight_documents(name):
     assert losses[-1] < 0.45 * losses[0], (losses[0], losses[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accumulate_clipped", [False, True])
 @pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
 def test_it_learns_as_published(name, accumulate_clipped):

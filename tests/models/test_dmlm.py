@@ -195,6 +195,7 @@ def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transform
     assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_it_learns_eight_sentences_in_either_phase(transformer):
     torch.manual_seed(0)
     generator = np.random.default_rng(0)

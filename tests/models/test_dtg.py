@@ -376,6 +376,7 @@ def test_the_score_of_a_prefix_is_the_sum_over_what_may_be_built_before_it(model
 SENTENCES = [[4, 3, 7, 9, 5], [5], [], [8, 9, 3], [3, 3]]
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize("options", [{"word_beam_size": 2}, {"word_beam_size": 2, "fast_track": 1}, {}])
 def test_sentences_are_searched_alike_in_a_batch_in_parts_and_one_by_one(options, monkeypatch):
@@ -413,6 +414,7 @@ def test_columns_that_are_on_no_stack_may_be_dropped_or_not(model, monkeypatch):
     assert trees == same_trees
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_no_search_ends_without_a_hypothesis():
     ids = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
@@ -508,6 +510,7 @@ def test_a_piece_that_continues_a_word_follows_no_arc():
     assert found[1].all()
 
 
+@pytest.mark.slow
 def test_it_learns_the_trees_of_eight_sentences():
     torch.manual_seed(1)
     model = DTG(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=30, word_beam_size=None)

@@ -217,6 +217,7 @@ def test_the_authors_weights_are_the_default():
     assert (arcs / tokens, counts / tokens) == pytest.approx(system().weights[1:])
 
 
+@pytest.mark.slow
 def test_the_bound_over_all_graphs_is_the_sum_over_all_counts():
     model = system(max_count=2, beam_size=10_000)
     ids = [4, 3, 5, 3]
@@ -427,6 +428,7 @@ def test_the_loss_of_two_graphs_is_that_of_scalar_loops(normalization):
     assert model.training_step(pair_batch(model), 0).item() == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_bound_over_pairs_of_graphs_is_the_sum_over_all_pairs_of_counts():
     model = system(graphs=NAMES, max_count=1, beam_size=10_000)
     ids = [4, 3, 5]
@@ -663,6 +665,7 @@ def test_a_batch_without_words_has_the_loss_of_its_ends():
         assert joint == pytest.approx(end)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_one_word_and_two_hundred_words_are_read():
     model = system()

@@ -308,6 +308,7 @@ def test_a_batch_without_a_masked_word_moves_nothing(monkeypatch):
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
 
 
+@pytest.mark.slow
 def test_overfits_eight_sentences_and_its_parser_takes_part():
     model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
     before = model.parser.height.weight.clone()

@@ -142,6 +142,7 @@ def test_other_generation_settings_are_marked_in_the_table_too(made, capsys):
     assert "--row ROW --remeasure`" in found
 
 
+@pytest.mark.slow
 def test_other_weights_are_marked_in_the_table_too(made, capsys):
     definition = load_definition("toy")
     training = Job(definition, definition.row("DM-Base"), "small", 1).training

@@ -88,6 +88,7 @@ def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch,
         draw_attention("some/run", "red", output=tmp_path / "a.jpg")
 
 
+@pytest.mark.slow
 def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypatch):
     drawn = []
 

@@ -74,6 +74,7 @@ def job_of(row):
     return Job(definition, definition.row(row), "small", 1)
 
 
+@pytest.mark.slow
 def test_rows_of_other_beams_share_a_run_and_its_test(made):
     _, called, text = made
     assert called == ["fit", "test", "attention", "draw"]
@@ -101,6 +102,7 @@ def test_perplexities_of_all_test_sentences_are_those_of_the_test():
     np.testing.assert_allclose(item_scores([result], "perplexity"), expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 def test_the_first_documents_are_those_of_the_whole():
     run, row = finished_run(job_of("own")), SimpleNamespace(beam_size=3)
@@ -113,6 +115,7 @@ def test_the_first_documents_are_those_of_the_whole():
         FirstOfTest(0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     sizes = []

@@ -18,6 +18,7 @@ def rows_of(definition, size):
     return [row for row in definition.rows if is_made(row, size=size)]
 
 
+@pytest.mark.slow
 def test_columns_of_all_tables_are_known():
     for name in table_names():
         definition = load_definition(name)

@@ -106,6 +106,7 @@ def items_of(row, name):
     return np.load(job_of(row).result.parent / result.items[name])
 
 
+@pytest.mark.slow
 def test_figures_are_those_of_the_run_asked_by_itself(made):
     for row in ("RNNLM", "CODCLM"):
         run, metrics = finished_run(job_of(row)), read_result(job_of(row).result).metrics

@@ -120,6 +120,7 @@ def test_seeds_are_those_of_a_profile_where_they_differ(project):
     assert (definition.seeds_at("small"), definition.seeds_at("paper")) == ((4,), (1, 2, 3))
 
 
+@pytest.mark.slow
 def test_reading_a_table_does_not_wait_for_torch():
     script = (
         "import sys, depgen.reporting.series; from depgen.reporting.tables import table; "

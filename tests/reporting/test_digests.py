@@ -23,6 +23,7 @@ def write(**tables):
     path.write_text(json.dumps({"today": {}, "before": {}, **tables}))
 
 
+@pytest.mark.slow
 def test_every_experiment_has_a_digest_at_every_size_and_no_two_the_same():
     found: dict[str, list[str]] = {}
     for path in sorted(Path("experiments").glob("*.yaml")):
@@ -32,6 +33,7 @@ def test_every_experiment_has_a_digest_at_every_size_and_no_two_the_same():
     assert [names for names in found.values() if len(names) > 1] == []
 
 
+@pytest.mark.slow
 def test_former_digests_lead_to_experiments_of_today():
     listed = json.loads(digests_path().read_text())
     bases = [Experiment(path, size) for path in Path("experiments").glob("*.yaml") for size in sizes_of(path)]

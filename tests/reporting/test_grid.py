@@ -26,6 +26,7 @@ def tried(*vary, **options):
     return grid_of_table("toy", vary=vary, **{"row": "Base", **options}).splitlines()
 
 
+@pytest.mark.slow
 def test_every_combination_is_trained_once_and_the_best_is_marked(depgen, project):
     first, *lines = tried(f"{W}=4,8", f"{L}=[1]")
     assert first == "Base, small, seed 1: dev perplexity, parameters in millions"
@@ -45,6 +46,7 @@ def test_every_combination_is_trained_once_and_the_best_is_marked(depgen, projec
     assert depgen.verbs == ["fit", "validate"] * 3, "other lists train what is missing, in whatever order"
 
 
+@pytest.mark.slow
 def test_what_was_stopped_is_continued(depgen):
     depgen.stops_in = "fit"
     with pytest.raises(UserError, match="killed"):
@@ -62,6 +64,7 @@ def test_the_run_is_that_of_a_row_with_these_options(depgen, project):
     assert finished_run(Job(definition, definition.row("Narrow"), "small", 1)) is not None
 
 
+@pytest.mark.slow
 def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_size(depgen, project):
     path = project / "experiments/tables/toy.yaml"
     content = path.read_text().replace("seeds: [1, 2]", "seeds: {small: [2, 1], paper: [3]}")

@@ -173,6 +173,7 @@ def test_a_test_is_made_again_for_its_items_only_when_wanted(job, depgen, tested
     assert depgen.verbs == ["test"]
 
 
+@pytest.mark.slow
 def test_numbers_of_another_checkpoint_are_not_taken(job, depgen, tested):
     before = measure_test(job.training, tested.run, depgen).metrics
     tampered(tested.run / "test.json", checkpoint_sha256=None, metrics={"test/perplexity": 1.0})

@@ -108,6 +108,7 @@ def check_accuracies(found, decoding, heads, sentences):
     return counts.sum(0).tolist()
 
 
+@pytest.mark.slow
 def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     trained = load_trained(run, device="cpu")
     found, words = measure_trees(job("UDGN"), [run]), [each.words for each in sentences]
@@ -235,6 +236,7 @@ def consensus(run, job, monkeypatch, tmp_path):
     return job("Consensus", rows=[*TABLE["rows"], CONSENSUS]), runs
 
 
+@pytest.mark.slow
 def test_a_row_is_the_consensus_of_the_seeds_of_another(consensus, sentences):
     job, runs = consensus
     assert "done" in make(job)

@@ -114,6 +114,7 @@ def made(row, **options):
     return reproduce.reproduce("written", row=row, size="small", **options).splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_a_row_is_trained_from_a_folder_of_weights(project, depgen):
     assert "done" in made("DM-GPT-2", pretrained="weights/tiny")
     job = dataclasses.replace(job_of("DM-GPT-2"), pretrained="weights/tiny")
@@ -126,6 +127,7 @@ def test_a_row_is_trained_from_a_folder_of_weights(project, depgen):
     assert weights["pretrained"] == str(project / "weights" / "tiny")
 
 
+@pytest.mark.slow
 def test_what_began_from_random_weights_stays_until_it_is_wanted_again(depgen):
     made("GPT-2")
     random = job_of("GPT-2")

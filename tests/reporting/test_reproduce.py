@@ -96,6 +96,7 @@ def best_of(run):
     return float(list(csv.DictReader((run / "metrics.csv").open()))[-1]["val/perplexity"])
 
 
+@pytest.mark.slow
 def test_another_precision_is_trained_in_and_kept(depgen, made):
     reproduce.reproduce("toy", row="DM-Base", size="small", seeds=[1], precision="32-true")
     assert depgen.calls[0][0][-4:-2] == ["--trainer.precision", "32-true"]
@@ -147,6 +148,7 @@ def test_a_row_can_be_measured_again_without_training(depgen, made):
     assert dataclasses.replace(read_result(made.result), date=before.date) == before
 
 
+@pytest.mark.slow
 def test_redo_puts_the_old_aside_and_trains_a_run_that_rows_share_once(depgen, made):
     path = Path("experiments/tables/toy.yaml")
     path.write_text(path.read_text() + "  - {name: Part, experiment: dm_toy}\n")
@@ -175,6 +177,7 @@ def test_redo_renames_nothing_while_another_process_works_on_a_row(depgen, made,
     assert finished_run(made) is None
 
 
+@pytest.mark.slow
 def test_after_a_stop_the_command_without_redo_trains_the_rest(depgen, made):
     path = Path("experiments/tables/toy.yaml")
     path.write_text(path.read_text() + "  - {name: Other, experiment: base_toy}\n")
@@ -272,6 +275,7 @@ def test_a_row_that_nothing_makes_is_refused(project):
         reproduce.reproduce("toy", row="Later", size="small")
 
 
+@pytest.mark.slow
 def test_the_floor_of_a_generated_corpus(project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(

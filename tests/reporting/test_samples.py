@@ -122,6 +122,7 @@ def texts_of(run, *, temperature=1.0, options=None):
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_curves_are_those_of_the_texts_kept_at_each_temperature(row):
     measure = SampledBleu(temperatures=[0.5, 2.0], per_sample=4)
     found, run, corpus = row(measure)
@@ -174,6 +175,7 @@ def of_floor(row, depgen):
     return found
 
 
+@pytest.mark.slow
 def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
     judges = {"judge": "Plain"}
     measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, temperatures=[1.0], per_sample=2)
@@ -192,6 +194,7 @@ def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
     assert {*found.metrics, *found.not_computed} - {"judge_unk_rate"} <= {*measure.keys()}
 
 
+@pytest.mark.slow
 def test_shapes_of_texts_and_of_sentences(row, of_floor):
     measure = TextShapes()
     found, run, corpus = row(measure)
@@ -227,6 +230,7 @@ def test_sizes_of_data_with_levels(row, of_floor):
     assert found["types"] > found["expansions"] > 3
 
 
+@pytest.mark.slow
 def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):
     measure = GeneratedTrees(temperatures=[1.0], other_parser=CHAINS)
     found, run, corpus = row(measure, "Chains")
@@ -263,6 +267,7 @@ def test_rows_without_trees_have_a_reason(row):
     assert {*found.not_computed.values()} == {"it writes texts without trees"}
 
 
+@pytest.mark.slow
 def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
     tagger = {"class_path": "depgen.annotation.tagger.SuffixTagger"}
     measure = BoostedRelation(relation="obj", factors=[1, 50], tagger=tagger, per_sample=4)

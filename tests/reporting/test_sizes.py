@@ -30,6 +30,7 @@ def sizes_of(row):
     return result
 
 
+@pytest.mark.slow
 def test_every_corpus_at_hand_is_counted_and_the_others_are_named(places):
     text = reproduce("dclm_table1")
     assert "NANT, paper, seed 1: left out, its corpus is not at hand. No corpus at" in text

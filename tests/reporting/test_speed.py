@@ -85,6 +85,7 @@ def test_a_system_without_a_beam_reads_token_by_token_from_its_state(experiment,
     assert rows_read == [*one, *one * SENTENCES, *several, *several], "each way once before it is timed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beam_size", [1, 7])
 def test_a_beam_is_full_with_fresh_weights(experiment, rows_read, beam_size):
     measure_speed(experiment("gilt"), beam_size)
@@ -103,6 +104,7 @@ def test_systems_that_are_not_timed(experiment):
         measure_speed(experiment("without"))
 
 
+@pytest.mark.slow
 def test_a_row_needs_neither_corpus_nor_training(experiment, tmp_path, monkeypatch):
     experiment("gilt")
     (tmp_path / "table.yaml").write_text(TABLE)

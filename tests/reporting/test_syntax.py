@@ -103,6 +103,7 @@ def result_of(row):
     return read_result(job_of(row).result)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("row", ["exact", "bound", "pseudo"])
 def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(row):

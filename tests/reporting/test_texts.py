@@ -67,6 +67,7 @@ def write(job, trained, prompts=None, **how):
     return generated(row, prompts, **how).texts
 
 
+@pytest.mark.slow
 def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     job = a_job()
     monkeypatch.setattr(reproduce, "run_depgen", depgen)
@@ -127,6 +128,7 @@ def test_other_settings_and_other_weights_have_other_files():
     assert len(names) == len(changed) + 3
 
 
+@pytest.mark.slow
 def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depgen, caplog):
     job = a_job("toy")
     trained, prompts = fit(job, depgen), ("one day", "she was")

@@ -141,6 +141,7 @@ def test_texts_are_written_with_their_graphs_as_they_are_scored(model):
         StructureOptions(prompt_beam_size=0)
 
 
+@pytest.mark.slow
 def test_a_run_writes_texts_with_graphs_by_the_command_line(tmp_path, monkeypatch, capsys):
     for root in ("cache", "runs"):
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))

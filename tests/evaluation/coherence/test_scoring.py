@@ -53,6 +53,7 @@ def read_alone(found, trial, *, twice=False, at_once=None):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_each_arrangement_has_the_likelihood_of_reading_it(context, task):

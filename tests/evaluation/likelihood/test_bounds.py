@@ -20,6 +20,7 @@ def system(request, graph_runs):
     return depgen.load(request.param, device="cpu")
 
 
+@pytest.mark.slow
 def test_a_much_larger_beam_gives_a_tighter_bound(system):
     system.model.counts_per_hypothesis = None
     found = [system.score(SENTENCES, beam_size=size, by="all") for size in (1, 3, 30)]
@@ -31,6 +32,7 @@ def test_a_much_larger_beam_gives_a_tighter_bound(system):
     assert system.score(SENTENCES, by="all").rows() == found[1].rows()
 
 
+@pytest.mark.slow
 def test_prefixes_are_never_likelier_than_shorter_ones(system):
     for size in (1, 4):
         (scores,) = system.score(["The mother ran , quickly ."], beam_size=size)
@@ -56,6 +58,7 @@ def test_the_beam_is_given_back_after_a_mistake(graph_runs):
     assert model.beam_size == 3
 
 
+@pytest.mark.slow
 def test_verbs_take_a_beam_and_name_it(graph_runs, tmp_path, capsys):
     (tmp_path / "pairs.tsv").write_text("good\tbad\nThe mother ran.\tThe mother run.\n")
     suite = {
@@ -89,6 +92,7 @@ def test_verbs_take_a_beam_and_name_it(graph_runs, tmp_path, capsys):
             assert narrow < wide
 
 
+@pytest.mark.slow
 def test_the_test_split_takes_a_beam_and_keeps_the_runs_own_numbers(graph_runs, capsys):
     run = next((graph_runs / "runs/gilt").iterdir())
     found = {}

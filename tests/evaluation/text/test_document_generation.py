@@ -119,6 +119,7 @@ def test_the_likeliest_words_are_those_of_the_likeliest_continuation_word_by_wor
         assert found == text[len(document) :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ccdclm", "drnnlm", "adclm", *TRANSFORMERS])
 def test_a_continuation_depends_on_its_document_and_seed_alone(name, vocabulary):
     model = model_of(name, vocabulary)
@@ -183,6 +184,7 @@ def run(tmp_path_factory):
         yield next((folder / "runs").glob("*/*/run.json")).parent
 
 
+@pytest.mark.slow
 def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     prompts, output = tmp_path / "prompts.txt", tmp_path / "texts.txt"
     prompts.write_text("it was early .\nshe was late .\n\none day\n")

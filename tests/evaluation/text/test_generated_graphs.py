@@ -15,6 +15,7 @@ from tests.evaluation.test_system import MODELS, system_of
 from tests.fixtures.kinds import GOLD
 
 
+@pytest.mark.slow
 def test_edges_number_the_words_of_prompt_and_text(graph_runs):
     for name in ("gilt", "pieces"):
         system = depgen.load(name, device="cpu")
@@ -25,6 +26,7 @@ def test_edges_number_the_words_of_prompt_and_text(graph_runs):
     assert set(system.generate([""], max_new_tokens=2).rows()[0]) >= {"words", "structure"}
 
 
+@pytest.mark.slow
 def test_texts_with_graphs_are_a_treebank(graph_runs, tmp_path, capsys):
     common = ["generate", "--run", "gilt", "-n", "3", "--max_new_tokens", "5", "--seed", "4", "--device", "cpu"]
     assert main([*common, "--json"]) == 0
@@ -70,6 +72,7 @@ def test_texts_without_graphs_are_no_conllu(tmp_path, monkeypatch, capsys):
     assert GeneratedText("", "", 1, 0.0, (), ()).to_conllu("1") == ""
 
 
+@pytest.mark.slow
 def test_a_run_learns_builds_and_writes_two_graphs(graph_runs, tmp_path):
     graphs = {"chain": {"class_path": "depgen.annotation.trivial.LeftChain"}, "gold": GOLD}
     settings = yaml.safe_load((graph_runs / "gilt.yaml").read_text())

@@ -48,6 +48,7 @@ def prompts(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_same_text_for_any_batch_size_and_any_company(run, prompts, tmp_path):
     options = {"run": str(run), "number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20, "device": "cpu"}
     together = generate(prompts=prompts, batch_size=64, **options).splitlines()
@@ -57,6 +58,7 @@ def test_same_text_for_any_batch_size_and_any_company(run, prompts, tmp_path):
     assert together != generate(prompts=prompts, **{**options, "seed": 4}).splitlines()
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_the_library_gives(run, prompts):
     options = {"number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20}
     texts = depgen.load(run, device="cpu").generate(PROMPTS, batch_size=3, **options)
@@ -85,6 +87,7 @@ def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
     assert all(len(row["text"].split()) <= 5 for row in rows)
 
 
+@pytest.mark.slow
 def test_prompts_are_brought_into_the_form_that_the_run_has_learnt_from(run, prompts, tmp_path):
     options = {"run": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}
     shouted = tmp_path / "shouted.txt"

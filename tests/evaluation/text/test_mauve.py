@@ -57,6 +57,7 @@ def test_long_texts_are_cut_to_what_the_model_can_encode(tiny_gpt2, caplog):
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_oracles_feature_predicts_the_end_of_the_text(run):
     trained = load_trained(run, device="cpu")
     found = oracle_features(run, REAL[:3], device="cpu")
@@ -68,6 +69,7 @@ def test_an_oracles_feature_predicts_the_end_of_the_text(run):
         np.testing.assert_allclose(feature, hidden.numpy(), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_score_is_that_of_the_features_and_says_what_it_depends_on(run, tiny_gpt2, caplog):
     given, real = REAL[:40], [*REAL[40:90], "  "]
     with caplog.at_level(logging.WARNING):
@@ -83,6 +85,7 @@ def test_the_score_is_that_of_the_features_and_says_what_it_depends_on(run, tiny
     assert pretrained.description.startswith("tiny-gpt2, 4 texts")
 
 
+@pytest.mark.slow
 def test_texts_of_the_same_source_are_closer_than_broken_ones(run):
     generator = np.random.default_rng(0)
     shuffled = [" ".join(generator.permutation(text.split())) for text in REAL[:100]]
@@ -112,6 +115,7 @@ def files(tmp_path):
     return tmp_path / "texts.txt", tmp_path / "references.txt"
 
 
+@pytest.mark.slow
 def test_the_verb_takes_the_oracle_or_a_folder(run, tiny_gpt2, files, capsys):
     command = ["evaluate-text", str(files[0]), "--references", str(files[1]), "--json", "--bertscore_model", "null"]
     command += ["--perplexity_model", "null", "--device", "cpu"]
@@ -127,6 +131,7 @@ def test_the_verb_takes_the_oracle_or_a_folder(run, tiny_gpt2, files, capsys):
         evaluate_text(files[0], mauve_model="oracle")
 
 
+@pytest.mark.slow
 def test_pretrained_judges_are_given_raw_text_only_where_that_is_named(tiny_gpt2, tiny_bert, run):
     models = {"bertscore_model": str(tiny_bert), "perplexity_model": str(tiny_gpt2), "mauve_model": str(tiny_gpt2)}
     models |= {"oracle": str(run), "device": "cpu"}

@@ -198,6 +198,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["depgen.data.text.TextData", "depgen.data.stream.StreamData"])
 def test_predict_writes_one_bracketing_a_text(place, data, capsys, treebank):
     Path("prpn.yaml").write_text(yaml.safe_dump(experiment(data, PRPN)))

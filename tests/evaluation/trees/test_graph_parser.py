@@ -33,6 +33,7 @@ def test_words_that_are_not_read_keep_their_place_and_have_no_arcs(system):
         first.heads  # noqa: B018
 
 
+@pytest.mark.slow
 def test_no_graph_depends_on_the_batch_and_the_beam_counts(system, monkeypatch):
     parsed = system.parse([TEXT, "a mother was kind"])
     assert parsed == system.parse([TEXT, "a mother was kind"], batch_size=1)
@@ -48,6 +49,7 @@ def test_no_graph_depends_on_the_batch_and_the_beam_counts(system, monkeypatch):
     assert sizes == [3, 20]
 
 
+@pytest.mark.slow
 def test_rows_and_formats_hold_the_same_graph(system, graph_runs, tmp_path, capsys):
     parsed = system.parse([TEXT])
     own = [sentence.edges for sentence in parsed.sentences]
@@ -115,6 +117,7 @@ def test_what_is_of_trees_is_refused(system, options, message):
         system.parse(["a"], **options)
 
 
+@pytest.mark.slow
 def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, capsys):
     trees = depgen.load(parsing_run, device="cpu", form="bare")
     with pytest.raises(UserError, match=r"UDGN gives trees: leave"):

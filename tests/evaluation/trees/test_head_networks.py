@@ -132,6 +132,7 @@ def test_the_consensus_of_a_run_with_itself_is_the_run(parsing_run):
     assert "validation_loss" not in one
 
 
+@pytest.mark.slow
 def test_scores_of_the_consensus_come_with_those_of_the_runs_and_of_the_mean_run(parsing_run, second):
     alone = [scores(str(run)) for run in (parsing_run, second)]
     both, turned = scores(str(parsing_run), str(second)), scores(str(second), str(parsing_run))
@@ -168,6 +169,7 @@ def test_a_checkpoint_that_does_not_say_its_validation_loss(parsing_run, tmp_pat
     assert "lowest_validation_loss" not in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoding", ["tree", "argmax"])
 def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, capsys):
     systems = [depgen.load(run) for run in (parsing_run, second)]

@@ -139,6 +139,7 @@ def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
     assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
 
 
+@pytest.mark.slow
 def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
     trained = load_trained(parsing_run)
     (batch,) = sentence_batches(trained.vocabulary, [Sentence(BARE)], tokens_per_batch=100)
@@ -166,6 +167,7 @@ def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
             InducedTrees("udgn", likely_heads=wrong)
 
 
+@pytest.mark.slow
 def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}

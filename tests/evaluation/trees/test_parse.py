@@ -71,6 +71,7 @@ def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
     assert found.to_conllu() == content
 
 
+@pytest.mark.slow
 def test_predict_with_an_input_is_parse(parsing_run, text, capsys):
     options = ["--run", "udgn", "--input", text, "--decoding", "argmax"]
     content = parsed(capsys, "predict", *options)
@@ -101,6 +102,7 @@ def test_words_and_space_after_spell_the_text(parsing_run, tmp_path, capsys):
     assert {row[9] for row in by_space[2:]} == {"_"}
 
 
+@pytest.mark.slow
 def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
     path, output = tmp_path / "a.conllu", tmp_path / "out" / "b.conllu"
     path.write_text(CONLLU)
@@ -139,6 +141,7 @@ def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys)
     assert "tokens: rules" in refusal(capsys, "--input", sdp, "--tokens", "rules")
 
 
+@pytest.mark.slow
 def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
     path = tmp_path / "a.conllu"
     row = "{}\t{}\t_\t{}\t_\t_\t_\t_\t_\t_\n"

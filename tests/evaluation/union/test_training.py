@@ -31,6 +31,7 @@ def encoder(data):
     return small_encoder(layers=2).build([text_of(story) for story in data.stories("train")], max_length=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"pooling": "first_mean_max", "reconstruction": 0.0}])
 def test_it_overfits_eight_stories(data, encoder, options, monkeypatch):
     batch = batch_of(data, encoder)
