@@ -137,7 +137,7 @@ def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     content = {"row": result.row, "size": result.size, "seed": result.seed, **asdict(result)}
     del content["table"], content["run"]
     content["metrics"] = {name: float(f"{value:.6g}") for name, value in content["metrics"].items()}
-    kept = thin(result.curve, CURVE_POINTS)
+    kept = thin(result.curve or result.clock, CURVE_POINTS)
     for name, points in (("curve", result.curve), ("clock", result.clock)):
         content[name] = [[float(f"{each:.6g}") for each in points[index]] for index in kept if points]
     content["items"] = packed(result) if items else {}

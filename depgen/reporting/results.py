@@ -63,8 +63,8 @@ class Result:
         commit: of the code that trained, `+` where the tree had changes.
         config_sha256: of the experiment's resolved configuration (`depgen.training.configuration_digest`); what was
             written before has the successor of its digest (`depgen.reporting.digests`).
-        curve: (training tokens seen, validation perplexity), in order.
-        clock: (optimiser steps, seconds of wall time) at each point of the curve; empty where they were not kept.
+        curve: (training tokens seen, validation perplexity), in order; empty where validation gives no perplexity.
+        clock: (optimiser steps, seconds of wall time) at each validation; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
         measured_commit: of the code that measured, as in `commit`; None where an older version did not keep it.
         processor_seconds: what training took on processors, validation included; None where that was not logged.

@@ -120,24 +120,27 @@ Points = tuple[tuple[float, float], ...]
 def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Points]:
     """Epochs trained, (tokens seen, validation perplexity) wherever it was measured, and the clock there.
 
-    Perplexity is per word of the text, where the run has logged that. Within an epoch tokens go by its optimiser steps.
-    The clock is (optimiser steps, seconds of wall time); empty where the run did not log its time.
+    Perplexity is per word of the text, where the run has logged that. The curve is empty for systems that validate text
+    together with given structures, which log no perplexity. Within an epoch tokens go by its optimiser steps. The clock
+    is (optimiser steps, seconds of wall time) at each validation; empty where the run did not log its time.
 
     Raises:
         UserError: there is no such file, or it holds no epoch.
     """
     if not path.is_file():
         raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
-    logged = _logged(path, "step", "epoch", "val/word_perplexity", "val/perplexity", "seconds").dropna(subset="epoch")
+    names = ("step", "epoch", "val/loss", "val/word_perplexity", "val/perplexity", "seconds")
+    logged = _logged(path, *names).dropna(subset="epoch")
     if logged.empty:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
     ends = logged.groupby("epoch")["step"].max() + 1  # of each epoch, in steps
     lengths = (ends - ends.cummax().shift(fill_value=0)).clip(lower=1)
     logged["perplexity"] = logged["val/word_perplexity"].fillna(logged["val/perplexity"])
-    points = logged.dropna(subset="perplexity").sort_values(["epoch", "step"])
+    figure = "perplexity" if logged["perplexity"].notna().any() else "val/loss"
+    points = logged.dropna(subset=figure).sort_values(["epoch", "step"])
     steps, epoch = points["step"] + 1.0, points["epoch"]
     tokens = tokens_per_epoch * (epoch + 1 - (epoch.map(ends) - steps) / epoch.map(lengths))
-    curve = tuple(zip(tokens.tolist(), points["perplexity"].tolist(), strict=True))
+    curve = tuple(zip(tokens.tolist(), points[figure].tolist(), strict=True)) if figure == "perplexity" else ()
     clock = () if points["seconds"].hasnans else tuple(zip(steps.tolist(), points["seconds"].tolist(), strict=True))
     return int(ends.index.max()) + 1, curve, clock
 

@@ -73,8 +73,9 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     totals = [Totals.of(document.words) for document in scored]
     everything = Totals.of(word for document in scored for word in document.words)
     found = Numbers({"inner_parameters": _inner_parameters(trained)})
-    if facts.clock and facts.curve and facts.clock[-1][1] > 0:  # validation included, at the last point logged
-        found.metrics["training_speed"] = facts.curve[-1][0] / facts.clock[-1][1]
+    tokens = facts.curve[-1][0] if facts.curve else facts.budget.train_tokens
+    if facts.clock and tokens is not None and facts.clock[-1][1] > 0:  # validation included, at the last point logged
+        found.metrics["training_speed"] = tokens / facts.clock[-1][1]
     else:
         found.not_computed["training_speed"] = "the run kept no wall time"
     found.metrics["scoring_speed"] = everything.tokens / seconds

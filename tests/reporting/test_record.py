@@ -191,6 +191,15 @@ def test_the_clock_is_thinned_with_the_curve(store, project):
     assert other.clock == ()
 
 
+def test_a_clock_without_a_curve_is_kept(store, project):
+    store("Base", 1, {"bleu1": 10.0}, curve=(), clock=tuple((10.0 * x, 2.5 * x) for x in range(100)))
+    record("toy", size="small")
+    (base,) = tracked()
+    assert not base.curve
+    assert len(base.clock) == 40
+    assert base.clock[-1] == (990.0, 247.5)
+
+
 def test_a_second_seed_ends_the_recorded_test_and_interval(store, project, monkeypatch):
     monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", 0)
     for row, value in (("Base", 10.0), ("DM-Base", 20.0)):

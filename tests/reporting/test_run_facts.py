@@ -44,6 +44,12 @@ def test_steps_and_wall_time_stand_beside_the_curve(tmp_path):
     assert read_curve(path, tokens_per_epoch=10)[2] == ()
 
 
+def test_a_run_without_perplexity_keeps_its_wall_time(tmp_path):
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,epoch,val/loss,seconds\n5,0,,3.5\n9,0,5.5,7.25\n19,1,4.5,15.5\n")
+    assert read_curve(path, tokens_per_epoch=10) == (2, (), ((10.0, 7.25), (20.0, 15.5)))
+
+
 def test_missing_curves_are_named(tmp_path):
     with pytest.raises(UserError, match="No curve at"):
         read_curve(tmp_path / "metrics.csv", tokens_per_epoch=1)

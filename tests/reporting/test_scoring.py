@@ -120,6 +120,9 @@ def test_speeds_are_tokens_over_seconds(monkeypatch):
     assert found.metrics["scoring_speed"] == (14 + 2 + 6) / 4, "words, second pieces and ends"
     assert found.metrics["training_speed"] == 800 / 16
     assert "training_speed" not in found.not_computed
+    monkeypatch.undo()
+    no_curve = scores("sentences", RunFacts(FACTS.data, None, None, FACTS.budget, (), FACTS.clock))
+    assert no_curve.metrics["training_speed"] == FACTS.budget.train_tokens / FACTS.clock[-1][1]
     unknown = scores_without_a_clock(monkeypatch)
     assert "training_speed" not in unknown.metrics
     assert unknown.not_computed["training_speed"] == "the run kept no wall time"
