@@ -196,7 +196,7 @@ def test_a_clock_without_a_curve_is_kept(store, project):
     record("toy", size="small")
     (base,) = tracked()
     assert not base.curve
-    assert len(base.clock) == 40
+    assert 30 < len(base.clock) <= 40
     assert base.clock[-1] == (990.0, 247.5)
 
 
