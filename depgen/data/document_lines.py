@@ -42,7 +42,8 @@ class DocumentLines(SplitFiles):
     """Documents of tokenised sentences, a sentence a line, parted by blank lines or lines that begin and end with `=`.
 
     The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
-    user of their North American News Text (LDC2008T13) writes it: `folder: nant`.
+    user of their North American News Text (LDC2008T13) writes it: `folder: nant`. Their code ends a document at any
+    line that begins with `=`; here it must also end with it, so that a sentence such as `= 12 minutes .` is kept.
 
     Args:
         folder: where the files lie, under `$DEPGEN_DATA` unless absolute.

@@ -10,6 +10,7 @@ Deviations
     D3. Sentences without a word are left out, by what reads the corpus.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -27,8 +28,10 @@ from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import UNK, Vocabulary
-from depgen.errors import UserError, check_at_least
+from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of
+
+logger = logging.getLogger(__name__)
 
 Segmentation = Literal["paper", "code2015"]
 TOKENS_PER_BATCH = 4096
@@ -221,7 +224,7 @@ class DocumentData(CorpusData):
         kwargs: the arguments of `CorpusData` that are not about trees.
 
     Raises:
-        UserError: batches both by segments and by tokens, or a size of nothing.
+        UserError: a size of nothing.
     """
 
     one_end: ClassVar[Literal["item", "sentence"]] = "sentence"
@@ -245,10 +248,11 @@ class DocumentData(CorpusData):
             eval_sentences_per_segment=eval_sentences_per_segment,
         )  # fmt: skip
         if segments_per_batch is not None and tokens_per_batch != TOKENS_PER_BATCH:
-            raise UserError(
-                f"Expected batches by segments or by tokens, found segments_per_batch: {segments_per_batch} and "
-                f"tokens_per_batch: {tokens_per_batch}. Leave one out, or set segments_per_batch to null."
-            )
+            logger.warning(
+                "segments_per_batch: %d makes the batches, so that tokens_per_batch: %d has no effect. Set "
+                "segments_per_batch to null for batches by tokens.",
+                segments_per_batch, tokens_per_batch,
+            )  # fmt: skip
         self.sentences_per_segment, self.segmentation = sentences_per_segment, segmentation
         self.duplicate_final_word = duplicate_final_word
         self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch

@@ -114,13 +114,19 @@ def with_trees_alone(documents: Iterable[Document], field: str, *, corpus: str, 
         field: of `depgen.trees.sentence.Sentence`, such as `heads`.
         corpus: what the log calls them.
         split: which one it is.
+
+    Raises:
+        UserError: no sentence is left.
     """
-    left_out = 0
+    left_out, found = 0, False
     for document in documents:
         kept = tuple(each for each in document.sentences if getattr(each, field) is not None)
         left_out += len(document.sentences) - len(kept)
         if kept:
+            found = True
             yield replace(document, sentences=kept)
+    if left_out and not found:
+        raise UserError(f"{corpus} {split}: with_trees_only: expected sentences with a tree, found none of {left_out}.")
     log_left_out(left_out, "sentences without a tree", corpus=corpus, split=split)
 
 

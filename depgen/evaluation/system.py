@@ -15,7 +15,7 @@ from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
 from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
-from depgen.evaluation.likelihood.text_columns import check_field_names
+from depgen.evaluation.likelihood.text_columns import without_clashes
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import TextDocument, Tokens, check_texts, document_of
@@ -120,7 +120,7 @@ class System:
         )
         with beam_of(self.model, beam_size) as size:
             empty = Scores((), self.model.likelihood, by, unit, next_words, size)
-            check_field_names(documents, empty.columns())
+            documents = without_clashes(documents, empty.columns())
             scored = scorer.score(documents) if documents else []
         return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
 

@@ -22,7 +22,7 @@ Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
 _WORD = re.compile(r"\S+")
-_JSON_TEXT = ("sentences", "text")
+_JSON_TEXT = ("sentences", "text", "sentence")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def check_texts(texts: object, name: str = "texts") -> None:
     if isinstance(texts, Mapping) or not callable(getattr(texts, "columns", check_texts)):
         raise UserError(
             f"{name}: expected a list of strings, found a {type(texts).__name__}, which gives the names of its columns "
-            "or fields: give one column, such as table['text']."
+            "or fields: give one column, such as table['text'], or table.to_dict('records') to score."
         )
 
 
@@ -207,7 +207,8 @@ def _of_columns(path: Path, separator: Separator, tokens: Tokens) -> Iterator[Te
         read = tuple(Sentence(tuple(cut(each))) for each in sentences)
         if not any(read):
             raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
-        others = {name: cell for name, cell in row.items() if name not in TEXT}
+        used = next(name for name in TEXT if name in row)
+        others = {name: cell for name, cell in row.items() if name != used}
         yield TextDocument(place, read, (place,) * len(read), fields=others)
 
 
@@ -223,12 +224,17 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
             f"{path}:{number}: expected the field 'text' with a string, or 'sentences' with a list of them, found "
             f"{', '.join(map(repr, fields)) or 'none'}: rename the field that holds the text."
         )
-    listed = isinstance(fields, dict) and "sentences" in fields
+    used = next((name for name in _JSON_TEXT if isinstance(fields, dict) and name in fields), "text")
+    listed = isinstance(fields, dict) and isinstance(fields.get(used), list)
     corpus = JsonDocuments(
-        str(path.absolute().parent), test=path.name, sentences_field="sentences" if listed else None, tokens=tokens
+        str(path.absolute().parent),
+        test=path.name,
+        text_field=used,
+        sentences_field=used if listed or used == "sentences" else None,
+        tokens=tokens,
     )
     for document, found in corpus.read_with_fields(path, "test"):
-        others = {name: value for name, value in found.items() if name not in _JSON_TEXT}
+        others = {name: value for name, value in found.items() if name != used}
         yield replace(
             _document(document.identifier, [(document.identifier, each) for each in document.sentences]), fields=others
         )

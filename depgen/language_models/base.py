@@ -331,11 +331,10 @@ class LanguageModel(L.LightningModule):
         with self.evaluation_precision():
             scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
-        shown_name = "perplexity" if scores.of_text else "loss"
         for name, figure in figures.items():
             if isinstance(figure, Perplexity) and not scores.of_text:
                 continue
-            shown = stage == "val" and name == shown_name
+            shown = stage == "val" and name in ("loss", "perplexity")
             self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
         return scores
 

@@ -198,6 +198,8 @@ def without_contents(message: str, given: Sequence[str]) -> str:
             if not content[0] or place is None:
                 continue
             content += [line.strip() for line in stream if line.strip()]
+        if len(content) == 1:  # a short value, which need not be the file's
+            continue
         end = place + len(content)
         if [*map(str.strip, lines[place + 1 : end])] == content[1:]:
             lines[place:end] = [f"{lines[place].rstrip().removesuffix(content[0])}{path}"]

@@ -24,6 +24,6 @@ def format_of(path: Path) -> FileFormat:
     if ending in _UNREAD:
         raise UserError(
             f"{path}: expected text, CoNLL-U (.conllu), SDP (.sdp), JSON lines (.jsonl) or a table (.csv, .tsv), found "
-            f"the ending {ending}: convert the file, or name it .txt if it is plain text."
+            f"the ending {ending}: convert the file, or name it as what it holds (.conllu, or .txt for plain text)."
         )
     return _ENDINGS.get(ending, "text")

@@ -117,12 +117,11 @@ def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
         DocumentData(corpus, **{name: number})
 
 
-def test_batches_are_of_segments_or_of_tokens(corpus):
-    with pytest.raises(
-        UserError, match="by segments or by tokens, found segments_per_batch: 2 and tokens_per_batch: 99"
-    ):
-        DocumentData(corpus, segments_per_batch=2, tokens_per_batch=99)
+def test_batches_are_of_segments_where_both_sizes_are_given(corpus, caplog):
     DocumentData(corpus, segments_per_batch=2, tokens_per_batch=4096)  # as the settings of every run have it
+    assert not caplog.text
+    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=99)
+    assert "segments_per_batch: 2 makes the batches, so that tokens_per_batch: 99 has no effect" in caplog.text
 
 
 def test_the_log_counts_an_end_a_sentence(corpus, caplog):

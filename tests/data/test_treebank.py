@@ -128,6 +128,9 @@ def test_sentences_without_a_tree_can_be_left_out(tmp_path, caplog):
     ]
     assert caplog.messages == ["half, train: left out 1 sentences without a tree."] * 2
     assert every.fingerprint("train") != trees.fingerprint("train")
+    (tmp_path / "a.conllu").write_text(HALF.format("_", "0:root") * 2)
+    with pytest.raises(UserError, match="half train: with_trees_only: expected sentences with a tree, found none of 2"):
+        list(ConlluTreebank(**files, with_trees_only=True).documents("train"))
 
 
 def test_a_relation_to_leave_out_that_never_occurs_is_named(tmp_path, caplog):

@@ -269,7 +269,7 @@ def test_a_table_without_rows_has_the_columns_of_others(systems, by):
         assert by in ("document", "all") or empty.empty
 
 
-def test_fields_of_texts_are_columns(systems):
+def test_fields_of_texts_are_columns(systems, caplog):
     texts = [{"text": TEXTS[0], "item": 1, "condition": "a"}, TEXTS[1], {"item": 2, "text": TEXTS[2]}]
     scores, plain = (systems["causal"].score(each, given="a cat .") for each in (texts, TEXTS))
     frame, without = scores.to_frame(), plain.to_frame()
@@ -277,8 +277,8 @@ def test_fields_of_texts_are_columns(systems):
     assert frame.groupby("document")["item"].first().dropna().to_dict() == {1: 1, 3: 2}
     assert set(frame.loc[frame["document"] == 1, "condition"]) == {"a"}
     assert scores.texts[0].fields == {"item": 1, "condition": "a"}
-    with pytest.raises(UserError, match=r"^text-1: the field 'word' has the name of a column"):
-        systems["causal"].score([{"text": "a", "word": 1}])
+    assert systems["causal"].score([{"text": "a", "word": 1}]).to_frame()["word"][0] == "a"
+    assert "called word: those of the texts are left out" in caplog.text
     with pytest.raises(UserError, match=r"^text-1: expected a string under 'text', found 'sentence'"):
         systems["causal"].score([{"sentence": "a"}])
     with pytest.raises(UserError, match=r"^text-1: expected a string, found \{.* of type dict"):
@@ -287,7 +287,9 @@ def test_fields_of_texts_are_columns(systems):
 
 def test_tables_and_dictionaries_of_texts_are_no_lists_of_texts(systems):
     for texts in ({"a": "the cat"}, pandas.DataFrame({"text": ["the cat"]})):
-        with pytest.raises(UserError, match=f"Expected a list of strings, found a {type(texts).__name__}: take its"):
+        with pytest.raises(
+            UserError, match=f"texts: expected a list of strings, found a {type(texts).__name__}, .*give one column"
+        ):
             systems["causal"].score(texts)
 
 

@@ -61,6 +61,8 @@ def test_documents_of_conllu_begin_at_newdoc_and_trees_are_not_looked_at(tmp_pat
     [
         ('{"id": "x", "text": "Ada ran. She won."}', ["Ada ran.", "She won."]),
         ('{"id": "x", "sentences": ["Ada ran .", "", ["She", "won"]]}', ["Ada ran .", "She won"]),
+        ('{"id": "x", "text": ["Ada ran .", "She won"]}', ["Ada ran .", "She won"]),
+        ('{"id": "x", "sentence": "Ada ran. She won."}', ["Ada ran.", "She won."]),
     ],
 )
 def test_json_lines_hold_a_text_or_sentences(tmp_path, line, read):
@@ -87,6 +89,9 @@ def test_rows_of_tables_are_documents_with_fields(tmp_path, name, content):
     assert words(documents) == [["Ada , who ran . Won ."], ['She said "No" .']]
     assert [document.fields for document in documents] == [{"item": "1"}, {"item": "2"}]
     assert [document.places for document in documents] == [(f"{name}:2",), (f"{name}:3",)]
+    path.write_text(content.replace("item", "text"), encoding="utf-8")
+    assert [document.fields["sentence"][:3] for document in read_documents(path)] == ["Ada", "She"]
+    path.write_text(content, encoding="utf-8")
     assert words(read_documents(path, tokens="rules"))[1] == ['She said " No " .']
     as_text = read_documents(path, input_format="text")
     assert len(as_text) == 1

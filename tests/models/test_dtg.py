@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from lightning.pytorch import Trainer
+from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
@@ -269,6 +271,10 @@ def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
     np.testing.assert_allclose(found.nll[:, 0], expected, atol=1e-5)
     assert found.tokens[:, 0].tolist() == [9, 2, 4, 6]
     assert not found.of_text
+    mixed = DataLoader([batch, replace(batch, strings=None)], batch_size=None)
+    trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    (logged,) = trainer.validate(model, mixed, verbose=False)
+    assert {"val/loss", "val/perplexity"} <= logged.keys(), "a split may have sentences with and without trees"
     assert model.item_scores(replace(batch, strings=None)).of_text
 
 

@@ -290,16 +290,21 @@ def coherence(
     content = {**found.facts, **found.measures, **compared}
     if output is not None:
         # A line a document.
-        documents = ",\n".join(f"  {dumps(each, ensure_ascii=False, allow_nan=False)}" for each in found.documents)
-        facts = dumps(_finite(content), indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
+        documents = ",\n".join(
+            f"  {dumps(_json_ready(each), ensure_ascii=False, allow_nan=False)}" for each in found.documents
+        )
+        facts = dumps(_json_ready(content), indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
         write_atomically(output, f'{facts},\n "documents_asked": [\n{documents}\n ]\n}}\n')
-    return dumps(_finite(content), allow_nan=False) if json else _table(content)
+    return dumps(_json_ready(content), allow_nan=False) if json else _table(content)
 
 
-def _finite(content: dict[str, str | int | float]) -> dict[str, str | int | float | None]:
-    """JSON has no word for a z that is infinite, nor for the interval of a single document: null."""
-    endless = {name for name, value in content.items() if isinstance(value, float) and not math.isfinite(value)}
-    return {name: None if name in endless else value for name, value in content.items()}
+def _json_ready(content: Any) -> Any:  # noqa: ANN401 - values of JSON
+    """The content with null for what JSON has no word for: infinite or undefined numbers."""
+    if isinstance(content, dict):
+        return {name: _json_ready(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_json_ready(each) for each in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 @dataclass(frozen=True)

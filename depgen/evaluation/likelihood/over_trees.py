@@ -29,7 +29,7 @@ from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import tokens_at_once
 from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.likelihood.scores import By, Unit
-from depgen.evaluation.likelihood.text_columns import TextColumns, check_field_names
+from depgen.evaluation.likelihood.text_columns import TextColumns, without_clashes
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text_documents import TextDocument
@@ -287,7 +287,7 @@ class TreeScorer:
                 "experiments/parser_ewt_supar.yaml`."
             )
         empty = TreeScores((), self.trees, self.number, annotator.scheme, by, unit)
-        check_field_names(documents, empty.columns())
+        documents = without_clashes(documents, empty.columns())
         encoder = TextEncoder(self.trained, self.reading, as_one=False)
         read = [encoder.sentences(document) for document in documents]
         for document, sentences in zip(documents, read, strict=True):

@@ -1,11 +1,14 @@
 """The columns of a table of scores that say which text and which sentence a row is of."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from depgen.errors import UserError
 from depgen.evaluation.tabular import Row
+from depgen.evaluation.text_documents import TextDocument
+
+logger = logging.getLogger(__name__)
 
 
 class Described(Protocol):
@@ -57,12 +60,17 @@ class TextColumns:
         return row
 
 
-def check_field_names(texts: Iterable[Described], columns: Collection[str]) -> None:
-    """Raises UserError if a field of a text has the name of a column that the table has anyway."""
-    for text in texts:
-        own = {"sent_id"} if text.sentence_ids else set()
-        if clash := [name for name in text.fields if name in own.union(columns)]:
-            raise UserError(
-                f"{text.identifier}: the field {clash[0]!r} has the name of a column of the scores: rename it, for "
-                f"instance to 'my_{clash[0]}'."
-            )
+def without_clashes(texts: Sequence[TextDocument], columns: Collection[str]) -> list[TextDocument]:
+    """The texts without the fields that have the name of a column of the scores; these are named in one warning."""
+    taken = {*columns, *(["sent_id"] if any(text.sentence_ids for text in texts) else [])}
+    clash = dict.fromkeys(name for text in texts for name in text.fields if name in taken)
+    if clash:
+        logger.warning(
+            "The scores have columns of their own called %s: those of the texts are left out. Rename them if they are "
+            "to be kept.",
+            ", ".join(clash),
+        )
+    return [
+        replace(text, fields={name: value for name, value in text.fields.items() if name not in clash})
+        for text in texts
+    ]

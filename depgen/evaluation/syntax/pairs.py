@@ -69,11 +69,11 @@ def _files(path: Path | None) -> list[Path]:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
         path = find_data("blimp", how_to_get=how)
     if path.is_dir():
-        found = sorted(each for each in path.iterdir() if each.suffix in _ENDINGS)
+        found = sorted(each for each in path.iterdir() if each.suffix.lower() in _ENDINGS)
         if not found:
             raise UserError(f"{path}: expected files of pairs ({' or '.join(_ENDINGS)}), found none.")
         return found
-    if path.suffix not in _ENDINGS:
+    if path.suffix.lower() not in _ENDINGS:
         raise UserError(
             f"{path}: expected pairs as JSON lines (.jsonl), or as columns separated by tabs (.tsv) or commas (.csv), "
             "found another ending: rename the file by what it holds."
@@ -82,8 +82,8 @@ def _files(path: Path | None) -> list[Path]:
 
 
 def _of_file(path: Path) -> list[Pair]:
-    kinds: dict[str, Separator] = {".tsv": "tab", ".csv": "comma"}
-    rows = _json_rows(path) if path.suffix == ".jsonl" else _column_rows(path, kinds[path.suffix])
+    ending, kinds = path.suffix.lower(), dict[str, Separator]({".tsv": "tab", ".csv": "comma"})
+    rows = _json_rows(path) if ending == ".jsonl" else _column_rows(path, kinds[ending])
     found = [_pair(row, path, line) for line, row in rows]
     if not found:
         raise UserError(f"{path}: expected pairs of sentences, found none.")

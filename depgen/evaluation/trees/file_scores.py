@@ -63,7 +63,10 @@ def file_scores(
     elif by == "length":
         rows |= _grouped(content, _length, [_length_name(number) for number in range(len(LENGTHS) + 1)])
     if json:
-        return jsonlib.dumps({"gold": str(gold), "predicted": str(predicted), "rows": rows})
+        finite = {
+            name: {key: None if value != value else value for key, value in row.items()} for name, row in rows.items()
+        }
+        return jsonlib.dumps({"gold": str(gold), "predicted": str(predicted), "rows": finite}, allow_nan=False)
     lines = ["trees\twords\tUAS\tLAS\tUDA"]
     for name, row in rows.items():
         lines.append("\t".join([name, str(row["words"]), *(f"{row[each]:.2f}" for each in ("uas", "las", "uda"))]))

@@ -272,14 +272,15 @@ def test_fields_of_json_lines_are_columns_of_every_row(items, by):
     assert not {*names} & {*total}
 
 
-def test_a_field_with_the_name_of_a_column_is_refused(items):
+def test_a_field_with_the_name_of_a_column_is_left_out_with_a_warning(items, caplog):
     items.write_text('{"id": "x", "text": "They saved him .", "place": 1, "unit": "s"}\n')
-    with pytest.raises(UserError, match=r"^x: the field 'unit' has the name of a column .*rename it, .*'my_unit'"):
-        score(items, run="causal")
+    assert {row["unit"] for row in rows_of(score(items, run="causal"))} == {"nats"}
+    assert "The scores have columns of their own called unit: those of the texts are left out" in caplog.text
     items.write_text('{"id": "x", "text": "They saved him .", "place": 1}\n')
     assert rows_of(score(items, run="causal"))[0]["place"] == 1, "rows of words have no such column"
-    with pytest.raises(UserError, match="the field 'place'"):
-        score(items, run="causal", by="sentence")
+    (row,) = rows_of(score(items, run="causal", by="sentence"))
+    assert row["place"] == "x"
+    assert "called place:" in caplog.text
 
 
 def test_rows_of_a_treebank_name_its_sentences(tmp_path):

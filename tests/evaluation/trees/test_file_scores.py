@@ -77,6 +77,12 @@ def test_they_are_the_counts_of_other_functions(tmp_path_factory, trees):
     assert row["words"] == counts.words.sum()
 
 
+def test_scores_of_no_word_are_null(tmp_path):
+    stop = written(tmp_path / "stop", Sentence((".",), (0,)))
+    rows = json.loads(file_scores(stop, stop, punctuation="form", json=True))["rows"]
+    assert (rows["all words"]["uas"], rows["without punctuation"]["uas"]) == (100, None)
+
+
 def test_files_that_do_not_belong_together_are_refused(tmp_path, files, capsys):
     gold, _ = files
     bare = written(tmp_path / "bare.conllu", Sentence(WORDS))
