@@ -7,6 +7,8 @@ import sys
 import pytest
 from filelock import FileLock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found(shared_folder):
@@ -19,7 +21,6 @@ def found(shared_folder):
     return json.loads(path.read_text())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", ["vocabulary", "Transformer", "Transformer with attention"])
 def test_graphs_do_not_break(found, part):
     assert found["breaks"][part] == 0

@@ -460,6 +460,7 @@ def test_one_preset_is_the_code_of_2015(name, own, capsys):
     assert {key: found[key] for key in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_every_parser_experiment_parses(place):
     for path in sorted(Path("experiments").glob("parser_*.yaml")):
         assert main(["train-parser", "--config", os.fspath(path), "--print_config"]) == 0

@@ -18,6 +18,8 @@ from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"train": 12, "valid": 4, "test": 4}
 DROPOUTS = ("dropout", "attention_dropout", "parser_dropout")
 
@@ -101,7 +103,6 @@ def same(one, other, name):
     return whole.keys() == found.keys() and all(torch.equal(found[key], value) for key, value in whole.items())
 
 
-@pytest.mark.slow
 def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, capsys):
     plain = shared()
     unread = "gives trees that this UDGN does not learn from: take it out, or set model.init_args.mask_from: trees"
@@ -117,7 +118,6 @@ def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, c
     assert same(plain, other, "resume.ckpt")
 
 
-@pytest.mark.slow
 def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
     content = experiment()
     content["trainer"]["max_epochs"] = 1
@@ -131,7 +131,6 @@ def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
     assert "reads sentences, but" not in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_two_processes_see_the_loss_of_one(place):
     """Masks are drawn by sentence. The optimiser is SGD, since Adam would turn rounding into whole steps."""
     content = experiment(**dict.fromkeys(DROPOUTS, 0.0))
@@ -160,7 +159,6 @@ def head_nats(checkpoints, sentence):
     return float(supervised_nll(found, torch.tensor([sentence.heads]))[0])
 
 
-@pytest.mark.slow
 def test_few_trees_and_much_text(place, shared, tmp_path, capsys):
     """The trees of two sentences of the text, of which the treebank's file is all that is known."""
     stories = GeneratedStories(**SIZES)
@@ -187,7 +185,6 @@ def test_few_trees_and_much_text(place, shared, tmp_path, capsys):
     assert sum(head_nats(checkpoints, each) for each in chosen) < sum(head_nats(plain, each) for each in chosen)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("trees", ["GoldTrees", "RightChain"])
 def test_messages_along_given_trees(place, shared, capsys, trees):
     checkpoints, folder = shared(trees), place("told")
@@ -202,7 +199,6 @@ def test_messages_along_given_trees(place, shared, capsys, trees):
     assert "mask_from: trees needs trees" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "annotator", "by"),
     [(tiny_spacy, "spacy_parser.SpacyAnnotator", "pipeline"), (tiny_supar, "supar_parser.SuparAnnotator", "path")],
@@ -219,7 +215,6 @@ def test_messages_along_the_trees_of_a_parser(place, shared, training, annotator
     assert found != losses(shared("GoldTrees"))
 
 
-@pytest.mark.slow
 def test_messages_along_trees_that_a_run_has_induced(place, shared, capsys):
     """`--parser` is the annotator in words of one option, wherever it stands and whatever the YAML names."""
     as_it_is = ("--data.init_args.annotator.init_args.form", "as_is")

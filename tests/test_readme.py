@@ -295,6 +295,7 @@ def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
     assert row.experiment_at("paper").settings["model"]["init_args"]["window"] == 5
 
 
+@pytest.mark.slow
 def test_an_optimizer_a_schedule_and_a_plain_trainer_are_taken_as_the_guide_says(place, capsys):
     Path("base.yaml").write_text(yaml.safe_dump(settings_of_mine({"class_path": "depgen.models.causal_lm.CausalLM"})))
     Path("sgd.yaml").write_text(block("yaml", "training", "    optimizer:"))

@@ -10,6 +10,8 @@ import torch
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
 
+pytestmark = pytest.mark.slow
+
 EPOCHS = {"dependency_modeling": 2, "language_modeling": 2}
 
 
@@ -43,7 +45,6 @@ def unbroken(tmp_path_factory):
         yield checkpoints
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("step", "workers"), [(1, 0), (7, 0), (9, 0), (1, 2), (9, 2)])
 def test_kill_9_and_resume(unbroken, step, workers, tmp_path, monkeypatch):
     expected = unbroken
@@ -62,7 +63,6 @@ def test_kill_9_and_resume(unbroken, step, workers, tmp_path, monkeypatch):
         assert all(torch.equal(resumed[key], value) for key, value in whole.items()), name
 
 
-@pytest.mark.slow
 def test_two_processes_see_the_loss_of_one(tmp_path, monkeypatch):
     found = {}
     for devices in (1, 2):

@@ -139,6 +139,7 @@ def test_every_row_is_made_once(made, capsys, monkeypatch):
         assert "there already" in reproduce.make(job_of(table, row))
 
 
+@pytest.mark.slow
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
     cells, notes = table_of(made, "parsed", capsys)
     assert cells["DMV (quoted: Someone, 2004)", "paper"] == ["35.80", "", "", "", "", ""]

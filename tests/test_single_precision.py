@@ -11,6 +11,8 @@ from filelock import FileLock
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
 
+pytestmark = pytest.mark.slow
+
 
 def outcomes_of(folder, float64):
     """Torch takes the device's name for good, so another process learns it, once for all processes of tests."""
@@ -39,13 +41,11 @@ def with_float64(shared_folder):
     return outcomes_of(shared_folder / "with_float64", "with")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*EXPERIMENTS, *(f"{name}, used" for name in SYSTEMS)])
 def test_a_system_trains_and_works_without_float64(without_float64, name):
     assert not isinstance(without_float64[name], str), without_float64[name]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_a_training_step_waits_for_no_result(with_float64, name):
     steps = with_float64[name]

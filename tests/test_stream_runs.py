@@ -11,6 +11,8 @@ import yaml
 from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
 
+pytestmark = pytest.mark.slow
+
 LSTM = {"layers": 2, "embedding_size": 12, "hidden_size": 16}
 
 
@@ -75,7 +77,6 @@ def averaged_steps(checkpoints):
     return optimizer["param_groups"][0]["averaged_steps"]
 
 
-@pytest.mark.slow
 def test_the_average_was_validated_and_kept(unbroken):
     """The best checkpoint holds the average where that is better: not the weights that training went on from."""
     steps = load_checkpoint(unbroken / "checkpoints" / "resume.ckpt")["global_step"]
@@ -86,7 +87,6 @@ def test_the_average_was_validated_and_kept(unbroken):
     assert losses.index(min(losses)) == len(losses) - 1, losses
 
 
-@pytest.mark.slow
 def test_kill_9_and_resume(unbroken, tmp_path, monkeypatch):
     """In the first phase, where dependents are learnt from a stream."""
     expected = unbroken / "checkpoints"

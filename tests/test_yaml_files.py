@@ -31,6 +31,7 @@ def test_what_is_refused(text, complaint):
     assert time.process_time() - started < 10
 
 
+@pytest.mark.slow
 def test_aliases_that_do_not_multiply_are_read():
     assert yaml_value("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n", "f.yaml") == {
         "a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2},

@@ -131,6 +131,9 @@ class Treebank:
         return find_file(relative, how_to_get="UD treebanks are at https://universaldependencies.org.")
 
 
+_NAMES: Mapping[Structure, str] = {"tree": "heads", "graph": "a graph", "constituency": "constituents"}
+
+
 def _check_structures(sentences: Sequence[Sentence], structure: Structure, places: Sequence[str]) -> None:
     """Raises UserError unless each sentence has the structure that is to be learnt.
 
@@ -142,8 +145,8 @@ def _check_structures(sentences: Sequence[Sentence], structure: Structure, place
         return
     remedy = LEAVE_OUT if len(lacking) < len(sentences) else _OTHER_TREEBANK[structure]
     raise UserError(
-        f"{lacking[0]}: expected {FIELDS[structure]}, found none. {len(lacking)} of {len(sentences)} sentences have no "
-        f"{structure}. {remedy}."
+        f"{lacking[0]}: expected {_NAMES[structure]} of every sentence, found none: {len(lacking)} of {len(sentences)} "
+        f"sentences have none. {remedy}."
     )
 
 

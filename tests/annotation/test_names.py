@@ -113,6 +113,7 @@ def test_entities(pipelines):
     assert "trained" in finder.method
 
 
+@pytest.mark.slow
 def test_proper_nouns(pipelines):
     story = [["Bill", "saw", "Mars"], ["Zork", "ate", "fish"]]
     assert words(story, ProperNounNames(str(pipelines / "trained"), GENDERS).find(story)) == ["Bill"]

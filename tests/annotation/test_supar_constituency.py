@@ -83,6 +83,7 @@ def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator
     assert [(each.words, each.spans) for each in document.sentences] == [(each.words, each.spans) for each in found]
 
 
+@pytest.mark.slow
 def test_constituents_do_not_depend_on_the_batch(annotator):
     words = [("Go", "a", "small", "cat"), ("Go",), ("The", "dog", "sees", "a", "small", "cat", ".")]
     sentences = [Sentence(each) for each in words]

@@ -91,6 +91,7 @@ def test_it_learns_the_toy_treebank_and_reports_it(graphs, report):
     assert f"{scores['test']['words_per_second']:,.0f} words/s" in report[1]
 
 
+@pytest.mark.slow
 def test_it_finds_the_graphs_and_leaves_all_else(graphs):
     gold = [graph_of(sentence) for sentence in toy_sentences(30, seed=9)]
     found = graphs.annotate([replace(sentence, edges=()) for sentence in gold])

@@ -393,6 +393,7 @@ def test_the_best_weights_of_a_run_are_taken_by_name_and_by_folder(run):
     assert alone.config.resid_pdrop == 0.4, "a checkpoint carries what it found"
 
 
+@pytest.mark.slow
 def test_a_folder_of_weights_comes_before_a_run_of_that_name(run, tmp_path):
     write_gpt2(tmp_path / "gpt2", width=8)
     vocabulary = SubwordPieces(tokenizer="gpt2", eos_token="<|endoftext|>").build(())

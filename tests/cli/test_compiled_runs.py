@@ -15,6 +15,8 @@ from depgen.cli import main
 from depgen.training.checkpoints import load_checkpoint
 from tests.fixtures.kinds import EXPERIMENTS, named, text
 
+pytestmark = pytest.mark.slow
+
 ONE_LAYER = {
     "class_path": "depgen.backbones.transformer.Transformer",
     "init_args": {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8, "dropout": 0.0},
@@ -88,7 +90,6 @@ def assert_same(compiled, eager):
         torch.testing.assert_close(state[name], value, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.slow
 def test_a_compiled_run_is_that_of_the_others(experiment, tmp_path, monkeypatch, capsys):
     compiled, eager = tmp_path / "compiled", tmp_path / "eager"
     compiled.mkdir()
@@ -104,7 +105,6 @@ def test_a_compiled_run_is_that_of_the_others(experiment, tmp_path, monkeypatch,
     assert_same((compiled, output), (eager, capsys.readouterr().out))
 
 
-@pytest.mark.slow
 def test_kernels_that_torch_generates_change_nothing(experiment, tmp_path):
     ended = []
     for name, options in (("compiled", ["--compile"]), ("eager", [])):
@@ -116,7 +116,6 @@ def test_kernels_that_torch_generates_change_nothing(experiment, tmp_path):
     assert_same(*ended)
 
 
-@pytest.mark.slow
 def test_the_precision_of_matrix_products_is_set_and_kept(experiment, tmp_path, monkeypatch, capsys):
     for root in ("cache", "runs"):
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))

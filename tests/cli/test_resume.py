@@ -40,6 +40,7 @@ def test_resume_refuses_another_course_of_training(run, tiny, capsys, option, va
     assert f"{held} in the checkpoint" in error
 
 
+@pytest.mark.slow
 def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_once(tiny, tmp_path, capsys):
     open_ended = ["--model.second", "0"]
     assert main(["fit", "--config", tiny, *open_ended, "--trainer.max_epochs", "3"]) == 0

@@ -314,6 +314,7 @@ def test_mean_negative_log_probability_of_strings_is_the_entropy():
         assert abs(mean - expected) < 4 * deviation / math.sqrt(len(values))
 
 
+@pytest.mark.slow
 def test_floor_of_the_test_split(corpus):
     documents = list(corpus.documents("test"))
     tokens = sum(sum(1 for _ in d.words()) + 1 for d in documents)

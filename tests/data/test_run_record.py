@@ -95,6 +95,7 @@ def test_trees_are_those_that_the_system_learns_from(run, tmp_path):
     assert read_record(run)["trees"] is None
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_own_data_alone(run, tmp_path, capsys):
     config = str(tmp_path / "stories.yaml")
     assert main(["fit", "--config", config, "--resume"]) == 0

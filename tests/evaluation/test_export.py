@@ -60,6 +60,7 @@ def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
     assert main(["generate", "--run", str(run), *prompts]) == 0
 
 
+@pytest.mark.slow
 def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

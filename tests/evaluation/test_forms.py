@@ -34,6 +34,7 @@ def warnings(caplog):
     return [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
 
 
+@pytest.mark.slow
 def test_a_corpus_in_another_form_is_named_with_the_remedy(parsing_run, caplog):
     assert form_of_run(parsing_run) == "bare"
     warn_of_another_form(parsing_run, BareWords(ConlluTreebank()))

@@ -168,6 +168,7 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
         depgen.load(copy, device="cpu")
 
 
+@pytest.mark.slow
 def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     shutil.copytree(place / "models" / "tiny", tmp_path / "gpt2")
     monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))

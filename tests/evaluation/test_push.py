@@ -57,6 +57,7 @@ def test_the_folder_scores_as_the_run_does_to_the_last_digit(run, pushed, tmp_pa
     assert {path.name for path in moved.iterdir()} == {"README.md", "config.yaml", "run.json", "vocabulary", WEIGHTS}
 
 
+@pytest.mark.slow
 def test_weights_and_settings_are_those_of_the_checkpoint(run, pushed):
     before, after = load_checkpoint(best_checkpoint(run)), load_checkpoint(pushed / WEIGHTS)
     assert after["hyper_parameters"] == before["hyper_parameters"]

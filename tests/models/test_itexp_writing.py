@@ -186,6 +186,7 @@ def test_given_trees_come_back_as_they_are_given(sentence, form, searched):
     assert len(text.structure["levels"]) == max(written), "the steps are those of the tree that is written"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5)
 @given(st.lists(trees(max_size=6), min_size=2, max_size=4), st.sampled_from(FORMS), st.integers(0, 99), st.data())
 @torch.no_grad()

@@ -13,6 +13,8 @@ from depgen.trees.sentence import Sentence
 from tests.invented_data import write_corpora
 from tests.models.encoders import SHAPE
 
+pytestmark = pytest.mark.slow
+
 INIT = {"init": "depgen.backbones.transformer.StructFormerInit"}
 BACKBONE = {
     "class_path": "depgen.backbones.transformer.Transformer",

@@ -179,6 +179,7 @@ def test_a_batch_without_a_masked_word_moves_nothing(monkeypatch):
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
 
 
+@pytest.mark.slow
 def test_overfits_eight_sentences():
     model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
     losses = trained(model, [batch_of(*eight_sentences())], steps=250, rate=1e-2)

@@ -69,6 +69,7 @@ def batches(data, split="test"):
 # -- scores against the library alone ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_answers_are_those_of_the_library_alone(place, tmp_path):
     folder = tmp_path / "exported"
@@ -137,6 +138,7 @@ def test_a_word_of_no_class_counts_as_class_0_where_all_words_are_answers(place)
 # -- graphs -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_graphs_of_prompts_are_the_best_of_the_beam_and_move_answers(place):
     annotator = InducedGraphs("gilt", beam_size=3)
     assert isinstance(annotator, Annotator)
@@ -201,6 +203,7 @@ def test_correlation_is_the_mean_of_both():
 # -- whole runs -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "selected_by", "encoder"), [
     ("mrpc", "f1", "gilt"), ("stsb", "correlation", "gpt2"),
 ])  # fmt: skip

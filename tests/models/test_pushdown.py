@@ -319,6 +319,7 @@ def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
         assert len(expected) == len(ids) - 1
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_end_of_a_sentence_counts_where_it_ends(one_model):
     one_model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY).double())
@@ -361,6 +362,7 @@ def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
         model.generate(prompts, options=StructureOptions(), max_new_tokens=5, **options)
 
 
+@pytest.mark.slow
 def test_it_learns_the_bracketings_of_eight_sentences():
     torch.manual_seed(1)
     model = Pushdown(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=20, attachment_dropout=0.0)

@@ -157,6 +157,7 @@ def test_the_head_is_its_formula():
 # -- the system -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["udgn", "structformer", "masked_transformer"])
 def test_scores_move_neither_with_the_batch_nor_with_the_order_of_a_pair(place, name):
     model, data = model_of(place, name)
@@ -214,6 +215,7 @@ def test_what_is_to_be_trained_changes_and_the_rest_does_not(place, name, finetu
         assert not torch.equal(trees_of(model, data), trees)
 
 
+@pytest.mark.slow
 def test_it_learns_eight_pairs_by_heart(place):
     model, data = model_of(place, dropout=0.0)
     model.encoder.eval()
@@ -301,6 +303,7 @@ def tuned(place):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned, capsys):
     assert main(["test", "--run", str(tuned)]) == 0
     assert " given, " not in capsys.readouterr().err

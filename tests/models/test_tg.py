@@ -323,6 +323,7 @@ def test_validation_scores_trees_and_a_test_the_bound(one_model):
 # -- beams ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize(("labels", "max_openings", "ids"), [(2, 2, [8, 9]), (1, 2, [8, 9, 3]), (2, 1, [8, 9, 3])])
 @pytest.mark.parametrize("kind", KINDS)
@@ -340,6 +341,7 @@ def test_a_wide_beam_sums_over_every_tree(kind, labels, max_openings, ids):
     assert model.bracketings([ids, [5]], eos=0, word_starts=[]) == [spans, []]
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_scores_of_prefixes_sum_over_their_trees(one_model):
     ids, found = [8, 9, 3], one_model.log_probs(batch_of(one_model, [[8, 9, 3]]))[0].cumsum(0)
@@ -350,6 +352,7 @@ def test_scores_of_prefixes_sum_over_their_trees(one_model):
         assert float(found[length - 1]) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_bounds_do_not_fall_as_the_beam_grows(one_model):
     batch, bounds = batch_of(one_model, [[8, 9, 3]]), []
@@ -403,6 +406,7 @@ def test_texts_are_written_with_trees_as_they_are_scored(model, caplog):
     assert model._longest == 0
 
 
+@pytest.mark.slow
 def test_it_learns_the_trees_of_eight_sentences():
     torch.manual_seed(1)
     network = partial(ONE_LAYER, width=32, attention_heads=4, feedforward=32, positions="relative", dropout=0.0)

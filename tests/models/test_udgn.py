@@ -299,6 +299,7 @@ def eight_sentences():
     return sentences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("marginals", "steps", "share"), [("softmax", 180, 0.85), ("kirchhoff", 90, 0.5)])
 def test_overfits_eight_sentences(marginals, steps, share):
     torch.manual_seed(0)
@@ -315,6 +316,7 @@ def test_overfits_eight_sentences(marginals, steps, share):
     assert (found == gold).float().mean() > share  # 40 words to choose from
 
 
+@pytest.mark.slow
 def test_learns_given_trees():
     """The largest id is the root, every other word hangs on the next larger one."""
     torch.manual_seed(0)

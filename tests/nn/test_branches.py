@@ -41,6 +41,7 @@ def histories(draw):
     return *found, steps
 
 
+@pytest.mark.slow
 @given(histories(), st.booleans(), st.sampled_from([0, 64]))
 @settings(max_examples=200, deadline=None)
 def test_it_equals_concatenation_however_it_branches(history, gradients, per_column):

@@ -297,6 +297,7 @@ def test_a_sentence_longer_than_the_tables():
         list(steps(scorer, vectors[0], tapes[0], 3, longest=2))
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_sentences_of_no_word_one_word_and_200_words():
     scorer, (vectors, tapes, lengths) = scorer_of("code"), batch_of((0, 1, 200))

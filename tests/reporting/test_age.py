@@ -160,6 +160,7 @@ def test_other_weights_are_marked_in_the_table_too(made, capsys):
     assert "DM-Base, seed 1 is out of date: of other weights than those of" in shown()
 
 
+@pytest.mark.slow
 def test_a_parser_that_was_trained_again_is_named_and_marked(made, capsys):
     path = made / "experiments/dm_toy.yaml"
     settings = yaml.safe_load(path.read_text())

@@ -71,6 +71,7 @@ def test_models_without_such_attention_and_empty_sentences_are_refused():
         sentence_attention(Attends(), VOCABULARY, [])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("runs_of_any_name")
 def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())

@@ -21,6 +21,8 @@ from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
 from tests.reporting.test_syntax import EXPERIMENTS, MEASURE
 
+pytestmark = pytest.mark.slow
+
 OWN_BEAM = EXPERIMENTS["bound"]["model"]["init_args"]["beam_size"]
 PICTURE = "--table beams --row b-1 --sentence 'the dog ran .'"
 TABLE = {
@@ -74,7 +76,6 @@ def job_of(row):
     return Job(definition, definition.row(row), "small", 1)
 
 
-@pytest.mark.slow
 def test_rows_of_other_beams_share_a_run_and_its_test(made):
     _, called, text = made
     assert called == ["fit", "test", "attention", "draw"]
@@ -102,7 +103,6 @@ def test_perplexities_of_all_test_sentences_are_those_of_the_test():
     np.testing.assert_allclose(item_scores([result], "perplexity"), expected, rtol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 def test_the_first_documents_are_those_of_the_whole():
     run, row = finished_run(job_of("own")), SimpleNamespace(beam_size=3)
@@ -115,7 +115,6 @@ def test_the_first_documents_are_those_of_the_whole():
         FirstOfTest(0)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     sizes = []

@@ -245,6 +245,7 @@ def test_trees_are_of_texts_from_nothing_alone(studies):
         load_study("stories")
 
 
+@pytest.mark.slow
 def test_trained_systems_continue_invented_contexts(studies, depgen):
     invented = ["[MALE] was tired .", "it rained ."]
     (studies / "ours.yaml").write_text(STUDY.replace("contexts: 2", f"invented: {json.dumps(invented)}"))

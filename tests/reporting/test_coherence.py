@@ -128,6 +128,7 @@ def test_figures_are_those_of_the_run_asked_by_itself(made):
     assert (said in read_result(job_of("RNNLM").result).settings["order"]) == (empty > 0)
 
 
+@pytest.mark.slow
 def test_what_was_asked_stands_beside_the_figures(made):
     settings = read_result(job_of("CODCLM").result).settings
     assert settings["order"].startswith("generated, test, 6 documents of 5.0 sentences, 5 shuffles of each, seed 4; ")

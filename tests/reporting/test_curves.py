@@ -44,6 +44,7 @@ def test_the_axes_hold_the_points():
 CLOCK = ((100.0, 60.0), (200.0, 150.0), (400.0, 270.0))
 
 
+@pytest.mark.slow
 def test_steps_and_minutes_are_drawn_where_a_run_kept_them(store, project, caplog):
     store("Base", 1, {"bleu1": 1.0}, clock=CLOCK)
     store("Base", 2, {"bleu1": 1.0})

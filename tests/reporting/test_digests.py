@@ -50,6 +50,7 @@ def test_former_digests_lead_to_experiments_of_today():
     assert {digest_today(digest) for digest in listed["today"]} - known == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_every_tracked_result_is_of_an_experiment_of_today_or_listed(name):
     listed = json.loads(digests_path().read_text())

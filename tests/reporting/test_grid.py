@@ -56,6 +56,7 @@ def test_what_was_stopped_is_continued(depgen):
     assert "--resume" in depgen.calls[1][0]
 
 
+@pytest.mark.slow
 def test_the_run_is_that_of_a_row_with_these_options(depgen, project):
     tried(f"{W}=4")
     path = project / "experiments/tables/toy.yaml"
@@ -78,6 +79,7 @@ def test_a_table_tries_each_run_once_and_with_the_first_seed_of_its_size(depgen,
     ]
 
 
+@pytest.mark.slow
 def test_a_perplexity_that_is_no_number_is_not_the_best(depgen):
     def diverge(width):
         (run,) = (each for each in all_runs() if f"width-{width}-" in str(each))

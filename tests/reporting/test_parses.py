@@ -125,6 +125,7 @@ def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     assert set(found.metrics) == {"unknown_words", *(f"{a}_{b}" for a in ("dda", "uda") for b in ("argmax", "tree"))}
 
 
+@pytest.mark.slow
 def test_a_system_without_a_rule_of_its_own_says_so_and_one_that_has_is_judged_by_it(run, job, sentences, monkeypatch):
     own = [{"key": "dda_own", "header": "own DDA", "higher_better": True}]
     found = measure_trees(job("UDGN", columns=own), [run])

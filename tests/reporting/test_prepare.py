@@ -118,6 +118,7 @@ def maker(needy, monkeypatch):
     return maker
 
 
+@pytest.mark.slow
 def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store):
     store("Base", 2, {"bleu1": 1.0}, clock=((10.0, 60.0), (20.0, 240.0)))
     fit(jobs_of("Base")[0], depgen)

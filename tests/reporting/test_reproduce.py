@@ -104,6 +104,7 @@ def test_another_precision_is_trained_in_and_kept(depgen, made):
     assert text.count("32-true") == 1
 
 
+@pytest.mark.slow
 def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(depgen, made):
     assert "other weights" not in reproduce.make(made)
     run = take_weights_of(1, made, depgen)
@@ -328,6 +329,7 @@ def test_options_that_come_too_late_are_named(depgen, made):
     assert "(without SB-2; --remeasure measures the texts again)" in reproduce.make(made)
 
 
+@pytest.mark.slow
 def test_the_floor_is_stored_under_one_seed(depgen, project, monkeypatch):
     path = project / "experiments/tables/toy.yaml"
     path.write_text(path.read_text() + "  - {name: Floor, experiment: base_toy, floor: source, in_paper: false}\n")

@@ -219,6 +219,7 @@ def test_floors_of_a_split_need_a_measure_of_sentences(of_floor):
         of_floor(measure, "Test sentences")
 
 
+@pytest.mark.slow
 def test_sizes_of_data_with_levels(row, of_floor):
     *_, corpus = row(TextShapes())
     found = of_floor(TextShapes(), "Sizes").metrics

@@ -17,6 +17,8 @@ from depgen.reporting.store import read_ours
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import NAMES, write_syntax
 
+pytestmark = pytest.mark.slow
+
 STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
 CORPUS = {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": STORIES}}
 SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
@@ -103,7 +105,6 @@ def result_of(row):
     return read_result(job_of(row).result)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize("row", ["exact", "bound", "pseudo"])
 def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(row):

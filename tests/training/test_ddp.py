@@ -28,6 +28,7 @@ def distance(left, right):
     )
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(alone, tmp_path):
     folder, loss, _ = alone
     trainer, _ = fit(tmp_path, model=model(), max_epochs=2, strategy="ddp_fork", devices=2)
@@ -36,6 +37,7 @@ def test_two_processes_equal_one(alone, tmp_path):
     assert float(trainer.callback_metrics["val/loss"]) == pytest.approx(loss, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_mean_of_the_processes_means_would_be_seen(alone, tmp_path):
     folder, _, _ = alone
     fit(tmp_path, model=model(mean_of_means=True), max_epochs=2, strategy="ddp_fork", devices=2)

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SLEEPER = """#!{python}
 import pathlib, signal, sys, time
 

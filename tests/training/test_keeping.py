@@ -36,6 +36,7 @@ def test_epochs_differ_in_length(unbroken):
 
 
 # steps relative to an epoch's end: (epoch, offset); the phases change at the end of epoch 1
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize(("epoch", "offset"), [(0, -6), (0, 0), (1, -1), (1, 0), (1, 1), (2, 2), (3, -1)])
 def test_a_killed_run_ends_with_the_weights_of_an_unbroken_one(tmp_path, unbroken, every, epoch, offset):

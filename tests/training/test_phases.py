@@ -115,6 +115,7 @@ def test_fewer_epochs_than_phases_are_refused(tmp_path):
         fit(tmp_path, model=TinyModel(3, second=0), max_epochs=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 7, 20])
 def test_a_resumed_trainer_lengthens_the_last_phase_only(tmp_path, steps):
     whole, (short, _) = tmp_path / "whole", fit(tmp_path / "short", max_epochs=2)

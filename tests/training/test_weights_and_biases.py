@@ -82,6 +82,7 @@ def records(path):
             piece = b""
 
 
+@pytest.mark.slow
 def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     import wandb
 

@@ -57,6 +57,7 @@ def test_sentence_by_sentence_with_universal_tags(treebank):
     assert found[1].sentences[0].tags == ("AUX", "PART", "VERB")
 
 
+@pytest.mark.slow
 @given(written=st.lists(documents(), min_size=1, max_size=3), tags=st.sampled_from(["xpos", "upos"]))
 def test_round_trip(tmp_path_factory, written, tags):
     path = tmp_path_factory.mktemp("round") / "trip.conllu"

@@ -51,6 +51,7 @@ def test_exact_scores_take_no_beam():
         pass
 
 
+@pytest.mark.slow
 def test_the_beam_is_given_back_after_a_mistake(graph_runs):
     model = depgen.load("gilt", device="cpu").model
     with pytest.raises(ZeroDivisionError), beam_of(model, 7):

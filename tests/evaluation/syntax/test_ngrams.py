@@ -44,6 +44,7 @@ def by_recursion(training, sentence, order):
     ]
 
 
+@pytest.mark.slow
 @example(training=[[], []], sentences=[["b"], []], order=3)
 @given(training=TEXT, sentences=TEXT, order=st.integers(1, 4))
 def test_probabilities_are_those_of_the_recursion(training, sentences, order):

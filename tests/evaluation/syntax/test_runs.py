@@ -12,6 +12,8 @@ from depgen.cli import main
 from tests.invented_data import write_corpora
 from tests.invented_syntax import write_syntax
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 GUIDE = (ROOT / "experiments/guides/syntax.md").read_text(encoding="utf-8")
 COMMANDS = [line for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL) for line in block.splitlines()]
@@ -49,7 +51,6 @@ def lines(name):
     return [json.loads(line) for line in Path(name).read_text().splitlines()]
 
 
-@pytest.mark.slow
 def test_commands_of_the_guide(here, capsys):
     assert len(COMMANDS) == 3
     for command in COMMANDS:
@@ -75,7 +76,6 @@ def test_a_five_gram_floor_of_suites_is_that_of_words(here, capsys):
     assert rows["number_src:0"]["chance"] == 50
 
 
-@pytest.mark.slow
 def test_masked_systems_give_pseudo_likelihoods(parsing_run, tmp_path, capsys):
     write_syntax(tmp_path / "data")
     for verb, folder in (("minimal-pairs", "blimp"), ("syntactic-suites", "syntaxgym")):

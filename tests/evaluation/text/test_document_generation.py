@@ -204,6 +204,7 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     assert 1 <= len(capsys.readouterr().out.splitlines()) <= 2, "from nothing"
 
 
+@pytest.mark.slow
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
     ids = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
     texts = [[Generated(sentence, None, -2.0) for sentence in text] for text in ids]

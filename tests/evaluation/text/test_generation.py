@@ -72,6 +72,7 @@ def test_the_command_prints_what_the_library_gives(run, prompts):
     )
 
 
+@pytest.mark.slow
 def test_prompts_of_a_table_are_its_column(run, prompts, tmp_path):
     table, options = tmp_path / "prompts.csv", {"run": str(run), "max_new_tokens": 5}
     table.write_text("".join(f"{line}\n" for line in ["item,prompt", *(f'1,"{prompt}"' for prompt in PROMPTS)]))

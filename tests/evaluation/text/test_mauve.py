@@ -94,6 +94,7 @@ def test_texts_of_the_same_source_are_closer_than_broken_ones(run):
     assert same.value > 80 > 40 > broken.value
 
 
+@pytest.mark.slow
 def test_reasons(run, tmp_path):
     assert mauve_score(["a", " "], ["b", "c"], model=run) == NotComputed(
         "it compares two sets of texts, and 1 texts and 2 references have a word"

@@ -16,6 +16,8 @@ from depgen.evaluation.text.reverse_lm import on_samples, reverse_lm_score
 from depgen.evaluation.trained import load_trained
 from tests.evaluation.oracles_of_stories import STORIES, in_process, texts, write_experiment
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
@@ -46,7 +48,6 @@ def no_command(arguments, environment):
     raise AssertionError(f"depgen {arguments} was not to be run")
 
 
-@pytest.mark.slow
 def test_an_oracle_is_trained_once_and_another_yaml_makes_another_one(config, run, place):
     assert run.is_relative_to(place / "cache" / "oracles")
     assert trained_oracle(config, depgen=no_command) == find_oracle(str(config)) == find_oracle(str(run)) == run
@@ -77,7 +78,6 @@ def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
     assert losses.perplexity().value == pytest.approx(np.exp(each).mean())
 
 
-@pytest.mark.slow
 def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, loss_on_test):
     fresh = type(STORIES)(train=60, seed=77)
     score = text_losses(texts(fresh, "train"), run).score("tokens").value
@@ -146,7 +146,6 @@ def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):
     assert text_losses(given[::-1], run).nll.tolist() == pytest.approx(first.nll.tolist()[::-1])
 
 
-@pytest.mark.slow
 def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, loss_on_test):
     found = reverse_lm_score(texts(STORIES, "train"), run, average="tokens", depgen=in_process)
     assert found.value == pytest.approx(loss_on_test, rel=1e-6)
@@ -155,7 +154,6 @@ def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, loss_o
     assert by_text.value == pytest.approx(text_losses(texts(STORIES, "test"), run).score().value, rel=1e-6)
 
 
-@pytest.mark.slow
 def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, loss_on_test, place):
     """The mode collapse that the LM score does not see."""
     real = texts(STORIES, "train")

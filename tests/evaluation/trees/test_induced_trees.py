@@ -213,7 +213,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb"}}
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
-    with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):
+    with pytest.raises(UserError, match=r"name it by `form`.*bare, bare_cased, ptb"):
         InducedTrees(str(copy)).annotate([QUOTED])
     lines["init_args"]["published"] = "ptb"
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))

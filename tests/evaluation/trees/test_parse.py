@@ -65,6 +65,7 @@ def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
     assert annotated[1].heads == (0, 1, 1)
 
 
+@pytest.mark.slow
 def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
     content = parsed(capsys, "parse", "--run", parsing_run, "--input", text, "--tokens", "rules")
     found = depgen.load(parsing_run).parse([document_of(text.read_text(), name="story.txt", tokens="rules")])
@@ -92,6 +93,7 @@ def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, capsy
     assert tuple(int(row[6]) for row in as_it_is[2:]) == expected
 
 
+@pytest.mark.slow
 def test_words_and_space_after_spell_the_text(parsing_run, tmp_path, capsys):
     path = tmp_path / "raw.txt"
     path.write_text('"No, no ... no!"  \t said (the) dog\'s dog-catcher.\n')
@@ -128,6 +130,7 @@ def test_of_conllu_only_the_tree_changes(parsing_run, tmp_path, capsys):
     assert parsed(capsys, "parse", "--run", "udgn", "--input", tmp_path / "a.conllu.gz") == output.read_text()
 
 
+@pytest.mark.slow
 def test_sdp_and_tables_are_parsed_by_their_words(parsing_run, tmp_path, capsys):
     sdp, table = tmp_path / "a.sdp", tmp_path / "a.csv"
     sdp.write_text("#20000281\n1\tShe\tshe\tPRP\t-\t-\tARG1\n2\tran\trun\tVBD\t+\t+\t_\n\n")

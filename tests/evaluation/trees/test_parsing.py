@@ -15,6 +15,7 @@ from depgen.data.normalized import NormalizedTreebank
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank, DependencyColumns
 from depgen.data.vocabulary import Vocabulary
+from depgen.decoding import heads as head_decoding
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees import parsing
@@ -88,9 +89,9 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
 
 
 def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
-    seen, search = [], parsing.maximum_spanning_trees
+    seen, search = [], head_decoding.maximum_spanning_trees
     monkeypatch.setattr(
-        parsing,
+        head_decoding,
         "maximum_spanning_trees",
         lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
     )
