@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from depgen.data.vocabulary import UNK, Vocabulary
@@ -212,6 +212,11 @@ class Parts(Batch):
     items: Int[Tensor, " parts"]
     lengths: Int[Tensor, " parts"]
     words: Int[Tensor, " parts"]
+
+    def sums(self, nll: Float[Tensor, " targets"]) -> Float[Tensor, " parts"]:
+        """The nats of each part, from those of the targets of all parts one after the other."""
+        part = torch.repeat_interleave(self.lengths).to(nll.device)
+        return nll.new_zeros(len(self.lengths)).index_add_(0, part, nll)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,7 +18,15 @@ from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.likelihood.text_columns import without_clashes
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
-from depgen.evaluation.text_documents import TextDocument, Tokens, check_texts, document_of
+from depgen.evaluation.text_documents import (
+    Text,
+    TextDocument,
+    TextWithFields,
+    Tokens,
+    check_texts,
+    documents_of,
+    string_document,
+)
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
@@ -27,10 +35,6 @@ from depgen.language_models.base import LanguageModel
 from depgen.trees.text_form import FormName
 
 Reads = Literal["sentence", "document"]
-Text = str | TextDocument
-"""A string, each line of which that is not blank is a sentence, or a document of a file."""
-TextWithFields = Text | Mapping[str, Any]
-"""A text, or a string under `text` with other fields, such as item and condition, like a line of a JSON file."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents = _documents(texts, tokens, with_fields=True)
+        documents = documents_of(texts, tokens, with_fields=True)
         before = [0] * len(documents)
         if given is not None:
             if reads == "sentence":
@@ -163,7 +167,7 @@ class System:
         scorer = TreeScorer(
             self.trained, self.reading, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress
         )
-        return scorer.score(_documents(texts, tokens, with_fields=True), by=by, unit=unit)
+        return scorer.score(documents_of(texts, tokens, with_fields=True), by=by, unit=unit)
 
     def generate(
         self,
@@ -206,7 +210,7 @@ class System:
             seed=seed,
             progress=progress,
         )
-        return generator.generate(_documents([""] if prompts is None else prompts))
+        return generator.generate(documents_of([""] if prompts is None else prompts))
 
     def parse(
         self,
@@ -252,7 +256,7 @@ class System:
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
             others=[each.trained for each in others],
         )  # fmt: skip
-        return parse_documents(parser, _documents(texts, tokens), progress=progress)
+        return parse_documents(parser, documents_of(texts, tokens), progress=progress)
 
     def hidden_states(
         self,
@@ -289,7 +293,7 @@ class System:
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
         return states_of_documents(
-            encoder, _documents(texts, tokens), layer=layer, pooling=pooling, tokens_per_batch=tokens_per_batch,
+            encoder, documents_of(texts, tokens), layer=layer, pooling=pooling, tokens_per_batch=tokens_per_batch,
             batch_size=batch_size, progress=progress,
         )  # fmt: skip
 
@@ -316,7 +320,7 @@ class System:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
         check_one_of(kind=(kind, Kind))
-        (document,) = _documents([sentence], tokens)
+        (document,) = documents_of([sentence], tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
         words = self.reading.words(document.sentences[0])
@@ -356,38 +360,13 @@ class System:
         return self.model.reads_sentences if reads is None else reads == "document"
 
 
-def _documents(
-    texts: Iterable[TextWithFields], tokens: Tokens = "whitespace", *, with_fields: bool = False
-) -> list[TextDocument]:
-    check_texts(texts)
-    return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
-
-
-def _text(text: TextWithFields, name: str, tokens: Tokens, with_fields: bool) -> TextDocument:
-    if isinstance(text, TextDocument):
-        return text
-    if not with_fields or not isinstance(text, Mapping):
-        return _document(text, name, tokens)
-    if "text" not in text:
-        raise UserError(f"{name}: expected a string under 'text', found {', '.join(map(repr, text)) or 'nothing'}.")
-    fields = {str(key): value for key, value in text.items() if key != "text"}
-    return replace(_document(text["text"], name, tokens), fields=fields)
-
-
-def _document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
-    check_one_of(tokens=(tokens, Tokens))
-    if not isinstance(text, str):
-        raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
-    return document_of(text, name=name, tokens=tokens)
-
-
 def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
     if not isinstance(given, str):
         check_texts(given, "given")
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
-    return [_document(each, f"context-{number}", tokens) for number, each in enumerate(contexts, 1)]
+    return [string_document(each, f"context-{number}", tokens) for number, each in enumerate(contexts, 1)]
 
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:

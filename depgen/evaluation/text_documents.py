@@ -1,14 +1,14 @@
 """Text files of any form as documents of sentences, each with its place in the file."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.tokenization import split_sentences, token_spans, tokenize
-from depgen.errors import UserError
+from depgen.errors import UserError, check_one_of
 from depgen.evaluation.file_texts import TEXT, field_of
 from depgen.locations import json_value
 from depgen.trees.columns import Separator, read_columns
@@ -61,6 +61,12 @@ class TextDocument:
         return [[None] * len(each) for each in self.sentences] if self.spans is None else self.spans
 
 
+Text = str | TextDocument
+"""A string, each line of which that is not blank is a sentence, or a document of a file."""
+TextWithFields = Text | Mapping[str, Any]
+"""A text, or a string under `text` with other fields, such as item and condition, like a line of a JSON file."""
+
+
 def check_texts(texts: object, name: str = "texts") -> None:
     """Raises UserError for what is iterated over by letters or by the names of columns, where a list of texts is meant.
 
@@ -90,6 +96,39 @@ def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace")
         start += len(line) + 1
     sentences = tuple(Sentence(tuple(text[first:last] for first, last in spans)) for spans in found)
     return TextDocument(name, sentences, tuple(places), tuple(found), text)
+
+
+def documents_of(
+    texts: Iterable[TextWithFields], tokens: Tokens = "whitespace", *, with_fields: bool = False
+) -> list[TextDocument]:
+    """The texts of a list as documents; UserError where one is no text.
+
+    Args:
+        texts: strings or documents.
+        tokens: how strings are cut into words.
+        with_fields: whether a text may be a mapping with its string under `text` and other fields.
+    """
+    check_texts(texts)
+    return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
+
+
+def _text(text: TextWithFields, name: str, tokens: Tokens, with_fields: bool) -> TextDocument:
+    if isinstance(text, TextDocument):
+        return text
+    if not with_fields or not isinstance(text, Mapping):
+        return string_document(text, name, tokens)
+    if "text" not in text:
+        raise UserError(f"{name}: expected a string under 'text', found {', '.join(map(repr, text)) or 'nothing'}.")
+    fields = {str(key): value for key, value in text.items() if key != "text"}
+    return replace(string_document(text["text"], name, tokens), fields=fields)
+
+
+def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
+    """A string as a document; UserError where it is none."""
+    check_one_of(tokens=(tokens, Tokens))
+    if not isinstance(text, str):
+        raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
+    return document_of(text, name=name, tokens=tokens)
 
 
 def _spans(line: str, tokens: Tokens) -> list[Span]:

@@ -262,18 +262,11 @@ class LeftToRight(LanguageModel):
         scores, parts = self.scores_of_items(batch, nll.sum(1)), batch.parts
         if parts is None:
             return scores
-        part = torch.repeat_interleave(parts.lengths).to(nll.device)
-        sums = nll.new_zeros(len(parts.lengths)).index_add_(0, part, nll[batch.is_word.to(nll.device)])
+        sums = parts.sums(nll[batch.is_word.to(nll.device)])
         return replace(scores, items=parts.items, nll=sums[:, None], tokens=parts.lengths[:, None], words=parts.words)
 
     def scores_of_items(self, batch: TokenBatch, nll: Float[Tensor, " batch"], *, of_text: bool = True) -> ItemScores:
-        """The scores of a batch's items from the nats of each; which tokens count, see `item_scores`.
-
-        Args:
-            batch: the items.
-            nll: of each.
-            of_text: False where they are not of the text alone, but with a structure that is given.
-        """
+        """The scores of a batch's items from the nats of each, of text and given structure unless `of_text`."""
         return ItemScores(
             items=batch.items,
             nll=nll[:, None],

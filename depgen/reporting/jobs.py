@@ -74,7 +74,7 @@ class Job:
     def trainings(self) -> Iterator[Training]:
         """The training of the row's experiment, after those of the experiments whose runs it loads.
 
-        Each is made when it is asked for, and then names the newest finished runs of those before it.
+        They are yielded one by one, so that each names the newest finished runs of the earlier ones.
         """
         return _trainings(self.name, self.config, self)
 

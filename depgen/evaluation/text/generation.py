@@ -10,10 +10,9 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.evaluation.file_texts import PROMPT, numbered_texts
 from depgen.evaluation.loading import load_run
-from depgen.evaluation.system import Text
 from depgen.evaluation.text.generated_text import GeneratedTexts
 from depgen.evaluation.text.given_text import read_given_texts
-from depgen.evaluation.text_documents import read_documents
+from depgen.evaluation.text_documents import Text, read_documents
 from depgen.evaluation.trained import system_class
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
