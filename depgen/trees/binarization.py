@@ -143,7 +143,7 @@ def restored_heads(
         if not steps.isdecimal():
             raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
         word, left = int(found[place]), int(steps) + 1
-        while left and word <= place and found[word - 1]:
+        while left and 0 < word <= place and found[word - 1]:
             left -= labels[word - 1] != SUBWORD
             word = int(found[word - 1])
         if left and strict:

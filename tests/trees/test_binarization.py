@@ -186,6 +186,7 @@ def test_any_labels_restore_a_tree_or_are_refused(data, heads):
     ("heads", "labels"),
     [
         ([0, 1], ["root", "obj^0"]),
+        ([0, 1], ["root^0", "obj"]),
         ([0, 1], ["root", "obj^1"]),
         ([2, 0], ["amod^0", "root"]),
         ([0, 1], ["a", "b^"]),

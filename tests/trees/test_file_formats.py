@@ -19,5 +19,7 @@ def test_endings_say_what_a_file_holds(name, found):
 
 @pytest.mark.parametrize("name", ["a.conll", "a.json", "wsj.mrg.gz", "a.xlsx"])
 def test_what_no_verb_reads_is_refused(name):
-    with pytest.raises(UserError, match=rf"{name}: expected text, .*convert the file, or name it \.txt"):
+    with pytest.raises(
+        UserError, match=rf"{name}: expected text, .*convert the file, or name it as what it holds \(\.conllu, or \.txt"
+    ):
         format_of(Path(name))
