@@ -48,8 +48,11 @@ PARSED = {
     "seeds": [1],
     "parsing": "parsing_stories",
     "measures": [
-        "depgen.reporting.parses.Trees",
-        {"class_path": "depgen.reporting.parses.Correlations", "init_args": {"treebank": "correlations_stories"}},
+        "depgen.reporting.measures.parses.Trees",
+        {
+            "class_path": "depgen.reporting.measures.parses.Correlations",
+            "init_args": {"treebank": "correlations_stories"},
+        },
     ],
     "columns": [
         *(column(key, test="paired_bootstrap", weights="parsed_words") for key in MEASURES),

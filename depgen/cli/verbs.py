@@ -151,22 +151,22 @@ VERBS = {
     ),
     "curves": Verb(
         "draw learning curves of runs, or of a table",
-        "depgen.reporting.curves:draw_curves",
+        "depgen.reporting.pictures.curves:draw_curves",
         positionals=("table",),
     ),
     "series": Verb(
         "draw a table as a curve, such as accuracy by number of attention heads",
-        "depgen.reporting.series:draw_series",
+        "depgen.reporting.pictures.series:draw_series",
         positionals=("table",),
     ),
     "tradeoff": Verb(
         "draw quality against diversity of a table's texts by temperature",
-        "depgen.reporting.tradeoff:draw_tradeoff",
+        "depgen.reporting.pictures.tradeoff:draw_tradeoff",
         positionals=("table",),
     ),
     "histogram": Verb(
         "draw how a table's measures are distributed over texts, such as their lengths",
-        "depgen.reporting.histogram:draw_histogram",
+        "depgen.reporting.pictures.histogram:draw_histogram",
         positionals=("table",),
     ),
     "dependent-loss": Verb(
@@ -185,7 +185,7 @@ VERBS = {
     ),
     "heat-map": Verb(
         "draw the correlations of attention heads with dependency relations",
-        "depgen.reporting.heat_map:draw_heat_map",
+        "depgen.reporting.pictures.heat_map:draw_heat_map",
     ),
     "parsing-scores": Verb(
         "compare a run's dependency trees with gold trees: directed and undirected accuracy",
@@ -220,12 +220,14 @@ VERBS = {
     ),
     "draw": Verb(
         "draw dependency trees or graphs (HTML, SVG, PDF, PNG), those of a file or run under gold ones",
-        "depgen.reporting.trees:draw_trees",
+        "depgen.reporting.pictures.trees:draw_trees",
         positionals=("files",),
         counts=("beam_size",),
         also={"number": "n"},
     ),
-    "attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.attention:draw_attention"),
+    "attention": Verb(
+        "draw where a run attends to in a sentence", "depgen.reporting.pictures.attention:draw_attention"
+    ),
     "completion": Verb(
         "print a script for tab completion in your shell",
         "depgen.cli.completion:completion",

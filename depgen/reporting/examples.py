@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from depgen.reporting.drawing import Drawing
+from depgen.reporting.pictures.drawing import Drawing
 
 Format = Literal["text", "markdown", "html"]
 ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}

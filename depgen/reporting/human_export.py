@@ -13,9 +13,9 @@ from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating
 from depgen.locations import lines_sha256
 from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
+from depgen.reporting.measures.samples import CHOSEN, split_texts
+from depgen.reporting.measures.texts import generation_of, nuclei, texts_of
 from depgen.reporting.results import read_results
-from depgen.reporting.samples import CHOSEN, split_texts
-from depgen.reporting.texts import generation_of, nuclei, texts_of
 
 
 def export(

@@ -18,11 +18,11 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, write_atomically
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
+from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
+from depgen.reporting.measures.speed import RANDOM, measure_speed
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
-from depgen.reporting.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.results import Result
 from depgen.reporting.run_facts import facts_of, other_precision
-from depgen.reporting.speed import RANDOM, measure_speed
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
 

@@ -19,9 +19,9 @@ from depgen.locations import cache_root, data_root, made_once
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.extras import seconds_of
 from depgen.reporting.jobs import Job
+from depgen.reporting.measures.texts import OF_AN_ORACLE
 from depgen.reporting.needs import parsers_in
 from depgen.reporting.store import read_ours
-from depgen.reporting.texts import OF_AN_ORACLE
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 

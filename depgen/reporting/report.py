@@ -13,15 +13,15 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import Verdict
-from depgen.reporting.curves import draw_curves
 from depgen.reporting.definition import TableDefinition, load_definition
-from depgen.reporting.dot_plots import Panel, panels_of
 from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
 from depgen.reporting.layout import Layout, lay_out
-from depgen.reporting.plotting import check_picture
+from depgen.reporting.pictures.curves import draw_curves
+from depgen.reporting.pictures.dot_plots import Panel, panels_of
+from depgen.reporting.pictures.plotting import check_picture
+from depgen.reporting.pictures.series import draw_series
 from depgen.reporting.results import Result
-from depgen.reporting.series import draw_series
 from depgen.reporting.store import read_ours
 from depgen.training import provenance
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from depgen.locations import runs_root, write_atomically
+from depgen.reporting.measures.texts import FOLDER
 from depgen.reporting.numbers import Generation
 from depgen.reporting.results import Budget, DataSource, Result, result_path, row_folder, write_result
-from depgen.reporting.texts import FOLDER
 from tests.reporting.commands import Commands
 
 ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}
@@ -22,7 +22,7 @@ caption: Invented numbers
 source: an invented paper, Table 1
 seeds: [1, 2]
 generation: {prompt_sentences: 4, seed: 10}
-measures: [depgen.reporting.texts.Texts]
+measures: [depgen.reporting.measures.texts.Texts]
 columns:
   - {key: bleu1, header: B-1, higher_better: true, test: paired_t}
   - {key: selfbleu2, header: SB-2, higher_better: false, decimals: 1, test: paired_bootstrap}

@@ -11,8 +11,8 @@ from depgen.evaluation.loading import load_run
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
+from depgen.reporting.measures.texts import prompts_of
 from depgen.reporting.numbers import Generation
-from depgen.reporting.texts import prompts_of
 from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result, store_texts
 

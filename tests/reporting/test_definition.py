@@ -123,7 +123,7 @@ def test_seeds_are_those_of_a_profile_where_they_differ(project):
 @pytest.mark.slow
 def test_reading_a_table_does_not_wait_for_torch():
     script = (
-        "import sys, depgen.reporting.series; from depgen.reporting.tables import table; "
+        "import sys, depgen.reporting.pictures.series; from depgen.reporting.tables import table; "
         "table('dmlm_table2', size='small'); sys.exit(str('torch' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr.strip() == "False"
@@ -132,7 +132,7 @@ def test_reading_a_table_does_not_wait_for_torch():
 def test_a_table_of_trees_has_floors_weights_and_places_in_a_series(project):
     path = project / "experiments/tables/toy.yaml"
     text = TABLE.replace("quoted: Someone 1999", "floor: next word").replace(
-        "measures: [", "parsing: parsing_toy\nmeasures: [depgen.reporting.parses.Trees, "
+        "measures: [", "parsing: parsing_toy\nmeasures: [depgen.reporting.measures.parses.Trees, "
     )
     text = text.replace("test: paired_t}", "test: paired_t, weights: parsed_words}").replace(
         "group: a", "group: a, x: 0.5"

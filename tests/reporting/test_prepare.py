@@ -99,7 +99,7 @@ def test_what_is_made_depends_on_the_rows(needy):
     assert names == ["UNION", "oracle oracle_toy_small"], "Base has no trees"
     path = needy / "experiments/tables/toy.yaml"
     other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy_parser.SpacyAnnotator"}}
-    measures = [{"class_path": "depgen.reporting.samples.GeneratedTrees", "init_args": other}]
+    measures = [{"class_path": "depgen.reporting.measures.samples.GeneratedTrees", "init_args": other}]
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"measures": measures}))
     first = plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations[0]
     assert first.name == "parser ewt_lowercased", "a measure loads it"

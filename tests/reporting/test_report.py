@@ -10,7 +10,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.reporting.experiments import note_own_table
-from depgen.reporting.plotting import figure, save
+from depgen.reporting.pictures.plotting import figure, save
 from depgen.reporting.record import record
 from depgen.reporting.report import report
 from depgen.reporting.results import result_path, write_result

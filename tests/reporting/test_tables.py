@@ -13,12 +13,12 @@ from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell, lay_out
 from depgen.reporting.measurement import sift
+from depgen.reporting.measures.texts import options_for
 from depgen.reporting.numbers import Generation, Numbers
 from depgen.reporting.record import record
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.store import read_ours
 from depgen.reporting.tables import table
-from depgen.reporting.texts import options_for
 from depgen.training.experiment_runs import run_depgen
 
 SAME = [1.0, 2.0, 3.0, 4.0]
@@ -385,7 +385,7 @@ def test_a_floor_has_no_spread(store, change):
 
 
 def test_a_table_without_texts_names_no_way_to_measure_them(results, change):
-    change("generation: {prompt_sentences: 4, seed: 10}\nmeasures: [depgen.reporting.texts.Texts]\n", "")
+    change("generation: {prompt_sentences: 4, seed: 10}\nmeasures: [depgen.reporting.measures.texts.Texts]\n", "")
     assert "SB-2" in notes()["Not computed"]
     assert "`depgen" not in notes()["Not computed"]
 

@@ -1,0 +1,1 @@
+"""Figures of tables, of runs and of sentences, written as PNG, PDF or SVG."""

@@ -1,0 +1,174 @@
+"""A table of coherence on invented documents, made by the commands that make it: figures, items, notes, refusals."""
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.data.generated import GeneratedStories
+from depgen.errors import UserError
+from depgen.evaluation.coherence.arrangements import CoherenceTask
+from depgen.evaluation.coherence.assessment import assess
+from depgen.evaluation.trained import load_trained
+from depgen.metrics.coherence import paired_interval
+from depgen.reporting import reproduce
+from depgen.reporting.compare import compare
+from depgen.reporting.definition import load_definition
+from depgen.reporting.experiments import settings_as
+from depgen.reporting.intervals import intervals
+from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.results import read_result
+from depgen.reporting.store import read_ours
+from depgen.reporting.tables import table
+from tests.evaluation.oracles_of_stories import in_process
+from tests.reporting.conftest import ORDER_COLUMN
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 2, "test": 6}}
+OTHERS = {
+    "class_path": "depgen.data.generated.GeneratedStories",
+    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "document_sentences": 9, "name": "others"},
+}
+ORDER = {"task": "order", "shuffles": 5, "resamples": 200, "seed": 4}
+CONTEXTS = {"rnnlm": "NoContext", "codclm": "ContextToOutput"}
+
+
+def experiment(context):
+    network = {"class_path": f"depgen.models.dclm.{context}", "init_args": {"size": 6}}
+    adam = {"class_path": "torch.optim.Adam", "init_args": {"lr": 0.02}}
+    return {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
+        "model": {
+            "class_path": "depgen.models.dclm.DCLM",
+            "init_args": {"context": network, "embedding_size": 6, "optimizer": adam},
+        },
+        "data": {"class_path": "depgen.data.documents.DocumentData", "init_args": {"corpus": STORIES}},
+    }
+
+
+COHERENT = {
+    "table": "coherent",
+    "caption": "Invented coherence",
+    "source": "an invented paper, Table 3",
+    "seeds": [1],
+    "measures": [
+        {
+            "class_path": "depgen.reporting.measures.coherence.Coherence",
+            "init_args": {"tasks": ["coherence_stories", "insertion_others"]},
+        }
+    ],
+    "columns": [
+        ORDER_COLUMN,
+        {"key": "order_deviation", "header": "Deviation", "higher_better": None},
+        {"key": "insertion", "header": "Insertion", "higher_better": True, "test": "paired_bootstrap"},
+        {"key": "insertion_distance", "header": "Distance", "higher_better": False},
+    ],
+    "rows": [
+        {"name": "RNNLM", "experiment": "rnnlm"},
+        {
+            "name": "CODCLM",
+            "experiment": "codclm",
+            "against": ["RNNLM"],
+            "values": {"order": 81.72},
+            "stars": ["order"],
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder in which the table was made, and what that printed."""
+    folder = tmp_path_factory.mktemp("place")
+    experiments = {
+        "tables/coherent": COHERENT,
+        "coherence_stories": ORDER,
+        "insertion_others": {"task": "insertion", "corpus": OTHERS, "sentences": 5, "insertions": 2, "resamples": 200},
+        **{f"{place}{name}": experiment(each) for name, each in CONTEXTS.items() for place in ("", "sizes/small/")},
+    }
+    for name, content in experiments.items():
+        path = folder / "experiments" / f"{name}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(yaml.safe_dump(content))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("data", "cache", "runs", "results"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        patch.setattr(reproduce, "run_depgen", in_process)
+        yield reproduce.reproduce("coherent", size="small")
+
+
+def job_of(row):
+    definition = load_definition("coherent")
+    return Job(definition, definition.row(row), "small", 1)
+
+
+def items_of(row, name):
+    result = read_result(job_of(row).result)
+    return np.load(job_of(row).result.parent / result.items[name])
+
+
+@pytest.mark.slow
+def test_figures_are_those_of_the_run_asked_by_itself(made):
+    for row in ("RNNLM", "CODCLM"):
+        run, metrics = finished_run(job_of(row)), read_result(job_of(row).result).metrics
+        asked = CoherenceTask(shuffles=5, resamples=200, seed=4)
+        expected = assess(load_trained(run, device="cpu"), asked)
+        assert expected.facts["corpus"] == "generated", "the run's own, where the YAML names none"
+        assert metrics["order"] == pytest.approx(expected.measures["accuracy"])
+        assert metrics["order_deviation"] == pytest.approx(expected.measures["deviation"])
+        assert metrics["order_ties"] == expected.measures["ties"]
+        assert set(read_result(job_of(row).result).items) >= {"order", "order_documents"}
+        assert items_of(row, "order").mean() == pytest.approx(metrics["order"])
+        assert (len(items_of(row, "order")), len(items_of(row, "insertion"))) == (6, 10)
+        assert items_of(row, "order_documents").tolist() == list(range(6))
+        assert items_of(row, "insertion_documents").tolist() == np.repeat(range(5), 2).tolist(), "two pieces of each"
+    assert read_result(job_of("RNNLM").result).metrics["order"] == 50
+    empty = expected.measures["empty"]
+    assert read_result(job_of("RNNLM").result).metrics["order_ties"] == pytest.approx(100 - empty)
+    said = f"in {empty:.1f} % of questions there is nothing to choose"
+    assert (said in read_result(job_of("RNNLM").result).settings["order"]) == (empty > 0)
+
+
+@pytest.mark.slow
+def test_what_was_asked_stands_beside_the_figures(made):
+    settings = read_result(job_of("CODCLM").result).settings
+    assert settings["order"].startswith("generated, test, 6 documents of 5.0 sentences, 5 shuffles of each, seed 4; ")
+    assert settings["order"].endswith("; chance 50.00 %")
+    assert settings["insertion"].startswith("others, test, 10 documents of 4.5 sentences, 2 sentences of each put back")
+    corpus = GeneratedStories(train=12, valid=2, test=6)
+    known = {word for document in corpus.documents("train") for word in document.words()}
+    words = [word for document in corpus.documents("test") for word in document.words()]
+    unknown = np.mean([word not in known for word in words])
+    assert read_result(job_of("CODCLM").result).metrics["order_unk_rate_of_documents"] == pytest.approx(unknown)
+    assert f"Accuracy: words that are <unk>: {100 * unknown:.2f} % (" in table("coherent", size="small")
+
+
+def test_the_printed_table_has_intervals_and_paired_differences(made):
+    shown = table("coherent", size="small", format="markdown")
+    ours = read_ours(load_definition("coherent"), size="small")
+    metrics = read_result(job_of("CODCLM").result).metrics
+    (low, high), _ = intervals(ours)["CODCLM", "order"]
+    assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
+    (found,) = [
+        each for each in compare(ours)[0] if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
+    ]
+    paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
+    assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
+    assert "paired bootstrap: Accuracy, Insertion" in shown
+    assert r"| CODCLM | paper | 81.72\* |" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"task": "shuffle"}, "shuffle"),
+        ({"task": "order", "shufles": 3}, "shufles"),
+        ({"shuffles": 0}, "shuffles: expected at least 1, found 0"),
+        ([], "expected settings"),
+    ],
+)
+def test_what_does_not_read_as_a_task_is_refused_by_its_file(project, content, message):
+    (project / "experiments/asked.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError, match=rf"(?s)^experiments/asked\.yaml: .*{message}"):
+        settings_as(CoherenceTask, "asked")
+    with pytest.raises(UserError, match=r"No experiment file experiments/lost\.yaml"):
+        settings_as(CoherenceTask, "lost")

@@ -1,0 +1,290 @@
+"""Samples of a tiny run of iterative expansion: curves, trees and styles, from real runs."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.data.experiment import data_of
+from depgen.data.levels import TreeForm
+from depgen.errors import UserError
+from depgen.evaluation.text.measures import TextOptions
+from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
+from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
+from depgen.metrics.pooled_bleu import ReferencePool
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, fit
+from depgen.reporting.measurement import floor
+from depgen.reporting.measures.judges import JudgedSamples
+from depgen.reporting.measures.samples import (
+    CHOSEN,
+    TREES,
+    BoostedRelation,
+    GeneratedTrees,
+    SampledBleu,
+    TextShapes,
+    at_diversity,
+    nearest,
+)
+from depgen.reporting.numbers import Generation, TrainedRow
+from depgen.training.experiment_runs import measure_test
+from depgen.trees.binarization import depths
+from depgen.trees.punctuation import is_punctuation
+
+HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
+CHAINS = {"class_path": "depgen.annotation.trivial.LeftChain"}
+EXPERIMENT = {
+    "seed_everything": 1,
+    "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
+    "model": {
+        "class_path": "depgen.models.itexp.ITEXP",
+        "init_args": {
+            "backbone": {
+                "class_path": "depgen.backbones.transformer.Transformer",
+                "init_args": {
+                    "layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8, "causal": False, "tied": False,
+                    "output_bias": True,
+                },
+            },
+        },
+    },
+    "data": {
+        "class_path": "depgen.data.levels.LevelData",
+        "init_args": {
+            "corpus": {
+                "class_path": "depgen.data.sentences.SingleSentences",
+                "init_args": {
+                    "corpus": {
+                        "class_path": "depgen.data.generated.GeneratedStories",
+                        "init_args": {"train": 6, "valid": 4, "test": 4},
+                    },
+                },
+            },
+            "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+            "vocabulary": {"class_path": "depgen.data.levels.ExpansionVocabulary"},
+        },
+    },
+}  # fmt: skip
+PLAIN = {
+    "model": {**EXPERIMENT["model"], "class_path": "depgen.models.causal_lm.CausalLM"},
+    "data": {
+        "class_path": "depgen.data.text.TextData",
+        "init_args": {"corpus": EXPERIMENT["data"]["init_args"]["corpus"]},
+    },
+}
+TABLE = """
+table: levels
+caption: Invented
+source: nobody's
+seeds: [1]
+columns: [{key: perplexity, header: PPL, higher_better: false}]
+rows:
+  - {name: ITEXP, experiment: levels_toy, in_paper: false}
+  - {name: Plain, experiment: plain_toy, in_paper: false}
+  - name: Chains
+    experiment: levels_toy
+    options: {data.init_args.annotator: {class_path: depgen.annotation.trivial.RightChain}}
+    in_paper: false
+  - {name: Test sentences, experiment: levels_toy, floor: test, in_paper: false}
+  - {name: Sizes, experiment: levels_toy, floor: corpus, in_paper: false}
+"""
+
+
+@pytest.fixture
+def row(project, depgen):
+    """A trained row, measured by a measure."""
+    (project / "experiments/tables/levels.yaml").write_text(TABLE)
+    plain = {**EXPERIMENT, **json.loads(json.dumps(PLAIN))}
+    plain["model"]["init_args"]["backbone"]["init_args"]["causal"] = True
+    for name, settings in (("levels_toy", EXPERIMENT), ("plain_toy", plain)):
+        (project / f"experiments/{name}.yaml").write_text(yaml.safe_dump(settings))
+
+    def measured(measure, name="ITEXP"):
+        definition = dataclasses.replace(load_definition("levels"), generation=HOW)
+        job = Job(definition, definition.row(name), "paper", 1)
+        trained, corpus = fit(job, depgen), data_of(job.config).corpus
+        found = TrainedRow(
+            job=job, corpus=corpus, options=TextOptions(device="cpu"), depgen=depgen, trained=trained, facts=None
+        )
+        return measure.measure(found), trained.run, corpus
+
+    return measured
+
+
+def texts_of(run, *, temperature=1.0, options=None):
+    (file,) = [
+        path
+        for path in (run / "texts").iterdir()
+        if f"temperature-{temperature}_" in path.name and ("_boost" in path.name) is bool(options)
+    ]
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.slow
+def test_curves_are_those_of_the_texts_kept_at_each_temperature(row):
+    measure = SampledBleu(temperatures=[0.5, 2.0], per_sample=4)
+    found, run, corpus = row(measure)
+    pools = [ReferencePool(moses_texts(texts_of_documents(corpus.documents(split)))) for split in ("valid", "test")]
+    for temperature in (0.5, 2.0):
+        texts = moses_texts(each["text"] for each in texts_of(run, temperature=temperature))
+        scores = sample_scores(texts, pools, per_sample=4)
+        assert len(texts) == 12
+        expected = {
+            "valid_bleu": scores.bleu[0][0], "valid_bleu_sd": scores.bleu[0][1], "test_bleu": scores.bleu[1][0],
+            "test_bleu_sd": scores.bleu[1][1], "self_bleu": scores.self_bleu[0], "self_bleu_sd": scores.self_bleu[1],
+        }  # fmt: skip
+        assert {name: found.metrics[f"{name}_{temperature}"] for name in expected} == pytest.approx(expected)
+    assert ("test_bleu_matched" in found.metrics) != ("test_bleu_matched" in found.not_computed)
+    chosen = found.metrics[CHOSEN]
+    assert chosen in (0.5, 2.0)
+    assert {name: found.metrics[name] for name in expected} == {
+        name: found.metrics[f"{name}_{chosen}"] for name in expected
+    }
+    assert {*found.metrics, *found.not_computed} <= {*measure.keys()}
+
+
+def test_quality_is_read_off_between_two_temperatures_or_not_at_all():
+    curve = [(20.0, 40.0), (10.0, 30.0), (5.0, 10.0)]
+    assert at_diversity(curve, 7.5) == 20.0
+    assert at_diversity(curve, 20.0) == 40.0
+    assert at_diversity(curve, 4.9) is at_diversity(curve, 20.1) is None
+
+
+def test_the_published_temperatures_are_nearest_to_training_sentences_against_the_test_split():
+    rows = [row for row in load_definition("itexp_table1").rows if not row.is_floor]
+    assert len(rows) == 6
+    for row in rows:
+        points = {
+            tau: (row.values[f"valid_bleu_{tau}"], row.values[f"self_bleu_{tau}"])
+            for tau in (0.7, 0.8, 0.9, 1.0, 1.1, 1.2)
+        }
+        assert nearest(points, (21.5, 6.6)) == row.values["temperature"]
+
+
+@pytest.fixture
+def of_floor(row, depgen):
+    """The result of a row without training."""
+
+    def found(measure, name, **how):
+        generation = dataclasses.replace(HOW, **how)
+        definition = dataclasses.replace(load_definition("levels"), measures=(measure,), generation=generation)
+        return floor(Job(definition, definition.row(name), "paper", 1), depgen, TextOptions(device="cpu"))
+
+    return found
+
+
+@pytest.mark.slow
+def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
+    judges = {"judge": "Plain"}
+    measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, temperatures=[1.0], per_sample=2)
+    found = of_floor(measure, "Test sentences", samples=100)
+    definition = load_definition("levels")
+    plain = Job(definition, definition.row("Plain"), "paper", 1).training
+    expected = measure_test(plain, plain.finished(), depgen).metrics["perplexity"]  # of the same sentences
+    assert found.metrics["judge"] == pytest.approx(expected, rel=1e-5)
+    assert found.metrics["judge_unk_rate"] >= 0
+    assert "2 texts, 2 references" in found.settings["mauve"]
+    assert "plain_toy" in found.settings["mauve"]
+    assert 0 < found.metrics["mauve"] <= 100
+    assert "own references" in found.not_computed["test_bleu"]
+    assert {"valid_bleu", "self_bleu"} <= {*found.metrics}
+    assert "gpt2" in found.not_computed["gpt2_perplexity"]
+    assert {*found.metrics, *found.not_computed} - {"judge_unk_rate"} <= {*measure.keys()}
+
+
+@pytest.mark.slow
+def test_shapes_of_texts_and_of_sentences(row, of_floor):
+    measure = TextShapes()
+    found, run, corpus = row(measure)
+    trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
+    assert found.items["length"].tolist() == [len(each) for each in trees]
+    assert found.items["depth"].tolist() == [depths(each.heads).max() for each in trees]
+    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
+    assert {*found.metrics} == {*found.items} == {*measure.keys()}
+    real = of_floor(TextShapes(), "Test sentences", samples=100)
+    sentences = [each for document in corpus.documents("test") for each in document.sentences]
+    assert real.metrics["length"] == pytest.approx(np.mean([len(each) for each in sentences]))
+    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences, TreeForm("none")))
+    assert real.metrics["steps_tree"] <= real.metrics["steps_binarized"]
+    plain, *_ = row(measure, "Plain")
+    assert {*plain.metrics} == {"length"}
+    assert {*plain.not_computed} == {*measure.keys()} - {"length"}
+
+
+def test_floors_of_a_split_need_a_measure_of_sentences(of_floor):
+    measure = BoostedRelation(relation="obj", factors=[1], tagger={})
+    with pytest.raises(UserError, match="Test sentences: floor: BoostedRelation"):
+        of_floor(measure, "Test sentences")
+
+
+@pytest.mark.slow
+def test_sizes_of_data_with_levels(row, of_floor):
+    *_, corpus = row(TextShapes())
+    found = of_floor(TextShapes(), "Sizes").metrics
+    for name, split in (("train", "train"), ("dev", "valid"), ("test", "test")):
+        trees = [each for document in corpus.documents(split) for each in document.sentences]
+        levels = [depths(TreeForm().written(each.heads, each.relations)[0]).max() for each in trees]
+        assert found[f"{name}_levels"] == sum(levels)
+        assert found[f"{name}_documents"] == len(trees)
+    assert found["types"] > found["expansions"] > 3
+
+
+@pytest.mark.slow
+def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):
+    measure = GeneratedTrees(temperatures=[1.0], other_parser=CHAINS)
+    found, run, corpus = row(measure, "Chains")
+    trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
+    written = [TreeForm().written(each.heads, each.relations)[0] for each in trees]
+    words = [~np.array(is_punctuation(each, "form")) for each in trees]
+    for name, chain in (("", right_chain), ("other_", left_chain)):
+        same = [(heads == chain(len(heads)))[counted] for heads, counted in zip(written, words, strict=True)]
+        assert found.metrics[f"{name}uas_1.0"] == pytest.approx(100 * np.concatenate(same).mean())
+    assert found.metrics["levels_per_token_1.0"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
+    real = next(iter(corpus.documents("test"))).sentences[0]
+    assert len(real) > 2
+    assert found.metrics["parsers_las_real"] < 50
+    names = [each.removesuffix("_*") for each in TREES]
+    assert {*found.metrics} <= {f"{name}_{end}" for name in names for end in ("1.0", "real")}
+
+
+def left_chain(words):
+    return np.arange(words)
+
+
+def right_chain(words):
+    return np.append(np.arange(2, words + 1), 0)
+
+
+def test_trees_that_cannot_be_had_have_a_reason(row):
+    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS))
+    assert "keeps a corpus's own trees" in {*found.not_computed.values()}.pop()
+
+
+def test_rows_without_trees_have_a_reason(row):
+    found, *_ = row(GeneratedTrees(temperatures=[1.0], other_parser=CHAINS), "Plain")
+    assert not found.metrics
+    assert {*found.not_computed.values()} == {"it writes texts without trees"}
+
+
+@pytest.mark.slow
+def test_a_boosted_relation_is_counted_in_texts_of_their_own(row):
+    tagger = {"class_path": "depgen.annotation.tagger.SuffixTagger"}
+    measure = BoostedRelation(relation="obj", factors=[1, 50], tagger=tagger, per_sample=4)
+    found, run, _ = row(measure)
+    for factor, options in ((1, None), (50, "boost")):
+        rows = texts_of(run, options=options)
+        counts = [sum(each == "obj" for each in one["structure"]["relations"]) for one in rows]
+        assert found.metrics[f"relations_{factor}"] == pytest.approx(np.mean(counts))
+    assert found.metrics["relations_50"] > found.metrics["relations_1"]
+    assert {*found.metrics} == {*measure.keys()}
+
+
+def test_options_of_generation_are_part_of_the_name_of_its_file():
+    names = {
+        dataclasses.replace(HOW, options=options).file_of(training_seed=1, weights="0" * 64)
+        for options in ({}, {"boost": {"amod": 10}}, {"boost": {"amod": 20}})
+    }
+    assert len(names) == 3
+    assert hash(dataclasses.replace(HOW, options={"boost": {"amod": 10}})) is not None

@@ -1,0 +1,184 @@
+"""Pairs and suites as measures of a table: systems with exact, bound and pseudo-likelihoods, made and printed."""
+
+import numpy as np
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.evaluation.loading import load_run
+from depgen.evaluation.syntax.minimal_pairs import score_pairs
+from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.reporting import reproduce
+from depgen.reporting.compare import OTHER_JUDGE, compare
+from depgen.reporting.definition import load_definition
+from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.store import read_ours
+from tests.evaluation.oracles_of_stories import in_process
+from tests.invented_syntax import NAMES, write_syntax
+
+pytestmark = pytest.mark.slow
+
+STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+CORPUS = {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": STORIES}}
+SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
+BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": SIZES}
+CHAIN = {"class_path": "depgen.annotation.trivial.LeftChain"}
+
+
+def experiment(name, *, vocabulary=None, specials=(), annotator=None, **arguments):
+    pieces = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300, "specials": [*specials]}}
+    return {
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {"class_path": f"depgen.models.{name}", "init_args": arguments},
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {"corpus": CORPUS, "vocabulary": vocabulary or pieces, "annotator": annotator},
+        },
+    }
+
+
+EXPERIMENTS = {
+    "exact": experiment("causal_lm.CausalLM", backbone=BACKBONE),
+    "bound": experiment(
+        "gilt.GiLT", annotator=CHAIN, feature_size=4, max_count=3, beam_size=7, backbone=BACKBONE, tape_through="key"
+    ),
+    "pseudo": experiment(
+        "masked_transformer.MaskedTransformer",
+        specials=["mask_id"],
+        backbone={**BACKBONE, "init_args": {**SIZES, "causal": False}},
+    ),
+    "words": experiment(
+        "causal_lm.CausalLM", backbone=BACKBONE, vocabulary={"class_path": "depgen.data.vocabulary.WordVocabulary"}
+    ),
+}
+COMPARED = ["suites", "suites_agreement", "suites_long_distance", "blimp", "blimp_agreement", "blimp_by_token"]
+FREE = ["suites_chance", "suites_unknown", "blimp_chance", "blimp_5gram"]
+BEAM = {"beam_size": 3}
+MEASURE = "depgen.reporting.measures.syntax"
+TABLE = {
+    "table": "syntax",
+    "caption": "Invented syntax",
+    "source": "nobody's",
+    "seeds": [1],
+    "measures": [
+        {"class_path": f"{MEASURE}.SyntacticSuites", "init_args": {"protocol": "plain"}},
+        {"class_path": f"{MEASURE}.MinimalPairs", "init_args": {"five_gram": True}},
+    ],
+    "columns": [
+        *({"key": key, "header": key, "higher_better": True, "test": "paired_t"} for key in ("suites", "blimp")),
+        *({"key": key, "header": key, "higher_better": True} for key in COMPARED if key not in ("suites", "blimp")),
+        *({"key": key, "header": key, "higher_better": None} for key in FREE),
+    ],
+    "rows": [
+        {"name": name, "experiment": name, "in_paper": False, "against": [] if name == "exact" else ["exact"], **BEAM}
+        for name in EXPERIMENTS
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder in which the table was made."""
+    folder = tmp_path_factory.mktemp("place")
+    for name, content in {"tables/syntax": TABLE, **EXPERIMENTS}.items():
+        for path in (name,) if name.startswith("tables") else (name, f"sizes/small/{name}"):
+            file = folder / "experiments" / f"{path}.yaml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(yaml.safe_dump(content))
+    write_syntax(folder / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("data", "cache", "runs", "results"):
+            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+        patch.setattr(reproduce, "run_depgen", in_process)
+        reproduce.reproduce("syntax", size="small")
+        yield folder
+
+
+def job_of(row):
+    definition = load_definition("syntax")
+    return Job(definition, definition.row(row), "small", 1)
+
+
+def result_of(row):
+    return read_result(job_of(row).result)
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("row", ["exact", "bound", "pseudo"])
+def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(row):
+    result = result_of(row)
+    metrics = result.metrics
+    assert {*COMPARED, *FREE, "blimp_unknown"} <= metrics.keys()
+    assert metrics["suites"] == pytest.approx((metrics["suites_agreement"] + metrics["suites_long_distance"]) / 2)
+    assert metrics["blimp_chance"] == 50
+    assert metrics["suites_chance"] == pytest.approx(50, abs=1), "by simulation"
+    assert metrics["suites_unknown"] == metrics["blimp_unknown"] == 0
+    pairs, items = (item_scores([result], key) for key in ("blimp", "suites"))
+    assert len(pairs) == 4, "the first and the eleventh of each paradigm"
+    assert len(items) == 3 * len(NAMES), "of all suites, those outside the circuits too"
+    assert 100 * np.mean(pairs) == pytest.approx(metrics["blimp"])
+    assert {*items} <= {0, 0.5, 1}
+    by_suite = items.reshape(3, -1).mean(1)  # cleft, nn-nv-rpl, number_src
+    wanted = [metrics["suites_long_distance"], metrics["suites_agreement"]]
+    assert 100 * by_suite[[0, 2]] == pytest.approx(wanted)
+
+
+def test_pairs_are_those_of_the_verb(made):
+    found = score_pairs(load_run(str(finished_run(job_of("exact")))), read_pairs(made / "data/blimp"), protocol="paper")
+    assert [float(each.is_right) for each in found.items] == item_scores([result_of("exact")], "blimp").tolist()
+
+
+@pytest.mark.usefixtures("made")
+def test_a_beam_is_the_rows_where_scores_are_bounds():
+    assert not {"blimp_bound", "suites_bound"} & {*result_of("exact").settings}
+    settings = result_of("bound").settings
+    said = "lower bounds of log-likelihoods, over 3 hypotheses"
+    assert settings["blimp_bound"] == settings["suites_bound"] == said
+
+
+@pytest.mark.usefixtures("made")
+def test_settings_tell_pseudo_likelihoods_from_others_and_leave_floors_free():
+    settings = {row: result_of(row).settings for row in ("exact", "bound", "pseudo")}
+    for key in COMPARED:
+        assert settings["exact"][key] == settings["bound"][key] != settings["pseudo"][key]
+    assert not {*FREE} & {key for each in settings.values() for key in each}
+    assert "protocol plain" in settings["exact"]["suites"]
+    assert "protocol paper" in settings["exact"]["blimp"]
+
+
+@pytest.mark.usefixtures("made")
+def test_unknown_words_leave_no_accuracy_but_the_floor():
+    result = result_of("words")
+    assert result.metrics["suites_unknown"] == result.metrics["blimp_unknown"] == 100
+    assert not {*COMPARED} & result.metrics.keys()
+    assert {*COMPARED} <= result.not_computed.keys()
+    assert "100.0 % of the pairs hold <unk>" in result.not_computed["blimp"]
+    assert not {"blimp", "suites"} & result.items.keys()
+    assert result.metrics["blimp_5gram"] == result_of("exact").metrics["blimp_5gram"]
+
+
+@pytest.mark.usefixtures("made")
+def test_exact_and_bound_scores_compare_and_pseudo_ones_do_not():
+    comparisons, _ = compare(read_ours(load_definition("syntax"), size="small"))
+    reasons = {(each.row, each.column): each.incomparable for each in comparisons if each.other == "exact"}
+    assert reasons["bound", "blimp"] is None
+    assert reasons["bound", "suites"] is None
+    assert reasons["pseudo", "blimp"] == reasons["pseudo", "suites"] == OTHER_JUDGE
+    assert not [row for row, _ in reasons if row == "words"]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_table_names_bounds_and_marks_none_of_another_kind(capsys):
+    assert main(["table", "syntax", "--size", "small", "--format", "markdown"]) == 0
+    text = capsys.readouterr().out
+    notes = {line[2:].partition(": ")[0]: line for line in text.splitlines() if line.startswith("- ")}
+    assert "(bound): lower bounds of log-likelihoods, over 3 hypotheses" in notes["Settings"]
+    assert "pseudo-log-likelihood" in notes["Settings"]
+    assert "suites, blimp" in notes["Not compared"]
+    assert "exact / pseudo" in notes["Not compared"]
+    assert "100.0 % of the pairs hold <unk>" in notes["Not computed"]
+    lines = [each for each in text.splitlines() if each.startswith("| pseudo")]
+    assert lines
+    assert not {"*", "°"} & {*"".join(lines)}
