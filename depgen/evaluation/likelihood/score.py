@@ -18,7 +18,7 @@ from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
 from depgen.evaluation.likelihood.scores import By, Scores, Unit
 from depgen.evaluation.likelihood.text_columns import TextColumns
-from depgen.evaluation.loading import load_pretrained, load_run
+from depgen.evaluation.loading import load_system
 from depgen.evaluation.system import Reads, System
 from depgen.evaluation.tabular import check_table_output, written_table
 from depgen.evaluation.text_documents import Tokens, read_documents
@@ -114,10 +114,7 @@ def score(
         raise UserError(f"{', '.join(misplaced)}: expected {'with' if trees is None else 'without'} trees: {remedy}.")
     if seed is not None and trees != "sampled":
         raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
-    if pretrained is None:
-        system = load_run(run, device=device, form=form, first_word_space=first_word_space)
-    else:
-        system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
+    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
     if trees is not None:
         chosen: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
         bounds = system.score_over_trees(

@@ -1,6 +1,5 @@
 """The log-probability of each token of a sentence, with the place in the sentence where its word begins."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -12,12 +11,8 @@ from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
-from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
-from depgen.trees.text_form import FormName
-
-logger = logging.getLogger(__name__)
 
 Protocol = Literal["plain", "paper"]
 """`paper`: that of the GiLT paper; `plain`: whole sentences, all pairs and all predictions."""
@@ -71,26 +66,6 @@ def one_line(text: str) -> str:
     'the cat sat'
     """
     return " ".join(text.split())
-
-
-def load_system(
-    run: str | None,
-    pretrained: str | None,
-    *,
-    device: str | None = None,
-    form: FormName | None = None,
-    first_word_space: bool | None = None,
-) -> System:
-    """The system of a run, or a pretrained one where that is named.
-
-    Raises:
-        UserError: both are named, or there is no such system.
-    """
-    if pretrained is None:
-        return load_run(run, device=device, form=form, first_word_space=first_word_space)
-    if run is not None:
-        raise UserError(f"Give only one of --run {run} and --pretrained {pretrained}.")
-    return load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
 
 
 def usual_tokens(protocol: Protocol, pretrained: str | None) -> Tokens:
