@@ -13,9 +13,9 @@ from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
+from depgen.evaluation.likelihood.score_table import By, Unit, without_clashes
 from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
-from depgen.evaluation.likelihood.scores import By, Scores, Unit
-from depgen.evaluation.likelihood.text_columns import without_clashes
+from depgen.evaluation.likelihood.scores import Scores
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (

@@ -15,9 +15,9 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import as_words
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
+from depgen.evaluation.likelihood.score_table import By, Unit
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
-from depgen.evaluation.likelihood.scores import By, Scores, Unit
-from depgen.evaluation.likelihood.text_columns import TextColumns
+from depgen.evaluation.likelihood.scores import Scores
 from depgen.evaluation.loading import load_system
 from depgen.evaluation.system import Reads, System
 from depgen.evaluation.tabular import check_table_output, written_table
@@ -144,8 +144,7 @@ def _check_read(units: int, file: Path, system: System) -> None:
 
 def _written(scores: Scores | TreeScores, *, json: bool, output: Path | None) -> str | None:
     """The rows, or None once they are in the file."""
-    fields = TextColumns.of(scores.texts).names
-    return written_table(scores.rows(), output=output, json=json, as_given=fields)
+    return written_table(scores.rows(), output=output, json=json, as_given=scores.fields)
 
 
 def _report_bounds(scores: TreeScores, system: System) -> None:
@@ -166,7 +165,7 @@ def _report_bounds(scores: TreeScores, system: System) -> None:
         "perplexity-bound per word %s, per token %s. %d of %d different trees have a label or an expansion that the "
         "run does not write. Read sentence by sentence by %s.",
         totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees.replace("_", "-"),
-        scores.parser, totals.log_prob / (math.log(2) if scores.unit == "bits" else 1.0), scores.unit,
+        scores.parser, totals.log_prob / (scores.scale), scores.unit,
         *("-" if each is None else f"{each:.2f}" for each in (word, token)), impossible, distinct,
         system.trained.checkpoint,
     )  # fmt: skip
@@ -183,7 +182,7 @@ def _report(scores: Scores, system: System, reads: Reads | None) -> None:
         totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
         "" if likelihood == "pseudo" else " with <eos>", likelihood,
         as_words(scores.beam_size),
-        totals.log_prob / (math.log(2) if unit == "bits" else 1.0), unit, PERPLEXITY[likelihood].replace("_", "-"),
+        totals.log_prob / (scores.scale), unit, PERPLEXITY[likelihood].replace("_", "-"),
         *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
         "document by document" if system.reads_documents(reads) else "sentence by sentence", system.trained.checkpoint,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -12,6 +12,7 @@ from depgen.data.vocabulary import EOS_WORD, Vocabulary
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.likelihood.next_words import WordFigures, figures_of_next_words
+from depgen.evaluation.likelihood.score_table import ScoredText
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.tabular import Row, Tabular
 from depgen.evaluation.text_documents import Span, TextDocument
@@ -117,22 +118,14 @@ def _perplexity(log_prob: float, count: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class ScoredDocument(Tabular):
-    """A document's sentences as scored words, in the order of the text.
+class ScoredDocument(ScoredText[tuple[ScoredWord, ...]], Tabular):
+    """A document's sentences as scored words, with the ends that the system predicts.
 
     Attributes:
-        identifier: of the document.
-        sentences: the words of each, and the ends that the system predicts.
         places: where each sentence comes from.
-        fields: what is said about the document besides its text, such as item and condition.
-        sentence_ids: the `sent_id` of each sentence; empty where there are none.
     """
 
-    identifier: str
-    sentences: tuple[tuple[ScoredWord, ...], ...]
-    places: tuple[str, ...]
-    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    sentence_ids: tuple[str | None, ...] = ()
+    places: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[ScoredWord, ...]:
@@ -218,9 +211,9 @@ class Scorer:
                     _scored(each, next(found), next(figures, None)) if len(each.encoding.ids) else _unread(each)
                     for each in sentences
                 ),
-                document.places,
                 document.fields,
                 document.sentence_ids,
+                document.places,
             )
             for document, sentences in zip(documents, read, strict=True)
         ]
