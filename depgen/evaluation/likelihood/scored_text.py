@@ -208,7 +208,9 @@ class Scorer:
             ScoredDocument(
                 document.identifier,
                 tuple(
-                    _scored(each, next(found), next(figures, None)) if len(each.encoding.ids) else _unread(each)
+                    _scored(each, next(found), next(figures, None))
+                    if len(each.encoding.ids)
+                    else _scored(each, np.zeros(0))
                     for each in sentences
                 ),
                 document.fields,
@@ -231,11 +233,6 @@ class Scorer:
         return self.trained.vocabulary
 
 
-def _unread(sentence: EncodedSentence) -> tuple[ScoredWord, ...]:
-    """The words of a sentence that the system does not read."""
-    return tuple(_not_read(sentence, place) for place in range(len(sentence.sentence.words)))
-
-
 def _scored(
     sentence: EncodedSentence, log_probs: Float[np.ndarray, " tokens"], figures: WordFigures | None = None
 ) -> tuple[ScoredWord, ...]:
@@ -252,18 +249,14 @@ def _scored(
         measured = figures.of_words(owner, read)
     numbers = zip(counts, unknown, sums, measured, strict=False)
     words, spans = [], sentence.spans
-    for place, (word, keep, span) in enumerate(zip(sentence.sentence.words, sentence.kept, spans, strict=True)):
+    for word, keep, span in zip(sentence.sentence.words, sentence.kept, spans, strict=True):
         if keep:
             count, new, log_prob, (entropy, rank) = next(numbers)
             words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
         else:
-            words.append(_not_read(sentence, place))
+            words.append(ScoredWord(word, 0, False, 0.0, span=span))
     last = None if not spans or spans[-1] is None else (spans[-1][1],) * 2
     for place in range(length, len(scores)):
         ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
         words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
     return tuple(words)
-
-
-def _not_read(sentence: EncodedSentence, place: int) -> ScoredWord:
-    return ScoredWord(sentence.sentence.words[place], 0, False, 0.0, span=sentence.spans[place])

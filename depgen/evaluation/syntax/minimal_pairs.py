@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
+from depgen.evaluation.likelihood.bounds import as_words, beam_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
@@ -183,9 +183,8 @@ def score_pairs(
     """
     chosen = pairs_of_protocol(pairs, protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
-    scores = score_sentences(
-        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
-    )  # fmt: skip
+    with beam_of(system.model, beam_size) as size:
+        scores = score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
     floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
     items = [
         ScoredPair(
@@ -197,7 +196,7 @@ def score_pairs(
         )
         for place, pair in enumerate(chosen)
     ]
-    return PairScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
+    return PairScores(tuple(items), protocol, system.model.likelihood, size)
 
 
 def minimal_pairs(

@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float64, Int
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
@@ -83,7 +82,6 @@ def score_sentences(
     sentences: Sequence[TestSentence],
     *,
     tokens: Tokens,
-    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> list[ScoredSentence]:
@@ -111,10 +109,9 @@ def score_sentences(
         if ids not in places:
             places[ids] = len(units)
             units += encoder.units(document, found)
-    with beam_of(system.model, beam_size):
-        scores = score_documents(
-            system.model, units, vocabulary=system.tokenizer, tokens_per_batch=tokens_per_batch, progress=progress
-        )
+    scores = score_documents(
+        system.model, units, vocabulary=system.tokenizer, tokens_per_batch=tokens_per_batch, progress=progress
+    )
     return [
         _scored(each, scores[places[tuple(each.encoding.ids.tolist())]][0].astype(np.float64), sentence.place)
         for each, sentence in zip(read, sentences, strict=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
+from depgen.evaluation.likelihood.bounds import as_words, beam_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
@@ -265,11 +265,10 @@ def score_suites(
     stop = " ." if protocol == "paper" else ""
     conditions = [each for suite in suites for item in suite.items for each in item.conditions.values()]
     sentences = [TestSentence(each.place, each.text + stop) for each in conditions]
-    scores = iter(
-        score_sentences(
-            system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+    with beam_of(system.model, beam_size) as size:
+        scores = iter(
+            score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
         )
-    )
     floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
     items = []
     for suite in suites:
@@ -278,7 +277,7 @@ def score_suites(
             own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
             assert own is not None
             items.append(ScoredItem(suite, item, predictions, own, floor))
-    return SuiteScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
+    return SuiteScores(tuple(items), protocol, system.model.likelihood, size)
 
 
 def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
