@@ -14,7 +14,7 @@ from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_doc
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
 from depgen.evaluation.likelihood.score_table import By, Unit, without_clashes
-from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, score_texts
 from depgen.evaluation.likelihood.scores import Scores
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
@@ -113,19 +113,14 @@ class System:
             reads, contexts = "document", _contexts(given, len(documents), tokens)
             before = [len(context.sentences) for context in contexts]
             documents = [_joined(*pair) for pair in zip(contexts, documents, strict=True)]
-        scorer = Scorer(
-            self.trained,
-            self.reading,
-            as_one=self.reads_documents(reads),
-            tokens_per_batch=tokens_per_batch,
-            batch_size=batch_size,
-            next_words=next_words,
-            progress=progress,
-        )
+        encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
         with beam_of(self.model, beam_size) as size:
             empty = Scores((), self.model.likelihood, by, unit, next_words, size)
             documents = without_clashes(documents, empty.columns())
-            scored = scorer.score(documents) if documents else []
+            scored = [] if not documents else score_texts(
+                encoder, documents, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
+                progress=progress,
+            )  # fmt: skip
         return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
 
     def score_over_trees(

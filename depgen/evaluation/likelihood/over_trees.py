@@ -262,9 +262,7 @@ class TreeScorer:
         empty = TreeScores((), self.trees, self.number, annotator.scheme, by, unit)
         documents = without_clashes(documents, empty.columns())
         encoder = TextEncoder(self.trained, self.reading, as_one=False)
-        read = [encoder.sentences(document) for document in documents]
-        for document, sentences in zip(documents, read, strict=True):
-            encoder.units(document, sentences)  # refuses what is too long
+        read, _ = encoder.encoded(documents)  # refuses what is too long
         filled = [each for sentences in read for each in sentences if len(each.encoding.ids)]
         bounds = self._bounds(filled, annotator)
         found = tuple(
