@@ -105,23 +105,21 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents = documents_of(texts, tokens, with_fields=True)
-        before = [0] * len(documents)
+        documents, contexts = documents_of(texts, tokens, with_fields=True), list[TextDocument]()
         if given is not None:
             if reads == "sentence":
                 raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
             reads, contexts = "document", _contexts(given, len(documents), tokens)
-            before = [len(context.sentences) for context in contexts]
-            documents = [_joined(*pair) for pair in zip(contexts, documents, strict=True)]
         encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
         with beam_of(self.model, beam_size) as size:
             empty = Scores((), self.model.likelihood, by, unit, next_words, size)
             documents = without_clashes(documents, empty.columns())
+            read = list(map(_joined, contexts, documents)) if contexts else documents
             scored = [] if not documents else score_texts(
-                encoder, documents, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
+                encoder, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
                 progress=progress,
             )  # fmt: skip
-        return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
+        return replace(empty, texts=tuple(map(_without_context, scored, documents)))
 
     def score_over_trees(
         self,
@@ -366,18 +364,13 @@ def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[Te
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
     spans = None if context.spans is None or text.spans is None else context.spans + text.spans
-    ids = (None,) * len(context.sentences) + text.sentence_ids if text.sentence_ids else ()
-    return TextDocument(
-        text.identifier, context.sentences + text.sentences, context.places + text.places, spans, fields=text.fields,
-        sentence_ids=ids,
-    )  # fmt: skip
-
-
-def _without(document: ScoredDocument, first: int) -> ScoredDocument:
-    """The document from this sentence on."""
-    if not first:
-        return document
     return replace(
-        document, sentences=document.sentences[first:], places=document.places[first:],
-        sentence_ids=document.sentence_ids[first:],
+        text, sentences=context.sentences + text.sentences, places=context.places + text.places, spans=spans,
+        string=None, sentence_ids=(),
     )  # fmt: skip
+
+
+def _without_context(scored: ScoredDocument, text: TextDocument) -> ScoredDocument:
+    """The scores of the text's own sentences, which are the last ones."""
+    own = scored.sentences[len(scored.sentences) - len(text.sentences) :]
+    return replace(scored, sentences=own, places=text.places, sentence_ids=text.sentence_ids)
