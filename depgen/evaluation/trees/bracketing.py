@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
@@ -169,12 +170,9 @@ def word_distances(
     found: list[Distances] = []
     for start in range(0, len(sentences), batch_size):
         encoded = [encode(vocabulary, words) for words in sentences[start : start + batch_size]]
-        longest = 1 + max(len(each.ids) for each in encoded)
-        tokens = torch.full((len(encoded), longest), vocabulary.eos)
-        for row, each in enumerate(encoded):
-            tokens[row, 1 : 1 + len(each.ids)] = torch.from_numpy(each.ids)
-        lengths = torch.tensor([1 + len(each.ids) for each in encoded])
-        padding = ~mask_of(lengths, longest)
+        read = [torch.tensor([vocabulary.eos, *each.ids.tolist()]) for each in encoded]
+        tokens = pad_sequence(read, batch_first=True, padding_value=vocabulary.eos)
+        padding = ~mask_of(torch.tensor(list(map(len, read))), tokens.size(1))
         distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).cpu().double().numpy()
         for row, each in enumerate(encoded):
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.evaluation.text.gpt2_perplexity import pad_right
+from depgen.evaluation.text.gpt2_perplexity import padded_batches
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
@@ -53,11 +53,8 @@ class UnionScorer:
         full = sum(len(ids) >= self.max_length for ids in encoded)
         if full:
             logger.warning("UNION reads no more than %d tokens: %d texts may be cut.", self.max_length, full)
-        by_length = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
         scores = np.zeros(len(encoded))
-        for start in range(0, len(encoded), batch_size):
-            batch = by_length[start : start + batch_size]
-            tokens, is_word = (each.to(self.device) for each in pad_right([encoded[index] for index in batch]))
+        for batch, tokens, is_word in padded_batches(encoded, batch_size=batch_size, device=self.device):
             probabilities = precise(self.network(tokens, is_word)).softmax(-1)[:, 1]
             scores[batch] = 100.0 * probabilities.cpu().numpy()
         return scores
