@@ -235,15 +235,13 @@ def floors(seeds: int) -> dict[str, list[Annotator]]:
     }
 
 
-def accuracies(
-    counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000, seed: int = 0
-) -> dict[str, Accuracy]:
+def accuracies(counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000) -> dict[str, Accuracy]:
     """Each row's accuracy, the mean over what there is of it, with a percentile interval over the same resamples."""
     kinds = ("directed", "undirected")
     rows = [(name, kind) for name, several in counts.items() if several for kind in kinds]
     right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
     words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
-    means = 100 * bootstrap_means(right / words, words, resamples=resamples, seed=seed)
+    means = 100 * bootstrap_means(right / words, words, resamples=resamples)
     values = 100 * right.sum(0) / words.sum(0)
     found = {
         row: Interval(float(value), *percentile_interval(resampled))
