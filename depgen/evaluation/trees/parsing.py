@@ -318,7 +318,7 @@ def _counts(
 
     gold = _heads_of(sentences)
     decoded = _answers(network, network.head_probabilities, by_decoding, vocabulary, sentences, tokens_per_batch)
-    found = dict(zip(map(str, DECODINGS), zip(*decoded, strict=True), strict=True))
+    found: dict[str, Sequence[list[int]]] = dict(zip(DECODINGS, zip(*decoded, strict=True), strict=True))
     if isinstance(network, OwnDecoder):
         found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
     return {name: induction_counts(heads, gold) for name, heads in found.items()}
