@@ -115,36 +115,27 @@ def score(
     if seed is not None and trees != "sampled":
         raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
-    if trees is not None:
-        chosen: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
-        bounds = system.score_over_trees(
-            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
-            progress=sys.stderr.isatty(), **chosen,
-        )  # fmt: skip
-        _check_read(sum(each.counts.words for each in bounds.sentences), file, system)
-        _report_bounds(bounds, system)
-        return _written(bounds, json=json, output=output)
-    scores = system.score(
-        documents, by=by or "word", unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
-        tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
-    )  # fmt: skip
-    _check_read(scores.totals.tokens, file, system)
-    _report(scores, system, reads)
-    return _written(scores, json=json, output=output)
-
-
-def _check_read(units: int, file: Path, system: System) -> None:
-    """Raises UserError if nothing of a file was read."""
-    if not units:
+    asked: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
+    table: Scores | TreeScores
+    if trees is None:
+        table = system.score(
+            documents, by=by or "word", reads=reads, next_words=next_words, beam_size=beam_size, **asked
+        )
+        read = table.totals.tokens
+    else:
+        asked |= {name: value for name, value in of_trees.items() if value is not None}
+        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **asked)
+        read = sum(each.counts.words for each in table.sentences)
+    if not read:
         raise UserError(
             f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
             "another by --form."
         )
-
-
-def _written(scores: Scores | TreeScores, *, json: bool, output: Path | None) -> str | None:
-    """The rows, or None once they are in the file."""
-    return written_table(scores.rows(), output=output, json=json, as_given=scores.fields)
+    if isinstance(table, Scores):
+        _report(table, system, reads)
+    else:
+        _report_bounds(table, system)
+    return written_table(table.rows(), output=output, json=json, as_given=table.fields)
 
 
 def _report_bounds(scores: TreeScores, system: System) -> None:
