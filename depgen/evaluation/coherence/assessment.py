@@ -211,7 +211,8 @@ def assess(
         "resamples": asked.resamples,
     }
     empty = [np.array([not each.candidates.any() for each in trial.questions]) for trial in found]
-    return Assessment(asked, facts, answers(found, scores), _guesses(found), found, scores, empty)
+    chance = answers(found, [np.zeros(len(trial.arrangements)) for trial in found])  # where all are as likely
+    return Assessment(asked, facts, answers(found, scores), chance, found, scores, empty)
 
 
 def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answers:
@@ -223,11 +224,6 @@ def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answer
         distances.append(np.array([expected_distance(*each) for each in asked]))
     names, documents = (tuple(getattr(trial, name) for trial in found) for name in ("name", "document"))
     return Answers(names, documents, credits, distances)
-
-
-def _guesses(found: list[Trial]) -> Answers:
-    """What is answered where all are as likely."""
-    return answers(found, [np.zeros(len(trial.arrangements)) for trial in found])
 
 
 def coherence(

@@ -120,12 +120,14 @@ def bracketing_f1(
         assert isinstance(model, Bracketer)
         own = word_bracketings(model, trained.vocabulary, words, batch_size=batch_size, beam_size=beam_size)
         found = {"trees": [own]}
-    rows: dict[str, list[UnlabelledF1]] = {}
-    for name, drawn in {
-        **found,
-        **floors([len(tree.words) for tree in trees], seeds=seeds, lone_word=lone_word),
-    }.items():
-        rows[name] = [_agreement(trees, each, whole_sentence, single_words) for each in drawn]
+    gold, lengths = [tree.spans for tree in trees], [len(tree.words) for tree in trees]
+    rows = {
+        name: [
+            unlabelled_f1(gold, each, lengths, whole_sentence=whole_sentence, single_words=single_words)
+            for each in drawn
+        ]
+        for name, drawn in {**found, **floors(lengths, seeds=seeds, lone_word=lone_word)}.items()
+    }
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
     facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_share": float(unknown)}
     return _as_json(facts, rows) if json else _as_table(facts, rows)
@@ -228,18 +230,6 @@ def _drawn(
 ) -> list[Bracketing]:
     """Each sentence's tree depends on the seed and its place alone."""
     return [rule(length, np.random.default_rng((seed, place))) for place, length in enumerate(lengths)]
-
-
-def _agreement(
-    trees: Sequence[ConstituencyTree], found: Sequence[Bracketing], whole_sentence: bool, single_words: bool
-) -> UnlabelledF1:
-    return unlabelled_f1(
-        [tree.spans for tree in trees],
-        found,
-        [len(tree.words) for tree in trees],
-        whole_sentence=whole_sentence,
-        single_words=single_words,
-    )
 
 
 def _as_table(facts: Mapping[str, object], rows: Mapping[str, Sequence[UnlabelledF1]]) -> str:
