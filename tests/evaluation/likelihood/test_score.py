@@ -291,3 +291,8 @@ def test_rows_of_a_treebank_name_its_sentences(tmp_path):
     assert [row["sent_id"] for row in words] == ["s-1", "s-1", None, None]
     assert [row["sent_id"] for row in sentences] == ["s-1", None]
     assert "sent_id" not in documents[0]
+
+
+def test_a_run_and_a_pretrained_model_are_not_named_at_once(items):
+    with pytest.raises(UserError, match="only one of --run causal and --pretrained gpt2"):
+        score(items, run="causal", pretrained="gpt2")
