@@ -26,6 +26,7 @@ from depgen.evaluation.text_documents import (
     check_texts,
     documents_of,
     string_document,
+    warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
@@ -126,7 +127,14 @@ class System:
             empty = Scores((), self.model.likelihood, by, unit, next_words, size)
             documents = without_clashes(documents, empty.columns())
             scored = scorer.score(documents) if documents else []
-        return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
+        found = tuple(_without(each, first) for each, first in zip(scored, before, strict=True))
+        ends = (
+            next((word for word in reversed(each) if not word.is_end), None)
+            for text in found
+            for each in text.sentences
+        )
+        warn_of_raw_text([(word.word, word.unknown) for word in ends if word is not None])
+        return replace(empty, texts=found)
 
     def score_over_trees(
         self,
@@ -256,7 +264,9 @@ class System:
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
             others=[each.trained for each in others],
         )  # fmt: skip
-        return parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        parsed = parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each in parsed.sentences])
+        return parsed
 
     def hidden_states(
         self,
