@@ -229,7 +229,7 @@ def minimal_pairs(
     Args:
         file: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such files;
             by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and
-            `pairID` or `id` may be there too.
+            `pairID` or `id` may be there too. `.gz` is unpacked.
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
         protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
