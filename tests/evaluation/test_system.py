@@ -279,6 +279,8 @@ def test_fields_of_texts_are_columns(systems, caplog):
     assert scores.texts[0].fields == {"item": 1, "condition": "a"}
     assert systems["causal"].score([{"text": "a", "word": 1}]).to_frame()["word"][0] == "a"
     assert "called word: those of the texts are left out" in caplog.text
+    assert systems["causal"].score([{"text": "a", "start": 7}]).to_frame()["start"][0] == 0
+    assert "called start: those of the texts are left out" in caplog.text
     rows = [{name: TEXTS[0], "item": 1} for name in ("text", "sentence")]  # as a table's column is called
     called = [systems["causal"].score([row]).to_frame() for row in rows]
     assert called[0].equals(called[1])
