@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
@@ -146,10 +147,10 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
     Runs of older tests do not say what data they were tested on: those must have as many items.
     """
     known = [each for each in tested if each.test.data is not None]
-    for each in known[1:]:
-        if (difference := _difference(known[0].test, each.test)) is not None:
+    for first, second in combinations(known, 2):
+        if (difference := _difference(first.test, second.test)) is not None:
             raise UserError(
-                f"{known[0].run} and {each.run} were tested on different data: {difference}. Test them on the same "
+                f"{first.run} and {second.run} were tested on different data: {difference}. Test them on the same "
                 "corpus, read in the same way; a test of an earlier version again: depgen test --run ..."
             )
     scored = [(each, len(each.test.item_nll)) for each in tested if each.test.item_nll is not None]
@@ -162,7 +163,10 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
 
 
 def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
-    """How the sentences of two tests differ, or the items that they are divided into; None where they do not."""
+    """How the sentences of two tests differ, or the items that they are divided into; None where they do not.
+
+    Tests with different numbers of items are accepted: such items are not paired, and a note says so.
+    """
     if first.data != second.data:
         if first.sentences is None or second.sentences is None:
             return f"the digests of the test split are {str(first.data)[:12]} and {str(second.data)[:12]}"
