@@ -18,7 +18,7 @@ from depgen.reporting.intervals import intervals
 from depgen.reporting.layout import lay_out
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.pretrained import arguments_at
-from depgen.reporting.results import Result, as_text
+from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
@@ -117,7 +117,7 @@ def _read_tested(run: Path) -> TestedRun:
         size="",
         seed=int(record.get("seed") or 0),
         metrics=found.metrics,
-        items={name: as_text(scores) for name, scores in found.items.items()},
+        items={name: packed(scores) for name, scores in found.items.items()},
         settings=found.settings,
         date=str(record.get("finished") or "")[:10],
         config_sha256=config_digest(run / "config.yaml"),

@@ -66,11 +66,6 @@ class Job:
         """The result's JSON file."""
         return result_path(self.definition.table, self.row.slug, size=self.size, seed=self.seed)
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the result's per-item scores."""
-        return self.result.with_suffix("")
-
     def trainings(self) -> Iterator[Training]:
         """The training of the row's experiment, after those of the experiments whose runs it loads.
 

@@ -1,12 +1,9 @@
 """The result of one row at one size and seed, from its trained model or from its source."""
 
 import dataclasses
-import io
 import math
-from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import data_of
@@ -15,13 +12,13 @@ from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.locations import below_runs, write_atomically
+from depgen.locations import below_runs
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
-from depgen.reporting.results import Result
+from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
 from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
@@ -97,7 +94,7 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
         seed=job.seed,
         metrics=found.metrics,
         not_computed=found.not_computed,
-        items=_keep_items(job, found.items),
+        items={name: packed(scores) for name, scores in found.items.items()},
         settings=found.settings,
         data=data,
         hardware=provenance.hardware_in_words(provenance.hardware()),
@@ -206,18 +203,3 @@ def sift(found: Numbers) -> Numbers:
     kept = {name: value for name, value in found.metrics.items() if math.isfinite(value)}
     reasons = {name: f"it came out as {value}" for name, value in found.metrics.items() if not math.isfinite(value)}
     return Numbers(kept, found.items, found.settings, {**reasons, **found.not_computed})
-
-
-def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
-    """Write per-item scores beside the result, each file whole or not at all; their paths relative to its folder.
-
-    They are written before the JSON that names them, so that it never names what is not there.
-    """
-    paths = {}
-    for name, scores in items.items():
-        path = job.folder / f"{name}.npy"
-        stream = io.BytesIO()
-        np.save(stream, np.asarray(scores, dtype=np.float64), allow_pickle=False)
-        write_atomically(path, stream.getvalue())
-        paths[name] = str(path.relative_to(job.result.parent))
-    return paths

@@ -11,7 +11,7 @@ from depgen.reporting.age import ages_in
 from depgen.reporting.compare import SystemComparison, compare, scored
 from depgen.reporting.definition import Row, TableDefinition, chosen_tables
 from depgen.reporting.intervals import intervals
-from depgen.reporting.results import Result, packed
+from depgen.reporting.results import Result
 from depgen.reporting.store import (
     Ours,
     measured_page,
@@ -140,7 +140,7 @@ def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     kept = thin(result.curve or result.clock, CURVE_POINTS)
     for name, points in (("curve", result.curve), ("clock", result.clock)):
         content[name] = [[float(f"{each:.6g}") for each in points[index]] for index in kept if points]
-    content["items"] = packed(result) if items else {}
+    content["items"] = dict(sorted(result.items.items())) if items else {}
     return {name: value for name, value in content.items() if value not in (None, {}, [])}
 
 

@@ -186,7 +186,6 @@ def put_aside(jobs: Sequence[Job]) -> None:
                 ) from None
         for job in jobs:
             _rename(job.result)
-            _rename(job.folder)
         for root in trained:
             _rename(root)
 

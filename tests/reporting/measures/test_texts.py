@@ -87,7 +87,7 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     for key, p in (("cold", 0.3), ("warm", 0.9)):
         losses = text_losses(kept[p].texts, oracle)
         expected = np.exp(losses.nll / losses.tokens)
-        np.testing.assert_allclose(np.load(job.result.parent / result.items[key]), expected, rtol=1e-5)
+        np.testing.assert_allclose(result.scores(key), expected, rtol=1e-5)
         assert result.metrics[key] == pytest.approx(np.nanmean(expected), rel=1e-5)
         assert result.metrics[f"{key}_unk_rate"] == pytest.approx(losses.unknown)
     losses = text_losses(kept[None].texts, oracle)
