@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
 from depgen.reporting.results import item_documents, seed_scores
-from depgen.reporting.store import Bounds, Ours
+from depgen.reporting.store import Bounds, Ours, RecordedIntervals
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -50,10 +50,11 @@ def intervals(ours: Ours) -> dict[Place, tuple[Bounds, frozenset[int]]]:
     found = {
         place: (_bounds(each), frozenset(ours.figures[place].values)) for place, each in _resampled(scored).items()
     }
-    for place, recorded in ours.recorded.intervals.items():
-        figure = ours.figure(*place)
-        if ours.source(place[0]) == "measured" and figure is not None and recorded[1] >= set(figure.values):
-            found.setdefault(place, recorded)
+    for line in ours.recorded:
+        for key, ends in line.intervals.items() if isinstance(line, RecordedIntervals) else ():
+            figure = ours.figure(line.row, key)
+            if ours.source(line.row) == "measured" and figure is not None and line.seeds >= set(figure.values):
+                found.setdefault((line.row, key), (ends, line.seeds))
     return found
 
 

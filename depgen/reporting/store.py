@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -44,16 +44,27 @@ class ItemTest:
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What was found from item scores that are not tracked.
+class RecordedIntervals:
+    """Intervals of a system by measure, over the items of these seeds."""
 
-    Attributes:
-        intervals: by row and measure: the interval, and the seeds whose items it is over.
-        tests: by system, other system and measure.
-    """
+    row: str
+    size: str
+    seeds: frozenset[int]
+    intervals: Mapping[str, Bounds]
 
-    intervals: Mapping[tuple[str, str], tuple[Bounds, frozenset[int]]] = field(default_factory=dict)
-    tests: Mapping[tuple[str, str, str], ItemTest] = field(default_factory=dict)
+
+@dataclass(frozen=True)
+class RecordedTests:
+    """Tests of a system against another one, by measure."""
+
+    row: str
+    size: str
+    other: str
+    tests: Mapping[str, ItemTest]
+
+
+Recorded = tuple[RecordedIntervals | RecordedTests, ...]
+"""What item scores gave, which are not tracked themselves where they are too many."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +100,14 @@ class Ours:
         results: one a row and seed, by row and seed. A local result replaces the tracked one of its seed; tracked
             seeds of another training than the local ones are left out.
         local: the rows and seeds whose results are on this machine.
-        recorded: what was found from item scores that are gone.
+        recorded: what item scores gave that may be gone.
     """
 
     definition: TableDefinition
     size: str
     results: tuple[Result, ...] = ()
     local: frozenset[tuple[str, int]] = frozenset()
-    recorded: Recorded = Recorded()
+    recorded: Recorded = ()
 
     def of(self, row: str) -> tuple[Result, ...]:
         """The results of a row, by seed."""
@@ -193,26 +204,6 @@ def training_of(result: Result) -> tuple[str | None, str | None, str | None, str
     return result.config_sha256, result.data.fingerprint, result.trees, result.beginning
 
 
-@dataclass(frozen=True)
-class _Intervals:
-    """A line of intervals, by measure, over the items of these seeds."""
-
-    row: str
-    size: str
-    seeds: frozenset[int]
-    intervals: Mapping[str, Bounds]
-
-
-@dataclass(frozen=True)
-class _Tests:
-    """A line of tests of two systems, by measure."""
-
-    row: str
-    size: str
-    other: str
-    tests: Mapping[str, ItemTest]
-
-
 def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Result, ...], Recorded]:
     """The tracked results of a table at a size, and what was recorded from item scores.
 
@@ -222,21 +213,17 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
     path = measured_path(definition.table)
     remedy = f" Restore it: git checkout {path}"
     results: list[Result] = []
-    bounds: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
-    tests: dict[tuple[str, str, str], ItemTest] = {}
+    recorded: list[RecordedIntervals | RecordedTests] = []
     names = {row.name for row in definition.rows}
     for where, line in tracked_lines(path):
         if line["size"] != size or line["row"] not in names:
             continue
         if "seed" in line:
             results.append(Result.from_dict({"table": definition.table, **line}, where=where))
-        elif "intervals" in line:
-            found = read_as(_Intervals, line, where, remedy=remedy)
-            bounds |= {(found.row, key): (ends, found.seeds) for key, ends in found.intervals.items()}
         else:
-            pair = read_as(_Tests, line, where, remedy=remedy)
-            tests |= {(pair.row, pair.other, key): each for key, each in pair.tests.items()}
-    return tuple(sorted(results, key=lambda each: each.seed)), Recorded(bounds, tests)
+            kind = RecordedIntervals if "intervals" in line else RecordedTests
+            recorded.append(read_as(kind, line, where, remedy=remedy))
+    return tuple(sorted(results, key=lambda each: each.seed)), tuple(recorded)
 
 
 def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -262,8 +249,10 @@ _ROUNDING = 1e-2
 
 def recorded_test(ours: Ours, row: str, other: str, measure: str, gain: float) -> ItemTest | None:
     """The recorded test of two systems' figures of today, in either direction; None where it was of other figures."""
-    for first, second, sign in ((row, other, 1), (other, row, -1)):
-        found = ours.recorded.tests.get((first, second, measure))
-        if found is not None and math.isclose(gain, sign * found.gain, rel_tol=_ROUNDING):
-            return dataclasses.replace(found, gain=sign * found.gain)
+    signs = {(row, other): 1, (other, row): -1}
+    for line in ours.recorded:
+        if isinstance(line, RecordedTests) and measure in line.tests and (line.row, line.other) in signs:
+            found, sign = line.tests[measure], signs[line.row, line.other]
+            if math.isclose(gain, sign * found.gain, rel_tol=_ROUNDING):
+                return dataclasses.replace(found, gain=sign * found.gain)
     return None
