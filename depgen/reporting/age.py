@@ -61,7 +61,7 @@ def ages_in(ours: Ours) -> dict[tuple[str, int], Age]:
     """Why local results of a table are out of date, by row and seed; tracked ones are of their commit."""
     found = {}
     for row in ours.definition.rows:
-        local = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
+        local = ours.local_of(row.name)
         if local and is_made(row, size=ours.size):
             from depgen.reporting.jobs import Job  # torch, see `ages_of`
 

@@ -223,6 +223,12 @@ class TableDefinition:
         """What a command is given for this table: the path that it was read from, else its name."""
         return shlex.quote(self.given or self.table)
 
+    def command(self, size: str, row: Row | None = None, *, seeds: Sequence[int] = (), option: str = "") -> str:
+        """What makes its rows, or one: `depgen reproduce toy --row DM-Base --size small --seeds [1,2] --redo`."""
+        of_row = "" if row is None else f" --row {row.slug}"
+        of_seeds = f" --seeds [{','.join(map(str, seeds))}]" if seeds else ""
+        return f"depgen reproduce {self.argument}{of_row} --size {size}{of_seeds} {option}".rstrip()
+
     def seeds_at(self, size: str) -> tuple[int, ...]:
         """The seeds of a size."""
         return self.seeds[size] if isinstance(self.seeds, Mapping) else self.seeds
@@ -255,9 +261,9 @@ class TableDefinition:
             made: list[Measure] = made_as(list[Measure], [*self.measures])
         except UserError as error:
             raise UserError(f"{self.argument}: measures: {error}") from None
+        samples = self.generation and self.generation.samples
+        named = {"generation": self.generation, "samples": samples, "parsing": self.parsing}
         for each in made:
-            samples = None if self.generation is None else self.generation.samples
-            named = {"generation": self.generation, "samples": samples, "parsing": self.parsing}
             if each.needs is not None and named[each.needs] is None:
                 raise UserError(f"{self.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
         return made
@@ -319,8 +325,7 @@ def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDe
     definitions = [load_definition(name) for name in table_names()]
     known = sorted({each for definition in definitions for each in definition.sizes})
     if size and size not in known:
-        meant = did_you_mean(size, known)
-        raise UserError(f"No table has a size {size!r}.{meant} Expected one of {', '.join(known)}.")
+        raise UserError(f"No table has a size {size!r}.{did_you_mean(size, known)} Expected one of {', '.join(known)}.")
     for definition in definitions:
         if not size or size in definition.sizes or len(definition.sizes) == 1:
             yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
@@ -354,8 +359,8 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
-    by_size = {"seeds": definition.seeds, "samples": definition.generation and definition.generation.samples}
-    for kind, values in by_size.items():
+    samples = definition.generation and definition.generation.samples
+    for kind, values in (("seeds", definition.seeds), ("samples", samples)):
         if isinstance(values, Mapping) and set(values) != set(definition.sizes):
             expected, found = ", ".join(definition.sizes), ", ".join(values)
             raise UserError(f"{where}: {kind}: expected those of the sizes {expected}, found those of {found}.")
@@ -366,20 +371,19 @@ def _check(definition: TableDefinition, where: str) -> None:
     for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):
             raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
-    slugs: dict[str, str] = {}
+    slugs = {row.slug: row.name for row in definition.rows}
     for row in definition.rows:
-        other = slugs.setdefault(row.slug, row.name)
-        if other != row.name:
+        if (other := slugs[row.slug]) != row.name:
             raise UserError(
-                f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
+                f"{where}: rows {row.name!r} and {other!r} share the folder {row.slug}; rename one of them."
             )
 
 
 def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
     """Raises UserError unless all that a row names is in its table, and it has options for every size."""
     if row.is_floor and row.experiment is None and definition.parsing is None:
-        what = "floor" if row.floor else "consensus_of"
-        raise UserError(f"{where}: {what}: expected `parsing` to name the trees that judge it.")
+        kind = "floor" if row.floor else "consensus_of"
+        raise UserError(f"{where}: {kind}: expected `parsing` to name the trees that judge it.")
     for size in definition.sizes:
         row.options_at(size)
     keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}

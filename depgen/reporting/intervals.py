@@ -48,7 +48,8 @@ def intervals(ours: Ours) -> dict[Place, tuple[Bounds, frozenset[int]]]:
     definition = ours.definition
     scored = _scored(ours, [(row.name, column.key) for row in definition.rows for column in definition.columns])
     found = {
-        place: (_bounds(each), frozenset(ours.figures[place].values)) for place, each in _resampled(scored).items()
+        place: (percentile_interval(each, confidence=CONFIDENCE), frozenset(ours.figures[place].values))
+        for place, each in _resampled(scored).items()
     }
     for line in ours.recorded:
         for key, ends in line.intervals.items() if isinstance(line, RecordedIntervals) else ():
@@ -72,7 +73,8 @@ def gain_intervals(ours: Ours, pairs: Iterable[tuple[str, str, str]]) -> dict[tu
     for row, other, key in paired:
         mine, theirs = (row, key), (other, key)
         if mine in scored and theirs in scored and _of_the_same_items(scored[mine], scored[theirs]):
-            found[row, other, key] = _bounds((resampled[mine] - resampled[theirs]) * directions[key])
+            gains = (resampled[mine] - resampled[theirs]) * directions[key]
+            found[row, other, key] = percentile_interval(gains, confidence=CONFIDENCE)
     return found
 
 
@@ -81,10 +83,6 @@ def _of_the_same_items(mine: _Scored, theirs: _Scored) -> bool:
     if mine.documents is None or theirs.documents is None:
         return mine.documents is theirs.documents and len(mine.scores) == len(theirs.scores)
     return np.array_equal(mine.documents, theirs.documents)
-
-
-def _bounds(resampled: Float[np.ndarray, " resamples"]) -> Bounds:
-    return percentile_interval(resampled, confidence=CONFIDENCE)
 
 
 def _resampled(scored: Mapping[Place, _Scored]) -> dict[Place, Float[np.ndarray, " resamples"]]:

@@ -160,7 +160,7 @@ def run_of_row(table: str, row: str, size: str | None) -> Path:
             return run
     raise UserError(
         f"{system.name} of {definition.table} is not trained at size {chosen}. Train it: "
-        f"depgen reproduce {definition.argument} --row {system.slug} --size {chosen}"
+        f"{definition.command(chosen, system)}"
     )
 
 

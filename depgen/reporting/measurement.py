@@ -21,7 +21,7 @@ from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
-from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
+from depgen.training.experiment_runs import DEV, Depgen, SplitNumbers, measure_dev, measure_test
 
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:
@@ -39,7 +39,10 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         filelock.Timeout: another process works on it, and this one does not wait.
     """
     trained = fit(job, depgen, wait=wait)
-    found = _tested(job, trained, depgen, remeasure=remeasure)
+    found = numbers_of_test(measure_test(job.training, trained.run, depgen, remeasure=remeasure))
+    asked = {column.key for column in job.definition.columns}
+    if any(key.startswith(DEV) for key in asked):
+        found.metrics.update(measure_dev(job.training, trained.run, depgen))
     data = data_of(trained.run / "config.yaml")
     facts = facts_of(trained.run, data)
     row = TrainedRow(
@@ -50,7 +53,6 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         if measured.metrics:
             found.drop(each.replaces)
         found.add(measured)
-    asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
         _result(job, found, facts.data),
@@ -61,15 +63,6 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         run=below_runs(str(trained.run)),
         precision=other_precision(trained.run, job.config),
     )
-
-
-def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) -> Numbers:
-    """What a run's own test gives, and its validation where the table asks for that."""
-    tested = measure_test(job.training, trained.run, depgen, remeasure=remeasure)
-    found = numbers_of_test(tested)
-    if any(column.key.startswith(DEV) for column in job.definition.columns):
-        found.metrics.update(measure_dev(job.training, trained.run, depgen))
-    return found
 
 
 def numbers_of_test(tested: SplitNumbers) -> Numbers:
@@ -127,8 +120,13 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
             return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
         return _consensus(job)
-    made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
-    return made.get(job.row.floor or "", _floor_of_trees)(job)
+    if job.row.floor == "corpus":
+        return _sizes(job)
+    if job.row.floor == "source":
+        return _floor_of_source(job)
+    if job.row.floor == "speed":
+        return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
+    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
 
 
 def _sizes(job: Job) -> Result:
@@ -158,19 +156,11 @@ def _sizes(job: Job) -> Result:
     return _result(job, Numbers(metrics), source)
 
 
-def _speed(job: Job) -> Result:
-    return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
-
-
 def _consensus(job: Job) -> Result:
     """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
     runs = [run for run in members(job).values() if run is not None]
     result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
     return dataclasses.replace(result, weights_sha256=weights_of(job))
-
-
-def _floor_of_trees(job: Job) -> Result:
-    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
 
 
 def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:

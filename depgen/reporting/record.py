@@ -9,7 +9,7 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.age import ages_in
 from depgen.reporting.compare import SystemComparison, compare
-from depgen.reporting.definition import Row, TableDefinition, chosen_tables
+from depgen.reporting.definition import TableDefinition, chosen_tables
 from depgen.reporting.intervals import intervals
 from depgen.reporting.results import Result
 from depgen.reporting.store import (
@@ -50,7 +50,7 @@ def record(table: str | None = None, *, size: str | None = None) -> str:
         elif not ours.results and table is not None:
             raise UserError(
                 f"No results of size {chosen} under {results_root() / definition.table}. "
-                f"Make them first: depgen reproduce {definition.argument} --size {chosen}."
+                f"Make them first: {definition.command(chosen)}."
             )
         if ours.results:
             written += _show(definition, chosen)
@@ -74,8 +74,7 @@ def _record(ours: Ours) -> str:
     """
     definition, path = ours.definition, measured_path(ours.definition.table)
     _check_age(ours)
-    for row in definition.rows:
-        _check_that_none_is_lost(ours, row)
+    _check_that_none_is_lost(ours)
     names = {row.name for row in definition.rows}
     others = [line for _, line in tracked_lines(path) if line["size"] != ours.size or line["row"] not in names]
     found = _found(ours, compare(ours)[0])
@@ -97,13 +96,13 @@ def _check_age(ours: Ours) -> None:
     if not old:
         return
     definition = ours.definition
+    found: dict[tuple[str, str], list[int]] = {}
+    for (row, seed), age in old.items():
+        found.setdefault((row, age.remedy), []).append(seed)
     reasons = "; ".join(f"{row}, seed {seed}: {age.reason}" for (row, seed), age in old.items())
     commands = "; ".join(
-        f"depgen reproduce {definition.argument} --row {definition.row(name).slug} --size {ours.size} "
-        f"--seeds {[seed for (row, seed), age in old.items() if (row, age.remedy) == (name, remedy)]} {remedy}".replace(
-            ", ", ","
-        )
-        for name, remedy in dict.fromkeys((row, age.remedy) for (row, _), age in old.items())
+        definition.command(ours.size, definition.row(name), seeds=seeds, option=remedy)
+        for (name, remedy), seeds in found.items()
     )
     raise UserError(
         f"{results_root() / definition.table}: results are out of date, so that nothing was recorded: {reasons}. Make "
@@ -111,23 +110,20 @@ def _check_age(ours: Ours) -> None:
     )
 
 
-def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
-    """Raises UserError if a tracked seed would be lost, being of another training than the local seeds."""
+def _check_that_none_is_lost(ours: Ours) -> None:
+    """Raises UserError if a tracked seed would be lost, being of another training than the local seeds of its row."""
     definition, size = ours.definition, ours.size
-    mine = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
-    if not mine or row.is_floor:
-        return
-    seeds = {each.seed for each in ours.of(row.name)}
     for lost in read_tracked(definition, size=size)[0]:
-        if lost.row != row.name or lost.seed in seeds:
+        row, mine = definition.row(lost.row), ours.local_of(lost.row)
+        if not mine or row.is_floor or lost.seed in {each.seed for each in ours.of(row.name)}:
             continue
         names = ("configuration", "data", "trees", "initial weights")
         pairs = zip(names, training_of(lost), training_of(mine[0]), strict=True)
         differ = ", ".join(f"{name} ({theirs} before, {own} here)" for name, theirs, own in pairs if theirs != own)
         raise UserError(
             f"{measured_path(definition.table)}: {row.name}, size {size}: seed {lost.seed} is of another training than "
-            f"the local results: {differ}. Make it again (depgen reproduce {definition.argument} --row {row.slug} "
-            f"--size {size} --seeds [{lost.seed}] --redo), or delete its line."
+            f"the local results: {differ}. Make it again "
+            f"({definition.command(size, row, seeds=[lost.seed], option='--redo')}), or delete its line."
         )
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from depgen.data.source import DataSource
 from depgen.errors import UserError
-from depgen.locations import results_root, write_atomically
+from depgen.locations import json_object, results_root, write_atomically
 from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import read_as
@@ -157,15 +157,9 @@ def read_result(path: Path) -> Result:
     """The result in a JSON file.
 
     Raises:
-        UserError: the file is not there, not JSON, or no result.
+        UserError: the file is not there, no JSON, or no result.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"No result at {path}.") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON ({error}).{REMEDY}") from error
-    return Result.from_dict(content, where=str(path))
+    return Result.from_dict(json_object(path, remedy=REMEDY.strip()), where=str(path))
 
 
 def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
@@ -180,11 +174,6 @@ def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
         if held != path:
             raise UserError(f"{path} holds a result that belongs at {held}: move it there, or delete it.")
     return sorted(found.values(), key=lambda result: result.seed)
-
-
-def with_items(results: Sequence[Result], *names: str) -> list[Result]:
-    """Those that have the per-item scores of these names."""
-    return [each for each in results if all(each.scores(name) is not None for name in names)]
 
 
 def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "items seeds"] | None:

@@ -1,9 +1,8 @@
 """Every number of a table in one frame: published, tracked (`experiments/measured/<table>.jsonl`) and local ones."""
 
 import dataclasses
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from depgen.errors import UserError
-from depgen.reporting.definition import Row, TableDefinition
+from depgen.locations import json_value
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
@@ -115,22 +115,30 @@ class Ours:
 
     def source(self, row: str) -> Source:
         """`local` or `measured` (tracked), where all results of a row are; else `joined`."""
-        found = {(result.row, result.seed) in self.local for result in self.of(row)}
+        found = {(each.row, each.seed) in self.local for each in self.of(row)}
         return "joined" if len(found) > 1 else "local" if True in found else "measured"
+
+    def local_of(self, row: str) -> tuple[Result, ...]:
+        """The results of a row that are on this machine, by seed."""
+        return tuple(each for each in self.of(row) if (row, each.seed) in self.local)
 
     @cached_property
     def frame(self) -> "DataFrame":
         """One line a number, with columns `row seed measure value judge source`; published ones have no seed."""
         import pandas as pd
 
-        lines = [*_published(self.definition.rows), *self._measured()]
-        return pd.DataFrame(lines, columns=["row", "seed", "measure", "value", "judge", "source"])
-
-    def _measured(self) -> Iterator[tuple[str, int, str, float, str, str]]:
-        for result in self.results:
-            source = "local" if (result.row, result.seed) in self.local else "measured"
-            for measure, value in result.metrics.items():
-                yield result.row, result.seed, measure, value, result.settings.get(measure, ""), source
+        published = [
+            (row.name, None, measure, value, "", "paper")
+            for row in self.definition.rows
+            for measure, value in row.values.items()
+        ]
+        ours = [
+            (each.row, each.seed, measure, value, each.settings.get(measure, ""), source)
+            for each in self.results
+            for source in ["local" if (each.row, each.seed) in self.local else "measured"]
+            for measure, value in each.metrics.items()
+        ]
+        return pd.DataFrame([*published, *ours], columns=["row", "seed", "measure", "value", "judge", "source"])
 
     @cached_property
     def figures(self) -> Mapping[tuple[str, str], Figure]:
@@ -157,12 +165,6 @@ class Ours:
         """The results behind a figure."""
         figure = self.figure(row, measure)
         return () if figure is None else tuple(each for each in self.of(row) if each.seed in figure.values)
-
-
-def _published(rows: Iterable[Row]) -> Iterator[tuple[str, None, str, float, str, str]]:
-    for row in rows:
-        for measure, value in row.values.items():
-            yield row.name, None, measure, value, "", "paper"
 
 
 def measured_path(table: str) -> Path:
@@ -234,10 +236,7 @@ def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     for number, line in read_lines(path) if path.is_file() and path.stat().st_size else ():
         where = f"{path}:{number}"
-        try:
-            content = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{where}: expected a JSON object ({error}). Restore it: git checkout {path}") from error
+        content = json_value(line, where, remedy=f"Restore it: git checkout {path}")
         if not isinstance(content, dict) or not {"row", "size"} <= set(content):
             raise UserError(f"{where}: expected row and size. Restore it: git checkout {path}")
         yield where, content
