@@ -51,8 +51,8 @@ def intervals(ours: Ours) -> dict[Place, tuple[Bounds, frozenset[int]]]:
         place: (percentile_interval(each, confidence=CONFIDENCE), frozenset(ours.figures[place].values))
         for place, each in _resampled(scored).items()
     }
-    for line in ours.recorded:
-        for key, ends in line.intervals.items() if isinstance(line, RecordedIntervals) else ():
+    for line in (each for each in ours.recorded if isinstance(each, RecordedIntervals)):
+        for key, ends in line.intervals.items():
             figure = ours.figure(line.row, key)
             if ours.source(line.row) == "measured" and figure is not None and line.seeds >= set(figure.values):
                 found.setdefault((line.row, key), (ends, line.seeds))

@@ -222,9 +222,10 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
             continue
         if "seed" in line:
             results.append(Result.from_dict({"table": definition.table, **line}, where=where))
+        elif "intervals" in line:
+            recorded.append(read_as(RecordedIntervals, line, where, remedy=remedy))
         else:
-            kind = RecordedIntervals if "intervals" in line else RecordedTests
-            recorded.append(read_as(kind, line, where, remedy=remedy))
+            recorded.append(read_as(RecordedTests, line, where, remedy=remedy))
     return tuple(sorted(results, key=lambda each: each.seed)), tuple(recorded)
 
 
