@@ -76,15 +76,15 @@ class Section:
     def provenance(self) -> list[str]:
         """Data with its size, seeds, machines and days, over all rows."""
         results = self.ours.results
-        seeds = {each.seed for each in results if not self.ours.definition.row(each.row).is_floor}
+        corpora = dict.fromkeys(data_in_words(each, "training documents") for each in results)
+        seeds = sorted({each.seed for each in results if not self.ours.definition.row(each.row).is_floor})
         days = sorted({each.date for each in results})
-        found = {
-            "data: ": "; ".join(dict.fromkeys(data_in_words(each, "training documents") for each in results)),
-            "seeds: ": ", ".join(map(str, sorted(seeds))),
-            "": "; ".join(dict.fromkeys(each.hardware for each in results)),
-        }
-        told = [f"{name}{value}" for name, value in found.items() if value]
-        return [*told, days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"]
+        return [
+            f"data: {'; '.join(corpora)}",
+            *([f"seeds: {', '.join(map(str, seeds))}"] if seeds else []),
+            "; ".join(dict.fromkeys(each.hardware for each in results)),
+            days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
+        ]
 
     @property
     def lacking(self) -> list[str]:
