@@ -193,7 +193,7 @@ VERBS = {
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "attachment-scores": Verb(
-        "compare the trees of two CoNLL-U files: UAS, LAS and UDA, also by relation or length",
+        "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
         "depgen.evaluation.trees.file_scores:file_scores",
         positionals=("gold", "predicted"),
     ),
