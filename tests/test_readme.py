@@ -141,6 +141,16 @@ def write_own(folder: Path) -> None:
         (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n").replace(" .", f" {word} .") * 4)
     (folder / "my_pairs.tsv").write_text("good\tbad\nAda was late.\tAda were late.\n")
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
+    rows = (
+        "1 Ada _ NNP - - _ ARG1",
+        "2 ran _ VBD + + _ _",
+        "3 , _ , - - _ _",
+        "4 again _ RB - - _ loc",
+        "5 . _ . - - _ _",
+    )
+    (folder / "gold.sdp").write_text(
+        "\n".join(["#SDP 2015", "#20001001", *("\t".join(row.split()) for row in rows), "\n"])
+    )
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
     (folder / "mine.yaml").write_text(
