@@ -108,8 +108,7 @@ def _pairs(
     gold: Path, predicted: Path, read: Callable[[Block | SdpBlock], Sentence]
 ) -> Iterator[tuple[Sentence, Sentence]]:
     """The sentences of both files, once it is certain that they are the same words."""
-    blocks = (read_sdp_blocks(path) if format_of(path) == "sdp" else read_blocks(path) for path in (gold, predicted))
-    for number, (one, other) in enumerate(zip_longest(*blocks), start=1):
+    for number, (one, other) in enumerate(zip_longest(_blocks(gold), _blocks(predicted)), start=1):
         if one is None or other is None:
             longer, shorter = (gold, predicted) if other is None else (predicted, gold)
             raise UserError(
@@ -128,6 +127,10 @@ def _pairs(
                 f"{gold} it is {expected!r}: expected the same words in both files."
             )
         yield first, second
+
+
+def _blocks(path: Path) -> Iterator[Block | SdpBlock]:
+    return read_sdp_blocks(path) if format_of(path) == "sdp" else read_blocks(path)
 
 
 def _grouped(
