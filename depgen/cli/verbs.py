@@ -175,7 +175,7 @@ VERBS = {
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
-        "compare a run's constituents with gold ones: unlabelled F1",
+        "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
         "depgen.evaluation.trees.bracketing:bracketing_f1",
         counts=("max_words", "seeds", "batch_size"),
     ),
