@@ -11,8 +11,8 @@ from typing import Any, Literal
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path, table_settings
-from depgen.reporting.fields import made_as, read_as
-from depgen.reporting.numbers import Generation, Measure
+from depgen.reporting.fields import read_as
+from depgen.reporting.generation import Generation
 from depgen.training.experiment import SIZES, Experiment
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
@@ -250,23 +250,6 @@ class TableDefinition:
     def named_pairs(self) -> tuple[frozenset[str], ...]:
         """The rows that are judged against one another, each two once."""
         return tuple(dict.fromkeys(frozenset((row.name, other)) for row in self.rows for other in row.against))
-
-    def made_measures(self) -> list[Measure]:
-        """The measures, each made from its class path and arguments; what they compute with is imported.
-
-        Raises:
-            UserError: there is no such class, its arguments are refused, or it needs what the table does not name.
-        """
-        try:
-            made: list[Measure] = made_as(list[Measure], [*self.measures])
-        except UserError as error:
-            raise UserError(f"{self.argument}: measures: {error}") from None
-        samples = self.generation and self.generation.samples
-        named = {"generation": self.generation, "samples": samples, "parsing": self.parsing}
-        for each in made:
-            if each.needs is not None and named[each.needs] is None:
-                raise UserError(f"{self.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
-        return made
 
     @property
     def ours(self) -> tuple[Column, ...]:

@@ -9,8 +9,8 @@ from depgen.errors import UserError
 from depgen.locations import below_runs, file_sha256, lines_sha256, results_root
 from depgen.reporting.definition import Row, TableDefinition, chosen_table, load_definition
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
+from depgen.reporting.generation import Generation
 from depgen.reporting.needs import runs_in
-from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs

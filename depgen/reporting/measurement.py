@@ -17,7 +17,7 @@ from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
-from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_of
 from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
@@ -48,7 +48,7 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     row = TrainedRow(
         job=job, corpus=data.corpus, options=options, depgen=depgen, wait=wait, trained=trained, facts=facts
     )
-    for each in job.definition.made_measures():
+    for each in measures_of(job.definition):
         measured = each.measure(row)
         if measured.metrics:
             found.drop(each.replaces)
@@ -115,7 +115,7 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
         if job.row.floor == split:
             corpus, found = data_of(job.config).corpus, Numbers()
             row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen, wait=wait)
-            for each in job.definition.made_measures():
+            for each in measures_of(job.definition):
                 found.add(each.measure_split(row, split))
             return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:

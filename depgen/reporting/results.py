@@ -19,7 +19,7 @@ from depgen.locations import json_object, results_root, write_atomically
 from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import read_as
-from depgen.reporting.numbers import Generation
+from depgen.reporting.generation import Generation
 
 
 @dataclass(frozen=True)

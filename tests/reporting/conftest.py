@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from depgen.locations import runs_root, write_atomically
+from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import FOLDER
-from depgen.reporting.numbers import Generation
 from depgen.reporting.results import Budget, DataSource, Result, packed, result_path, write_result
 from tests.reporting.commands import Commands
 

@@ -16,8 +16,8 @@ from depgen.data.experiment import data_of
 from depgen.data.source import source_of
 from depgen.locations import file_sha256
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Generation
 from depgen.reporting.results import read_result, result_path, write_result
 from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table

@@ -16,10 +16,11 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import texts
 from depgen.reporting.measures.texts import Texts, generated, prompts_of, texts_of
-from depgen.reporting.numbers import Generation, TrainedRow
+from depgen.reporting.numbers import TrainedRow
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
 from depgen.trees.sentence import Document, Sentence
