@@ -182,7 +182,7 @@ VERBS = {
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
-        "compare a run's constituents with gold ones: unlabelled F1",
+        "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
         "depgen.evaluation.trees.bracketing:bracketing_f1",
         counts=("max_words", "seeds", "batch_size"),
     ),
@@ -200,7 +200,7 @@ VERBS = {
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "attachment-scores": Verb(
-        "compare the trees of two CoNLL-U files: UAS, LAS and UDA, also by relation or length",
+        "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
         "depgen.evaluation.trees.file_scores:file_scores",
         positionals=("gold", "predicted"),
     ),

@@ -26,6 +26,7 @@ from depgen.evaluation.text_documents import (
     check_texts,
     documents_of,
     string_document,
+    warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
@@ -119,7 +120,14 @@ class System:
                 encoder, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
                 progress=progress,
             )  # fmt: skip
-        return replace(empty, texts=tuple(map(_without_context, scored, documents)))
+        found = tuple(map(_without_context, scored, documents))
+        ends = (
+            next((word for word in reversed(each) if not word.is_end), None)
+            for text in found
+            for each in text.sentences
+        )
+        warn_of_raw_text([(word.word, word.unknown) for word in ends if word is not None])
+        return replace(empty, texts=found)
 
     def score_over_trees(
         self,
@@ -249,7 +257,9 @@ class System:
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
             others=[each.trained for each in others],
         )  # fmt: skip
-        return parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        parsed = parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each in parsed.sentences])
+        return parsed
 
     def hidden_states(
         self,

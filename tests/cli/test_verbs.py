@@ -333,6 +333,9 @@ def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
     assert f"Did you mean '--input {text}'?" in capsys.readouterr().err
     assert main(["parse", "--input", str(text), str(tmp_path)]) == 2
     assert f"Did you mean '--run {tmp_path}'?" in capsys.readouterr().err
+    (tmp_path / "run.json").write_text("{}")
+    assert main(["heat-map", "--run", str(tmp_path), str(tmp_path)]) == 2
+    assert "--run takes one run here." in capsys.readouterr().err
     assert main(["train-parser", str(text)]) == 2
     assert "Did you mean" not in capsys.readouterr().err
 

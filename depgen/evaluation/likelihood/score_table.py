@@ -95,8 +95,14 @@ class ScoreTable(Results[_Text], ABC):
 
 
 def without_clashes(texts: Sequence[TextDocument], columns: Collection[str]) -> list[TextDocument]:
-    """The texts without the fields that have the name of a column of the scores; these are named in one warning."""
-    taken = {*columns, *(["sent_id"] if any(text.sentence_ids for text in texts) else [])}
+    """The texts without the fields that have the name of a column of the scores; these are named in one warning.
+
+    Args:
+        texts: with their fields.
+        columns: of the scores; those of characters (`start`, `end`) have values for strings alone, not for files.
+    """
+    unused = {"start", "end"} if all(text.spans is None for text in texts) else set[str]()
+    taken = {*columns, *(["sent_id"] if any(text.sentence_ids for text in texts) else [])} - unused
     clash = dict.fromkeys(name for text in texts for name in text.fields if name in taken)
     if clash:
         logger.warning(

@@ -214,7 +214,7 @@ def minimal_pairs(
     Args:
         file: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such files;
             by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and
-            `pairID` or `id` may be there too.
+            `pairID` or `id` may be there too. `.gz` is unpacked.
         protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
             paradigm, final punctuation cut off as a word and scored, the end of the sentence not.
         item_output: a file for the scores of each pair, as JSON lines, with further fields or columns of `file`.
