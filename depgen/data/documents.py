@@ -25,7 +25,7 @@ from torch.utils.data import Dataset
 from depgen.data.batch import Batch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.module import Collate
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableLoader, Share
 from depgen.data.text import CorpusData, EncodedSplit
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
@@ -294,31 +294,13 @@ class DocumentData(CorpusData):
         counts[self.vocabulary.eos] += len(sentences)
         return counts
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled segments of an epoch; by default the trainer's current one, or the first without a trainer."""
-        data = self.segmented("train", longest=self.sentences_per_segment)
-        world, rank = self.processes
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled segments of an epoch; at validation and test every document once."""
+        if epoch is None:
+            whole = self.segmented(split, longest=self.eval_sentences_per_segment)
+            return self._by_length(whole, whole.lengths, self.eval_tokens_per_batch, None)
+        data = self.segmented(split, longest=self.sentences_per_segment)
         lengths, budget = data.lengths, self.tokens_per_batch
         if self.segments_per_batch is not None:
             lengths, budget = np.ones_like(lengths), self.segments_per_batch
-        batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=self._epoch(epoch), world=world, rank=rank,
-            tokens=data.lengths,
-        )  # fmt: skip
-        return self.loader(data, batches)
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every document once."""
-        return self._whole("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every document once."""
-        return self._whole("test")
-
-    def _whole(self, split: Split) -> ResumableLoader:
-        data = self.segmented(split, longest=self.eval_sentences_per_segment)
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            data.lengths, tokens_per_batch=self.eval_tokens_per_batch, shuffle=False, world=world, rank=rank
-        )
-        return self.loader(data, batches)
+        return self._by_length(data, lengths, budget, epoch, tokens=data.lengths)

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import lightning as L
+import numpy as np
+from jaxtyping import Int
 from torch.utils.data import Dataset
 
 from depgen.data.corpus import Split
-from depgen.data.sampler import ResumableBatches, ResumableLoader, drawn_epoch
+from depgen.data.sampler import ResumableBatches, ResumableLoader, TokenBudgetBatches, drawn_epoch
 from depgen.data.saved_vocabulary import load_vocabulary, vocabulary_of_checkpoint
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
@@ -139,11 +141,23 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         found: Collate = getattr(model, "collate", self.plain_collate)
         return found
 
-    def _epoch(self, epoch: int | None) -> int:
-        """The epoch to draw an order for: the one given; by default the trainer's, or 0 without a trainer."""
-        return drawn_epoch(self.trainer, epoch)
+    @abstractmethod
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """The batches of a split: in the order of an epoch of training, or (None) everything once, to evaluate."""
 
-    def predict_dataloader(self) -> Any:  # noqa: ANN401, Lightning's
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """The batches of an epoch; by default the trainer's current one, or the first without a trainer."""
+        return self._batched("train", drawn_epoch(self.trainer, epoch))
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, everything once."""
+        return self._batched("valid", None)
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test split, everything once."""
+        return self._batched("test", None)
+
+    def predict_dataloader(self) -> ResumableLoader:
         """The loader of the test split."""
         return self.test_dataloader()
 
@@ -155,6 +169,23 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         if self.workers is not None:
             return self.workers
         return min(4, (os.cpu_count() or 1) - 1) if self._on_gpu() else 0
+
+    def _by_length(
+        self,
+        data: Dataset[Any],
+        lengths: Int[np.ndarray, " items"],
+        budget: int,
+        epoch: int | None,
+        *,
+        tokens: Int[np.ndarray, " items"] | None = None,
+    ) -> ResumableLoader:
+        """Batches of items of like length within a budget; see `_batched` and `TokenBudgetBatches`."""
+        world, rank = self.processes
+        batches = TokenBudgetBatches(
+            lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
+            rank=rank, tokens=tokens,
+        )  # fmt: skip
+        return self.loader(data, batches)
 
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""

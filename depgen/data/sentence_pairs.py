@@ -16,7 +16,7 @@ from depgen.data.batch import Batch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.encoder_run import EncoderRun
 from depgen.data.module import Collate, EncodedData
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableLoader, Share
 from depgen.data.sts import SentencePair
 from depgen.errors import UserError, check_at_least
 
@@ -191,33 +191,13 @@ class SentencePairs(EncoderRun, EncodedData[PairSplit]):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
-        data = self.split("train")
-        ones = np.ones(len(data), dtype=np.int64)  # the unit of a batch is a pair, however long
-        return self._loader(data, ones, self.pairs_per_batch, epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every pair once."""
-        return self._evaluation("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test sets one after the other, every pair once."""
-        return self._evaluation("test")
-
-    def _evaluation(self, split: Split) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled pairs of an epoch; at validation and test every pair once, the test sets one after the other."""
         data = self.split(split)
-        return self._loader(data, 2 * data.longest, self.eval_tokens_per_batch)
-
-    def _loader(
-        self, data: PairSplit, lengths: Int[np.ndarray, " pairs"], budget: int, *, epoch: int | None = None
-    ) -> ResumableLoader:
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
-            rank=rank,
-        )  # fmt: skip
-        return self.loader(data, batches)
+        if epoch is None:
+            return self._by_length(data, 2 * data.longest, self.eval_tokens_per_batch, None)
+        ones = np.ones(len(data), dtype=np.int64)  # the unit of a batch is a pair, however long
+        return self._by_length(data, ones, self.pairs_per_batch, epoch)
 
     @property
     def plain_collate(self) -> Collate:

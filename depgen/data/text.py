@@ -18,7 +18,7 @@ from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
 from depgen.data.encoding import Coded, CodedEdges, CodedSpans, DocumentJoining, Encoding, encoded_table
 from depgen.data.module import Collate, EncodedData
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableLoader, Share
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
@@ -337,23 +337,11 @@ class TextData(CorpusData):
         assert found.documents is not None
         return int((np.diff(found.documents) > 1).sum())
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
-        return self._loader("train", self.tokens_per_batch, shuffle=True, epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every item once."""
-        return self._loader("valid", self.eval_tokens_per_batch)
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every item once."""
-        return self._loader("test", self.eval_tokens_per_batch)
-
     def predict_dataloader(self) -> ResumableLoader:
         """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
         model = None if self.trainer is None else self.trainer.lightning_module
         if getattr(model, "sentences_alone", False):
-            return self._batches_of(self._sentences("test"), self.eval_tokens_per_batch)
+            return self._items_by_length(self._sentences("test"), None)
         return self.test_dataloader()
 
     def _sentences(self, split: Split) -> EncodedSplit:
@@ -361,17 +349,17 @@ class TextData(CorpusData):
         found = self._encoding(annotated_split(self.corpus, split, None))
         return replace(self._split_of(found), offsets=found.sentences, documents=np.arange(len(found.sentences)))
 
-    def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled items of an epoch; at validation and test every item once."""
         items = self.items(split)
         self._check_that_all_are_read(split, items)
-        return self._batches_of(items, budget, shuffle=shuffle, epoch=epoch)
+        return self._items_by_length(items, epoch)
 
-    def _batches_of(self, items: Items, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            items.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
-        )
-        return self.loader(BatchedItems(items, self.vocabulary), batches)
+    def _items_by_length(
+        self, items: Items, epoch: int | None, *, tokens: Int[np.ndarray, " items"] | None = None
+    ) -> ResumableLoader:
+        budget = self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
+        return self._by_length(BatchedItems(items, self.vocabulary), items.lengths, budget, epoch, tokens=tokens)
 
     def _check_that_all_are_read(self, split: Split, items: Items) -> None:
         """Whether the system has positions for the longest item, which else would stop an epoch on its way.
