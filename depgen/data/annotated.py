@@ -22,8 +22,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, locked, write_atomically
 from depgen.trees.annotator import Annotator, Rearranger, structure_of
-from depgen.trees.joining import merge_sentences
-from depgen.trees.sentence import Document
+from depgen.trees.sentence import Document, Sentence
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +115,13 @@ def _documents(
         return map(document_of_row, table)
     documents = islice(corpus.documents(split), max_documents)
     return map(merge_sentences, documents) if whole_documents else documents
+
+
+def merge_sentences(document: Document) -> Document:
+    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
+    tagged = all(sentence.tags is not None for sentence in document.sentences)
+    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
+    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
 
 
 def _table_folder(

@@ -24,9 +24,10 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Batch
 from depgen.data.corpus import Corpus, Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader, Share
-from depgen.data.text import CorpusData, EncodedSplit
+from depgen.data.text import CorpusData
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of

@@ -16,9 +16,10 @@ from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
-from depgen.data.text import EncodedSplit, TextData
+from depgen.data.text import TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.trees.binarization import (

@@ -24,8 +24,9 @@ from torch.utils.data import Dataset, Sampler
 
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.sampler import OneEpoch, ResumableLoader
-from depgen.data.text import BatchedItems, CorpusData, EncodedSplit
+from depgen.data.text import BatchedItems, CorpusData
 from depgen.errors import UserError
 
 SHORTEST = 5

@@ -3,20 +3,21 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Int
+from jaxtyping import Int
 from torch.utils.data import Dataset
 
 from depgen.data.annotated import annotated_split, annotation_fingerprint, say_with_trees
 from depgen.data.annotated_rows import document_of_row
-from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
-from depgen.data.encoding import Coded, CodedEdges, CodedSpans, DocumentJoining, Encoding, encoded_table
+from depgen.data.encoded import EncodedSplit
+from depgen.data.encoding import DocumentJoining, encoded_table
 from depgen.data.module import Collate, EncodedData
 from depgen.data.sampler import ResumableLoader, Share
 from depgen.data.saved_vocabulary import load_vocabulary
@@ -31,42 +32,6 @@ log = logging.getLogger(__name__)
 
 FORMAT = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
-
-
-@dataclass(frozen=True)
-class EncodedSplit(Dataset[TokenItem]):
-    """A split as flat arrays: item k's tokens are `ids[offsets[k]:offsets[k + 1]]`.
-
-    See `depgen.data.encoding.Encoding` for the others.
-    """
-
-    ids: Int[np.ndarray, " tokens"]
-    offsets: Int[np.ndarray, " items_and_one"]
-    heads: Int[np.ndarray, " tokens"] | None
-    vocabulary: Vocabulary
-    word_ends: Bool[np.ndarray, " tokens"] | None = None
-    relations: Coded | None = None
-    edges: CodedEdges | None = None
-    sentences: Int[np.ndarray, " sentences_and_one"] | None = None
-    documents: Int[np.ndarray, " items_and_one"] | None = None
-    spans: CodedSpans | None = None
-    memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " items"]:
-        """Target tokens of each item: its tokens and the end of sequence."""
-        return np.diff(self.offsets) + 1
-
-    def __getitem__(self, index: int) -> TokenItem:
-        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        columns = (self.heads, self.word_ends, self.relations)
-        heads, word_ends, relations = (None if each is None else each[part] for each in columns)
-        edges = None if self.edges is None else self.edges[part]
-        spans = (None, None) if self.spans is None else self.spans[int(index)]
-        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges, self.memo, *spans)
 
 
 @runtime_checkable
@@ -110,7 +75,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             and a run can be tested where its parser is not.
         vocabulary: how the vocabulary is built.
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
-        joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
+        joining: how the trees of a document's sentences become one (notes in `depgen.data.encoding`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
         max_documents: use only the first `max_documents` documents of the training split; None for all.
         kwargs: the arguments of `EncodedData`.
@@ -216,14 +181,14 @@ class CorpusData(EncodedData[EncodedSplit]):
         table = self._table(split)
         if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
             say_with_trees(table, self.annotator, self.corpus.name, split)
-        found = self._encoding(table)
-        encoded = self._split_of(found)
-        sentences = len(found.sentences) - 1
+        encoded = self._encoding(table)
+        assert encoded.sentences is not None
+        sentences = len(encoded.sentences) - 1
         log.info(
             "%s %s: %d items of %d sentences, %d tokens (%d with one <eos> %s), %.2f %% <unk>",
             self.corpus.name, split, len(encoded), sentences, len(encoded.ids),
             len(encoded.ids) + (len(encoded) if self.one_end == "item" else sentences),
-            "an item" if self.one_end == "item" else "a sentence", 100 * found.unknown / max(1, len(encoded.ids)),
+            "an item" if self.one_end == "item" else "a sentence", 100 * encoded.unknown / max(1, len(encoded.ids)),
         )  # fmt: skip
         return encoded
 
@@ -246,14 +211,8 @@ class CorpusData(EncodedData[EncodedSplit]):
                 self.corpus.name, unknown, len(valid), 100 * unknown / len(valid),
             )  # fmt: skip
 
-    def _encoding(self, table: Any) -> Encoding:  # noqa: ANN401
+    def _encoding(self, table: Any) -> EncodedSplit:  # noqa: ANN401
         return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
-
-    def _split_of(self, found: Encoding) -> EncodedSplit:
-        return EncodedSplit(
-            found.ids, found.offsets, found.heads, self.vocabulary, found.word_ends, found.relations, found.edges,
-            found.sentences, found.documents, found.spans,
-        )  # fmt: skip
 
     def documents(self, split: Split) -> int:
         """How many documents a split has, whatever the limit on those of training."""
@@ -347,7 +306,8 @@ class TextData(CorpusData):
     def _sentences(self, split: Split) -> EncodedSplit:
         """A split as token ids, an item for each sentence, without trees."""
         found = self._encoding(annotated_split(self.corpus, split, None))
-        return replace(self._split_of(found), offsets=found.sentences, documents=np.arange(len(found.sentences)))
+        assert found.sentences is not None
+        return replace(found, offsets=found.sentences, documents=np.arange(len(found.sentences)))
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Shuffled items of an epoch; at validation and test every item once."""

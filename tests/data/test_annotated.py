@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
 
 from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import annotated
-from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated import annotated_split, annotation_fingerprint, merge_sentences
 from depgen.data.annotated_rows import document_of_row
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.annotators import Counting, Interrupted, Refusing
+from tests.trees.trees import documents
 
 
 class Lines:
@@ -433,3 +435,13 @@ def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():
     tagged = Sentence(("a", "b"), (0, 1), ("root", "dep"), ("A", "B"), ((1, 1, "conj>ref"), (0, 2, "top")), SPANS)
     known = [*GRAPHS, Document((tagged, Sentence(("c",), (0,))), "three")]
     assert len(annotated_split(Shelf(known), "train", Same())) == 3
+
+
+@given(documents())
+def test_a_merged_document_has_the_same_words(document):
+    merged = merge_sentences(document)
+    assert merged.identifier == document.identifier
+    (sentence,) = merged.sentences
+    assert sentence.words == tuple(document.words())
+    assert sentence.heads is None
+    assert (sentence.tags is None) == any(part.tags is None for part in document.sentences)

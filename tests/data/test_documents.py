@@ -14,8 +14,8 @@ from depgen.data.documents import (
     collate_documents,
     segment_bounds,
 )
+from depgen.data.encoded import EncodedSplit
 from depgen.data.json_documents import JsonDocuments
-from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
