@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Int
 from torch.utils.data import Dataset
 
-from depgen.data.annotated import annotated_split, annotation_fingerprint, say_with_trees
+from depgen.data.annotated import AnnotatedSplit, say_with_trees
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
@@ -150,13 +150,7 @@ class CorpusData(EncodedData[EncodedSplit]):
                 f"The vocabulary is built from trees, and the {split} split gets none: set data.init_args.annotator, "
                 "and trees_for to all of vocabulary_splits."
             )
-        return annotation_fingerprint(
-            self.corpus,
-            split,
-            self.annotator,
-            whole_documents=self.joining == "whole",
-            max_documents=self._limit(split),
-        )
+        return self._annotated(split).fingerprint()
 
     def _vocabulary_documents(self) -> Iterator[Document]:
         """What the builder sees: the documents of its splits, with their trees if it reads them."""
@@ -222,13 +216,11 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         """The split's table; of the training split, at most `max_documents` rows."""
-        return annotated_split(
-            self.corpus,
-            split,
-            self.annotator if split in self.trees_for else None,
-            whole_documents=self.joining == "whole",
-            max_documents=self._limit(split),
-        )
+        return self._annotated(split).table()
+
+    def _annotated(self, split: Split) -> AnnotatedSplit:
+        annotator = self.annotator if split in self.trees_for else None
+        return AnnotatedSplit(self.corpus, split, annotator, self.joining == "whole", self._limit(split))
 
     def _limit(self, split: Split) -> int | None:
         """The largest number of documents that are used; None for all."""
@@ -305,7 +297,7 @@ class TextData(CorpusData):
 
     def _sentences(self, split: Split) -> EncodedSplit:
         """A split as token ids, an item for each sentence, without trees."""
-        found = self._encoding(annotated_split(self.corpus, split, None))
+        found = self._encoding(AnnotatedSplit(self.corpus, split, None).table())
         assert found.sentences is not None
         return replace(found, offsets=found.sentences, documents=np.arange(len(found.sentences)))
 
