@@ -26,6 +26,7 @@ from depgen.trees.arc_standard import (
     arc_actions,
     are_built,
     heads_of_actions,
+    single_root,
 )
 from depgen.trees.binarization import lifted
 from depgen.trees.graph import sorted_edges
@@ -215,12 +216,13 @@ def _item_string(item: TokenItem, word: Int[np.ndarray, " length"], eos: int, si
     def compute() -> tuple[np.ndarray, ...]:
         opens = np.diff(word, prepend=0) > 0
         assert item.heads is not None
-        heads = np.append(0, word)[item.heads[opens]]
-        projective = lifted(heads)
-        changed = (projective != heads) & (heads > 0)  # that later roots hang on the first is no change
-        actions = arc_actions(projective.tolist())
+        heads = single_root(np.append(0, word)[item.heads[opens]].tolist())
+        actions = arc_actions(heads)
+        projective = are_built(heads, actions)
+        if not projective:
+            actions = arc_actions(lifted(heads).tolist())
         string = string_of(item.ids.tolist(), opens.tolist(), actions, eos=eos, size=size)
-        return string.astype(np.int32), changed.any()
+        return string.astype(np.int32), np.array(not projective)
 
     return compute() if item.memo is None else item.memo.of((item.index, "derivation"), compute)
 

@@ -67,3 +67,13 @@ def heads_of_actions(actions: Sequence[int]) -> list[int]:
 def are_built(heads: Sequence[int], actions: Sequence[int]) -> bool:
     """Whether the actions build all arcs between words."""
     return len(actions) - len(heads) == sum(head > 0 for head in heads)
+
+
+def single_root(heads: Sequence[int]) -> list[int]:
+    """The tree with all roots but the first as dependents of the first.
+
+    >>> single_root([0, 1, 0])
+    [0, 1, 1]
+    """
+    root = next((word for word, head in enumerate(heads, start=1) if head == 0), 0)
+    return [root if head == 0 and word != root else head for word, head in enumerate(heads, start=1)]

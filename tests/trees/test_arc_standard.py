@@ -12,6 +12,7 @@ from depgen.trees.arc_standard import (
     arc_actions,
     are_built,
     heads_of_actions,
+    single_root,
 )
 from tests.models.projective_trees import all_beginnings, all_heads, is_projective_tree
 
@@ -93,5 +94,8 @@ def test_arcs_that_cross_are_not_all_built():
     assert not are_built([3, 4, 0, 3], arc_actions([3, 4, 0, 3]))
 
 
-def test_no_words_have_no_actions():
+def test_later_roots_depend_on_the_first():
+    assert single_root([2, 0, 0, 3, 0]) == [2, 0, 2, 3, 2]
+    assert single_root([2, NO_HEAD, NO_HEAD]) == [2, NO_HEAD, NO_HEAD]
+    assert single_root([]) == []
     assert arc_actions([]) == heads_of_actions([]) == []
