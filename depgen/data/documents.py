@@ -20,14 +20,13 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from depgen.data.batch import Batch
+from depgen.data.batch import Batch, ItemBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
-from depgen.data.sampler import ResumableLoader, Share
-from depgen.data.text import CorpusData
+from depgen.data.sampler import ResumableLoader
+from depgen.data.text import BatchedItems, CorpusData
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of
@@ -50,16 +49,6 @@ class SegmentItem:
 
     index: int
     sentences: Sequence[Int[np.ndarray, " _"]]
-
-
-@dataclass(frozen=True)
-class SegmentBatch:
-    """The segments of one rank's share of a global batch; see `depgen.data.batch.ItemBatch`."""
-
-    items: Sequence[SegmentItem]
-    global_tokens: int
-    global_items: int
-    vocabulary: Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +100,9 @@ class DocumentBatch(Batch):
         )
 
 
-def collate_documents(batch: SegmentBatch) -> DocumentBatch:
+def collate_documents(batch: ItemBatch) -> DocumentBatch:
     """Padded segments, each sentence read from its beginning on and predicted up to its end."""
+    assert batch.global_items is not None, "segments are items and no stretches"
     most = max(len(item.sentences) for item in batch.items)
     lengths = np.zeros((len(batch.items), most), dtype=np.int64)
     for row, item in enumerate(batch.items):
@@ -141,7 +131,7 @@ def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vo
         for place, sentences in enumerate(documents)
     ]
     tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), vocabulary))
+    return collate_documents(ItemBatch(items, tokens, vocabulary, global_items=len(items)))
 
 
 def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
@@ -156,7 +146,7 @@ def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentati
     return [*range(0, sentences, step), sentences]
 
 
-class SegmentedSplit(Dataset[SegmentItem]):
+class SegmentedSplit:
     """A split's documents in segments.
 
     Args:
@@ -201,11 +191,6 @@ class SegmentedSplit(Dataset[SegmentItem]):
     def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
         ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]
         return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
-
-    def __getitems__(self, share: Share) -> SegmentBatch:
-        """The segments of one rank's share of a batch (called by torch's fetcher)."""
-        items = [self[int(index)] for index in share.indices]
-        return SegmentBatch(items, share.global_tokens, share.global_items, self.encoded.vocabulary)
 
 
 class DocumentData(CorpusData):
@@ -297,11 +282,11 @@ class DocumentData(CorpusData):
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Shuffled segments of an epoch; at validation and test every document once."""
+        longest = self.eval_sentences_per_segment if epoch is None else self.sentences_per_segment
+        data = self.segmented(split, longest=longest)
+        items, lengths, budget = BatchedItems(data, self.vocabulary), data.lengths, self.tokens_per_batch
         if epoch is None:
-            whole = self.segmented(split, longest=self.eval_sentences_per_segment)
-            return self._by_length(whole, whole.lengths, self.eval_tokens_per_batch, None)
-        data = self.segmented(split, longest=self.sentences_per_segment)
-        lengths, budget = data.lengths, self.tokens_per_batch
-        if self.segments_per_batch is not None:
+            budget = self.eval_tokens_per_batch
+        elif self.segments_per_batch is not None:
             lengths, budget = np.ones_like(lengths), self.segments_per_batch
-        return self._by_length(data, lengths, budget, epoch, tokens=data.lengths)
+        return self._by_length(items, lengths, budget, epoch, tokens=data.lengths)

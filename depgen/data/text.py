@@ -62,7 +62,8 @@ class BatchedItems(Dataset[Any]):
 
     def __getitems__(self, share: Share) -> ItemBatch:
         """The items of one rank's share of a batch (called by torch's fetcher)."""
-        return ItemBatch([self.items[int(index)] for index in share.indices], share.global_tokens, self.vocabulary)
+        items = [self.items[int(index)] for index in share.indices]
+        return ItemBatch(items, share.global_tokens, self.vocabulary, global_items=share.global_items)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
