@@ -26,7 +26,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
-from depgen.data.text import BatchedItems, CorpusData
+from depgen.data.text import CorpusData
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of
@@ -284,9 +284,8 @@ class DocumentData(CorpusData):
         """Shuffled segments of an epoch; at validation and test every document once."""
         longest = self.eval_sentences_per_segment if epoch is None else self.sentences_per_segment
         data = self.segmented(split, longest=longest)
-        items, lengths, budget = BatchedItems(data, self.vocabulary), data.lengths, self.tokens_per_batch
-        if epoch is None:
-            budget = self.eval_tokens_per_batch
-        elif self.segments_per_batch is not None:
-            lengths, budget = np.ones_like(lengths), self.segments_per_batch
-        return self._by_length(items, lengths, budget, epoch, tokens=data.lengths)
+        if epoch is None or self.segments_per_batch is None:
+            budget = self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
+            return self._by_length(data, budget, epoch)
+        lengths = data.lengths
+        return self._by_length(data, self.segments_per_batch, epoch, lengths=np.ones_like(lengths), tokens=lengths)

@@ -376,7 +376,7 @@ class LevelData(TextData):
         """Sentences at the levels of an epoch; at validation and test every sentence once."""
         self._check_that_all_are_read(split, self.filled_split(split))
         items = self.items(split) if epoch is None else self.training_items(epoch)
-        return self._items_by_length(items, epoch, tokens=items.tokens)
+        return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)
 
 
 def sentence_item(ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN401

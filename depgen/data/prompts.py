@@ -16,7 +16,7 @@ from depgen.data.encoder_run import EncoderRun
 from depgen.data.glue import Prompt
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
-from depgen.data.text import BatchedItems, CorpusData
+from depgen.data.text import CorpusData
 from depgen.errors import UserError, check_at_least
 from depgen.trees.annotator import Annotator
 
@@ -141,11 +141,10 @@ class Prompts(EncoderRun, CorpusData):
         data = self.filled_split(split)
         answers = np.array([prompt.answer for prompt in self.prompt_corpus.prompts(split)])
         assert len(answers) == len(data), f"{len(answers)} answers for {len(data)} prompts"
-        items = BatchedItems(AnsweredItems(data, answers), self.vocabulary)
-        ones = np.ones(len(data), np.int64)
+        items, ones = AnsweredItems(data, answers), np.ones(len(data), np.int64)
         if epoch is None:
-            return self._by_length(items, data.lengths, self.eval_tokens_per_batch, None, tokens=ones)
-        return self._by_length(items, ones, self.prompts_per_batch, epoch, tokens=ones)
+            return self._by_length(items, self.eval_tokens_per_batch, None, tokens=ones)
+        return self._by_length(items, self.prompts_per_batch, epoch, lengths=ones)
 
     @property
     def plain_collate(self) -> Collate:

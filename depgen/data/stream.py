@@ -26,7 +26,7 @@ from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.encoded import EncodedSplit
 from depgen.data.sampler import OneEpoch, ResumableLoader
-from depgen.data.text import BatchedItems, CorpusData
+from depgen.data.text import CorpusData
 from depgen.errors import UserError
 
 SHORTEST = 5
@@ -211,4 +211,4 @@ class StreamData(CorpusData):
         """The test split, each document by itself: what is predicted of one does not depend on those before."""
         data = self.filled_split("test")
         budget = max(PREDICTED_AT_ONCE, int(data.lengths.max()))
-        return self._by_length(BatchedItems(data, self.vocabulary), data.lengths, budget, None)
+        return self._by_length(data, budget, None)

@@ -3,23 +3,22 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
-from torch.utils.data import Dataset
 
 from depgen.data.annotated import AnnotatedSplit, say_with_trees
 from depgen.data.annotated_rows import document_of_row
-from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
 from depgen.data.encoded import EncodedSplit
 from depgen.data.encoding import DocumentJoining, encoded_table
-from depgen.data.module import Collate, EncodedData
-from depgen.data.sampler import ResumableLoader, Share
+from depgen.data.module import Collate, EncodedData, Items
+from depgen.data.sampler import ResumableLoader
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
@@ -32,38 +31,6 @@ log = logging.getLogger(__name__)
 
 FORMAT = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
-
-
-@runtime_checkable
-class Items(Protocol):
-    """What a data module batches: documents, sentences, or parts of these, as a system's collate reads them."""
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " items"]:
-        """Target tokens of each."""
-        ...
-
-    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401  (whatever the collate reads)
-        ...
-
-
-@dataclass(frozen=True)
-class BatchedItems(Dataset[Any]):
-    """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
-
-    items: Items
-    vocabulary: Vocabulary
-
-    def __len__(self) -> int:
-        return len(self.items.lengths)
-
-    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
-        return self.items[index]
-
-    def __getitems__(self, share: Share) -> ItemBatch:
-        """The items of one rank's share of a batch (called by torch's fetcher)."""
-        items = [self.items[int(index)] for index in share.indices]
-        return ItemBatch(items, share.global_tokens, self.vocabulary, global_items=share.global_items)
 
 
 class CorpusData(EncodedData[EncodedSplit]):
@@ -293,7 +260,7 @@ class TextData(CorpusData):
         """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
         model = None if self.trainer is None else self.trainer.lightning_module
         if getattr(model, "sentences_alone", False):
-            return self._items_by_length(self._sentences("test"), None)
+            return self._by_length(self._sentences("test"), self.eval_tokens_per_batch, None)
         return self.test_dataloader()
 
     def _sentences(self, split: Split) -> EncodedSplit:
@@ -306,13 +273,10 @@ class TextData(CorpusData):
         """Shuffled items of an epoch; at validation and test every item once."""
         items = self.items(split)
         self._check_that_all_are_read(split, items)
-        return self._items_by_length(items, epoch)
+        return self._by_length(items, self._budget(epoch), epoch)
 
-    def _items_by_length(
-        self, items: Items, epoch: int | None, *, tokens: Int[np.ndarray, " items"] | None = None
-    ) -> ResumableLoader:
-        budget = self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
-        return self._by_length(BatchedItems(items, self.vocabulary), items.lengths, budget, epoch, tokens=tokens)
+    def _budget(self, epoch: int | None) -> int:
+        return self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
 
     def _check_that_all_are_read(self, split: Split, items: Items) -> None:
         """Whether the system has positions for the longest item, which else would stop an epoch on its way.
