@@ -9,7 +9,6 @@ from typing import Any
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import MissingDataError
-from depgen.training.experiment import with_option
 from depgen.yaml_files import read_yaml, yaml_value
 
 logger = logging.getLogger(__name__)
@@ -32,7 +31,7 @@ def check_corpus(experiments: Sequence[Path], options: Mapping[str, str] | None 
     try:
         settings = reduce(_changed, map(read_yaml, experiments))
         for name, value in (options or {}).items():
-            settings = with_option(settings, name.split("."), yaml_value(value, name), name)
+            _set(settings, name.split("."), yaml_value(value, name))
     except (ValueError, TypeError, AttributeError, LookupError, ImportError):
         return
     check_settings(settings)
@@ -74,6 +73,19 @@ def _changed(settings: Any, changes: Any) -> Any:  # noqa: ANN401 - values of YA
     if "class_path" in settings and changes.get("class_path", settings["class_path"]) != settings["class_path"]:
         raise LookupError(changes["class_path"])
     return settings | {name: _changed(settings.get(name), value) for name, value in changes.items()}
+
+
+def _set(block: Any, names: Sequence[str], value: object) -> None:  # noqa: ANN401 - a value of YAML
+    """Set one value; `init_args` may be left out of its name, as on the command line."""
+    first, *others = names
+    if first == "class_path":
+        raise LookupError(value)
+    if "init_args" in block and first != "init_args":
+        block = block["init_args"]
+    if others:
+        _set(block[first], others, value)
+    else:
+        block[first] = value
 
 
 def _built(block: Mapping[str, Any]) -> object:

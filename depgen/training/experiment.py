@@ -59,7 +59,7 @@ class Experiment:
         for overlay in overlays:
             found = _overlaid(found, read_settings(overlay), overlay)
         for name, value in self.options.items():
-            found = with_option(found, name.split("."), value, f"{self.file}: option {name}")
+            found = _with_option(found, name.split("."), value, f"{self.file}: option {name}")
         return found
 
     @property
@@ -165,18 +165,8 @@ def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: Pat
     return found
 
 
-def with_option(settings: Mapping[str, Any], names: list[str], value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
-    """Settings with another value at a place, which is named level by level; `init_args` may be left out.
-
-    Args:
-        settings: of an experiment.
-        names: from the section down.
-        value: of the option.
-        where: what messages call the option.
-
-    Raises:
-        UserError: it lies in no section, or changes the class alone.
-    """
+def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
+    """Settings with another value at a place, which is named level by level."""
     first, *below = names
     held = settings.get(first)
     if _is_class(held) and below and below[0] not in (_CLASS, _ARGUMENTS):
@@ -184,7 +174,7 @@ def with_option(settings: Mapping[str, Any], names: list[str], value: Any, where
     if below:
         if held is not None and not isinstance(held, Mapping):
             raise UserError(f"{where}: expected settings at {first}, found {held!r:.80}. Replace {first} as a whole.")
-        return {**settings, first: with_option(held or {}, below, value, where)}
+        return {**settings, first: _with_option(held or {}, below, value, where)}
     if first == _CLASS or (_is_class(held) and not _is_class(value)):
         raise UserError(
             f"{where}: a class is replaced as a whole: give {_CLASS} and {_ARGUMENTS} together, found {value!r:.80}."
