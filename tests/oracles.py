@@ -34,6 +34,17 @@ def dense_mixture(attention, hidden, weight, bias):
     return mixed
 
 
+def joined_heads(document, *, joining="roots"):
+    """Heads over a document's words, 1-based, 0 = root; -1 for sentences without heads (see `DocumentJoining`)."""
+    heads = []
+    for sentence in document.sentences:
+        offset = len(heads)
+        root = offset if joining == "previous_sentence" else 0
+        own = sentence.heads if sentence.heads is not None else (-1,) * len(sentence)
+        heads.extend(offset + head if head > 0 else root if head == 0 else head for head in own)
+    return heads
+
+
 @functools.cache
 def all_trees(n):
     """Every tree over n words, with any number of roots, as tuples of 1-based heads (0 = root)."""

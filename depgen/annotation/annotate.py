@@ -1,10 +1,9 @@
 """The verb `annotate`: a corpus's trees made ahead, into the cache that training reads."""
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
-from depgen.data.annotated import annotated_split, annotation_summary
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.experiment import data_of
 from depgen.data.text import CorpusData
@@ -63,14 +62,10 @@ def annotate_corpus(
     lines = []
     for split in splits:
         limit = max_documents if split == "train" else None
-        summarise = partial(
-            annotation_summary, corpus, split, annotator, whole_documents=whole_documents, max_documents=limit
-        )
-        before = summarise()
-        annotated_split(
-            corpus, split, annotator, whole_documents=whole_documents, processes=processes, max_documents=limit
-        )
-        summary = before or summarise()
+        annotated = AnnotatedSplit(corpus, split, annotator, whole_documents, limit)
+        before = annotated.summary()
+        annotated.table(processes=processes)
+        summary = before or annotated.summary()
         speed = summary["words"] / max(summary["seconds"], 1e-9)
         left = summary.get("words_without_head", 0)  # which tables of older versions do not count, as they have none
         lines.append(

@@ -1,17 +1,16 @@
 """Trees by a SuPar dependency parser, for words that are already separated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
-from depgen.annotation.treebank import lowercase
+from depgen.annotation.parser_annotator import Parse
+from depgen.annotation.parser_folders import files_digest, find_parser
+from depgen.annotation.supar_structures import TrainedBySupar
 from depgen.decoding.projective_trees import ProjectiveTrees
 from depgen.errors import UserError
-from depgen.locations import lines_sha256
 from depgen.training.trust import OPTION, pickles_refused_for
 from depgen.trees.annotator import SentenceError, check_words
 from depgen.trees.sentence import Sentence
@@ -23,7 +22,7 @@ MAX_WORDS = 900
 """SuPar itself looks for cycles by recursion, one level a word; Python allows about a thousand."""
 
 
-class SuparAnnotator:
+class SuparAnnotator(TrainedBySupar):
     """Gives each sentence the best tree with a single root under a SuPar biaffine parser.
 
     Args:
@@ -35,6 +34,8 @@ class SuparAnnotator:
         scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
     """
 
+    kind, example = "SuPar biaffine", "ewt_supar"
+
     def __init__(
         self,
         path: str = "ewt_supar",
@@ -43,44 +44,12 @@ class SuparAnnotator:
         scheme: str | None = None,
     ) -> None:
         self._refused_for = pickles_refused_for() if trust_checkpoint else None
-        self.path, self.batch_size = path, batch_size
         self.trust_checkpoint = trust_checkpoint and self._refused_for is None
-        self.scheme = scheme or self._scheme()
-        self._parse: Callable[[list[Sentence]], list[Sentence]] | None = None
         self._parser: BiaffineParser | None = None
-        self._lowercase = False
-        self._digest: str | None = None
+        super().__init__(path, batch_size, scheme)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_parse": None, "_parser": None}
-
-    def fingerprint(self) -> str:
-        """Of the parser's files and of the versions of SuPar and torch.
-
-        Raises:
-            UserError: there is no such parser, or it is SuPar's own file and not trusted.
-        """
-        if self._digest is None:
-            place = self._place()
-            content = files_digest(place) if place else self.path
-            parts = ["supar", version("supar"), version("torch"), content]
-            self._digest = lines_sha256(parts)
-        return self._digest
-
-    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with heads and relations; the root's relation is `root`.
-
-        Raises:
-            UserError: no such parser, one that is not trusted, a sentence that is empty, or longer than 900 words
-                for SuPar's own file.
-        """
-        check_words(sentences)
-        if self._parse is None:
-            self._parse = self._load()
-        return [
-            replace(sentence, heads=tree.heads, relations=tree.relations)
-            for sentence, tree in zip(sentences, self._parse(self._as_trained(sentences)), strict=True)
-        ]
+        return {**super().__getstate__(), "_parser": None}
 
     def distributions(self, sentences: Sequence[Sentence]) -> list[ProjectiveTrees]:
         """Random fields over the projective trees of sentences with one root, whose potentials are the arcs' scores.
@@ -96,27 +65,27 @@ class SuparAnnotator:
                     f"{self.path}: expected a parser that was trained here, whose scores of arcs are at hand, found "
                     "SuPar's own file: train one by depgen train-parser."
                 )
-            self._parser = self._trained(place)
+            self._parser = cast("BiaffineParser", self._trained(place))
         return self._parser.by_length(
             self._parser.distributions, self._as_trained(sentences), batch_size=self.batch_size
         )
 
-    def _as_trained(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        return [lowercase(sentence) for sentence in sentences] if self._lowercase else list(sentences)
+    def _network(self) -> "type[BiaffineParser]":
+        from depgen.annotation.supar_training import BiaffineParser
 
-    def _trained(self, place: Path) -> "BiaffineParser":
-        from depgen.annotation.supar_training import BiaffineParser, SuparTraining
+        return BiaffineParser
 
-        check_kind(place, SuparTraining.kind)
-        self._lowercase = bool(read_description(place).get("lowercase", False))
-        return BiaffineParser.load(place)
+    def _content(self) -> str:
+        place = self._place()
+        return self._digest_of(files_digest(place) if place else self.path)
 
-    def _scheme(self) -> str:
-        try:
-            place = find_parser(self.path)
-        except UserError:
-            return f"{self.path}, SuPar"  # parsing reports it, with all remedies
-        return str((read_description(place) if place.is_dir() else {}).get("scheme", f"{Path(self.path).name}, SuPar"))
+    def _load(self) -> Parse:
+        place = self._place()
+        if place is not None and place.is_dir():
+            return super()._load()
+        from depgen.annotation.supar_compatibility import load_supar_file
+
+        return partial(_parse_by_supar, load_supar_file(place or self.path))
 
     def _place(self) -> Path | None:
         """The parser's folder or file; None for a trusted name or address that SuPar downloads."""
@@ -139,14 +108,6 @@ class SuparAnnotator:
             "If you trust where it comes from, add trust_checkpoint: true to the path. Parsers trained by "
             "`depgen train-parser` are folders of weights and JSON and need no trust."
         )
-
-    def _load(self) -> Callable[[list[Sentence]], list[Sentence]]:
-        place = self._place()
-        if place is not None and place.is_dir():
-            return partial(self._trained(place).parse, batch_size=self.batch_size)
-        from depgen.annotation.supar_compatibility import load_supar_file
-
-        return partial(_parse_by_supar, load_supar_file(place or self.path))
 
 
 def _is_downloadable(path: str) -> bool:

@@ -1,94 +1,58 @@
 """Graphs and constituents by SuPar parsers that were trained here, for words that are already separated."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from abc import abstractmethod
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from depgen.annotation.parser_annotator import Parse, ParserAnnotator
 from depgen.annotation.parser_folders import check_kind, files_digest, find_parser, read_description
-from depgen.annotation.treebank import lowercase
-from depgen.errors import UserError
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import FIELDS, Structure, check_words
-from depgen.trees.sentence import Sentence
 
 if TYPE_CHECKING:
     from depgen.annotation.supar_network import SuparNetwork
 
 
-class _SuparAnnotator(ABC):
-    """Gives each sentence what a parser of one kind finds. Trees that a sentence has are left out.
+class TrainedBySupar(ParserAnnotator):
+    """Gives each sentence what a SuPar parser of one kind finds, which was trained here.
 
     Args:
-        path: the name of a parser that was trained here, or its folder.
+        path: the name of the parser, or its folder.
         batch_size: sentences parsed at a time.
+        scheme: what to call what it finds; None: as its description says.
     """
 
-    structure: Structure
-    kind: str
-    example: str
+    library = "SuPar"
+    kind: ClassVar[str]
+    example: ClassVar[str]
     """The parser of experiments/ that shows how to train one."""
 
-    def __init__(self, path: str, batch_size: int = 64) -> None:
-        self.path, self.batch_size = path, batch_size
-        self.scheme = self._scheme()
-        self._parse: Callable[[list[Sentence]], list[Sentence]] | None = None
-        self._lowercase = False
-        self._digest: str | None = None
+    def __init__(self, path: str, batch_size: int = 64, scheme: str | None = None) -> None:
+        self.path = path
+        super().__init__(path, batch_size, scheme)
 
     @abstractmethod
     def _network(self) -> "type[SuparNetwork[Any]]":
         """What loads the parser."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_parse": None}
+    def _content(self) -> str:
+        return self._digest_of(files_digest(find_parser(self.path, example=self.example)))
 
-    def fingerprint(self) -> str:
-        """Of the parser's files and of the versions of SuPar and torch.
+    def _digest_of(self, content: str) -> str:
+        return lines_sha256(["supar", version("supar"), version("torch"), content])
 
-        Raises:
-            UserError: there is no such parser.
-        """
-        if self._digest is None:
-            content = files_digest(find_parser(self.path, example=self.example))
-            self._digest = lines_sha256(["supar", version("supar"), version("torch"), content])
-        return self._digest
+    def _load(self) -> Parse:
+        return partial(self._trained(find_parser(self.path, example=self.example)).parse, batch_size=self.batch_size)
 
-    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with what the parser finds, and without heads.
-
-        Raises:
-            UserError: no such parser, one of another kind, a sentence or a word is empty.
-        """
-        check_words(sentences)
-        if self._parse is None:
-            self._parse = self._load()
-        field = FIELDS[self.structure]
-        seen = [Sentence(sentence.words) for sentence in sentences]
-        found = self._parse([lowercase(sentence) for sentence in seen] if self._lowercase else seen)
-        return [
-            replace(sentence, heads=None, relations=None, **{field: getattr(parsed, field)})
-            for sentence, parsed in zip(sentences, found, strict=True)
-        ]
-
-    def _scheme(self) -> str:
-        try:
-            folder = find_parser(self.path)
-        except UserError:
-            return f"{self.path}, SuPar"  # parsing reports it, with all remedies
-        return str(read_description(folder).get("scheme", f"{Path(self.path).name}, SuPar"))
-
-    def _load(self) -> Callable[[list[Sentence]], list[Sentence]]:
-        folder = find_parser(self.path, example=self.example)
+    def _trained(self, folder: Path) -> "SuparNetwork[Any]":
+        """The parser that was trained into a folder."""
         check_kind(folder, self.kind)
         self._lowercase = bool(read_description(folder).get("lowercase", False))
-        return partial(self._network().load(folder).parse, batch_size=self.batch_size)
+        return self._network().load(folder)
 
 
-class SuparGraphAnnotator(_SuparAnnotator):
+class SuparGraphAnnotator(TrainedBySupar):
     """Gives each sentence the graph that SuPar's biaffine graph parser finds; a word may have several heads or none.
 
     Trees that a sentence has are left out: they are not this parser's.
@@ -98,7 +62,8 @@ class SuparGraphAnnotator(_SuparAnnotator):
         batch_size: sentences parsed at a time.
     """
 
-    structure, kind, example = "graph", "SuPar biaffine graph", "ewt_graph"
+    structure = "graph"
+    kind, example = "SuPar biaffine graph", "ewt_graph"
 
     def __init__(self, path: str = "ewt_graph", batch_size: int = 64) -> None:
         super().__init__(path, batch_size)
@@ -109,7 +74,7 @@ class SuparGraphAnnotator(_SuparAnnotator):
         return GraphParser
 
 
-class SuparConstituencyAnnotator(_SuparAnnotator):
+class SuparConstituencyAnnotator(TrainedBySupar):
     """Gives each sentence the constituents that SuPar's CRF parser finds.
 
     Trees that a sentence has are left out: they are not this parser's.
@@ -120,7 +85,8 @@ class SuparConstituencyAnnotator(_SuparAnnotator):
         batch_size: sentences parsed at a time.
     """
 
-    structure, kind, example = "constituency", "SuPar CRF constituency", "wsj_constituency"
+    structure = "constituency"
+    kind, example = "SuPar CRF constituency", "wsj_constituency"
 
     def __init__(self, path: str = "wsj_constituency", batch_size: int = 64) -> None:
         super().__init__(path, batch_size)

@@ -1,12 +1,12 @@
 """Refuses files and runs that are not there. It imports nothing heavy, so that a misspelt name is answered at once."""
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest, no_file
+from depgen.training.complaints import options_in
 from depgen.training.runs import announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
@@ -73,17 +73,14 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
     """Raises UserError for an option that is to name something and is given an empty text."""
-    for argument, following in pairwise([*arguments, "-"]):
-        name, separator, value = argument.partition("=")
-        if name in _NAMES and ((separator and not value) or (not separator and not following)):
+    for name, value in options_in([*arguments, "-"]):  # the last option may do without a value
+        if name in _NAMES and not value:
             raise UserError(f"{name}: expected a name, found an empty one. Is a variable of the shell not set?")
 
 
 def _values(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The options that have a value, with the first one; lists and settings in braces are no names."""
-    for argument, following in pairwise([*arguments, "-"]):
-        name, separator, value = argument.partition("=")
-        value = value if separator else following
+    for name, value in options_in(arguments):
         if value and value[0] not in "-[{" and value != "null":
             yield name, value
 
@@ -103,10 +100,6 @@ def _check_corpus(arguments: Sequence[str]) -> None:
     from depgen.data.missing import check_corpus  # PyYAML and the corpora, which only `fit` needs here
 
     configs = [Path(value) for name, value in _values(arguments) if name in _CONFIG]
-    options = {}
-    for argument, following in pairwise([*arguments, ""]):
-        name, separator, value = argument.partition("=")
-        if name.startswith("--data"):
-            options[name[2:]] = value if separator else following
+    options = {name[2:]: value for name, value in options_in(arguments) if name.startswith("--data")}
     if configs:
         check_corpus(configs, options)

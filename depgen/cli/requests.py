@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -15,6 +14,7 @@ from depgen.aliases import settings_today
 from depgen.annotation.named_parser import annotator_of
 from depgen.errors import UserError
 from depgen.locations import below_runs
+from depgen.training.complaints import options_in
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
 from depgen.training.experiment_runs import newest_of, run_place
 from depgen.training.runs import (
@@ -153,10 +153,8 @@ class Request:
         """What may be import paths in YAML files that are no run's, and in options of the system, data and trainer."""
         own = [each for each in self.files if os.path.isfile(each) and Path(each) not in self.run_configs]
         texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in own]
-        for argument, following in pairwise([*arguments, ""]):
-            if argument.startswith(("--model", "--data", "--trainer")):
-                _, separator, value = argument.partition("=")
-                texts.append(value if separator else following)
+        sections = ("--model", "--data", "--trainer")
+        texts += [value for name, value in options_in(arguments) if name.startswith(sections)]
         found = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)}
         return sorted(name for name in found if not name.startswith("jsonargparse."))
 
@@ -171,14 +169,20 @@ def with_size(arguments: Sequence[str]) -> list[str]:
     Raises:
         UserError: the first YAML file has no such size.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-c", "--config", action="append", default=[])
-    parser.add_argument("--size")
-    found, others = parser.parse_known_args(list(arguments))
-    if found.size is None or not found.config:
+    configs, size, others = _apart("--size", arguments)
+    if size is None or not configs:
         return list(arguments)
-    first, *further = found.config
-    return [*(f"--config={path}" for path in (*config_files(Path(first), size=found.size), *further)), *others]
+    first, *further = configs
+    return [*(f"--config={path}" for path in (*config_files(Path(first), size=size), *further)), *others]
+
+
+def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[str], str | None, list[str]]:
+    """The YAML files of a command line, the value of an option, and all that is neither."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
+    parser.add_argument("-c", "--config", action="append", default=[])
+    parser.add_argument(option, dest="value")
+    found, others = parser.parse_known_args(list(arguments))
+    return found.config, found.value, others
 
 
 def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
@@ -191,21 +195,18 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
         UserError: the verb reads the trees of the run that it is about; there is no such run or parser; no YAML, or
             another annotator.
     """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
-    parser.add_argument("-c", "--config", action="append", default=[])
-    parser.add_argument("--parser")
-    found, others = parser.parse_known_args(list(arguments))
-    if found.parser is None:
+    configs, named, others = _apart("--parser", arguments, verb)
+    if named is None:
         return list(arguments)
     if verb != "fit":
         raise UserError(f"--parser names the trees that depgen fit learns from; depgen {verb} reads by the run's own.")
-    if not found.config and "--resume" not in {each.split("=")[0] for each in others}:
+    if not configs and "--resume" not in {each.split("=")[0] for each in others}:
         raise UserError("--parser needs --config: it replaces the annotator of that file.")
     for name in (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run"):
         if name in {each.split("=")[0] for each in others}:
             raise UserError(f"Give only one of --parser and {name}.")
-    class_path, argument, value = _annotator_of(found.parser)
-    files = [f"--config={path}" for path in found.config]
+    class_path, argument, value = _annotator_of(named)
+    files = [f"--config={path}" for path in configs]
     return [*files, f"{_ANNOTATOR}={class_path}", f"{_ANNOTATOR}.init_args.{argument}={value}", *others]
 
 

@@ -3,11 +3,11 @@
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_type_hints
 
 from depgen.errors import UserError, did_you_mean
+from depgen.training.complaints import options_in
 from depgen.yaml_files import read_yaml
 
 _RUN = ("--run", "--checkpoint")
@@ -79,9 +79,7 @@ def _unknown(parser: Any, arguments: Sequence[str]) -> list[str]:  # noqa: ANN40
 def _named_run(arguments: Sequence[str]) -> str | None:
     """The run that a command line, or a YAML file on it, names; the last one counts."""
     run = None
-    for argument, following in pairwise([*arguments, ""]):
-        name, separator, value = argument.partition("=")
-        value = value if separator else following
+    for name, value in options_in(arguments):
         if name in _RUN:
             run = value
         elif name in _CONFIG and Path(value).is_file():

@@ -12,6 +12,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, locked, write_atomically
 from depgen.trees.annotator import Annotator, Rearranger, structure_of
-from depgen.trees.joining import merge_sentences
-from depgen.trees.sentence import Document
+from depgen.trees.sentence import Document, Sentence
 
 logger = logging.getLogger(__name__)
 
@@ -34,120 +34,98 @@ DOCUMENTS_PER_CHUNK = 256
 """Documents annotated and written at a time: what is held in memory."""
 
 
-def annotation_fingerprint(
-    corpus: Corpus,
-    split: Split,
-    annotator: Annotator | None,
-    *,
-    whole_documents: bool,
-    max_documents: int | None = None,
-) -> str:
-    """The digest that names a table: of the text, the parser, the way documents are cut and how many it is limited to.
+@dataclass(frozen=True)
+class AnnotatedSplit:
+    """A split with its trees, which lies in `$DEPGEN_CACHE/annotations/<fingerprint>/` once it was annotated.
 
-    Raises:
-        UserError: the corpus or the parser is not there.
-    """
-    trees = "none" if annotator is None else annotator.fingerprint()
-    parts = [FORMAT, corpus.fingerprint(split), trees, "documents" if whole_documents else "sentences"]
-    if max_documents is not None:
-        parts.append(f"the first {max_documents}")
-    return lines_sha256(parts)
-
-
-def annotated_split(
-    corpus: Corpus,
-    split: Split,
-    annotator: Annotator | None,
-    *,
-    whole_documents: bool = False,
-    processes: int = 1,
-    max_documents: int | None = None,
-) -> Any:  # noqa: ANN401  (datasets carries no types)
-    """A split as a memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
-
-    The table lies in `$DEPGEN_CACHE/annotations/<fingerprint>/`. It is written elsewhere and moved, under a lock,
-    so that two processes at once annotate once and a kill leaves nothing half done. A limited number of documents has
-    a table with another name; if the table of all is there, its first rows are taken.
-
-    Args:
+    Attributes:
         corpus: where the documents come from.
         split: which of its splits.
         annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
         whole_documents: give each document to the annotator as one long sentence (option C of the DMLM notes).
-        processes: how many processes annotate; worth it for slow parsers and large corpora.
         max_documents: only the first of the split's documents, this many; None for all.
-
-    Raises:
-        UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
-            while it was read.
     """
-    cut: dict[str, Any] = {"whole_documents": whole_documents, "max_documents": max_documents}
-    folder = _table_folder(corpus, split, annotator, **cut)
-    if not (folder / TABLE).is_file():
-        with locked(folder):
-            if not (folder / TABLE).is_file():
-                documents = _unchanged(
-                    _documents(corpus, split, annotator, processes=processes, **cut),
-                    lambda: annotation_fingerprint(corpus, split, annotator, **cut) == folder.name,
-                    title=f"{corpus.name} {split}",
-                )
-                _write(folder, documents, annotator, processes=processes, title=f"{corpus.name} {split}")
-    table = opened(folder / TABLE)
-    if max_documents is None:
-        return table
-    return table.select(range(min(max_documents, len(table))), new_fingerprint=folder.name)
+
+    corpus: Corpus
+    split: Split
+    annotator: Annotator | None
+    whole_documents: bool = False
+    max_documents: int | None = None
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"{self.corpus.name} {self.split}"
+
+    def fingerprint(self) -> str:
+        """The digest that names the table: of the text, the parser, the way documents are cut and their limit.
+
+        Raises:
+            UserError: the corpus or the parser is not there.
+        """
+        trees = "none" if self.annotator is None else self.annotator.fingerprint()
+        form = "documents" if self.whole_documents else "sentences"
+        parts = [FORMAT, self.corpus.fingerprint(self.split), trees, form]
+        if self.max_documents is not None:
+            parts.append(f"the first {self.max_documents}")
+        return lines_sha256(parts)
+
+    def table(self, *, processes: int = 1) -> Any:  # noqa: ANN401  (datasets carries no types)
+        """A memory-mapped `datasets.Dataset`, one row a document; see the module for its columns.
+
+        The table is written elsewhere and moved, under a lock, so that two processes at once annotate once and a kill
+        leaves nothing half done. A limited number of documents has a table with another name; if the table of all is
+        there, its first rows are taken.
+
+        Args:
+            processes: how many processes annotate; worth it for slow parsers and large corpora.
+
+        Raises:
+            UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
+                while it was read.
+        """
+        folder = self._folder()
+        if not (folder / TABLE).is_file():
+            with locked(folder):
+                if not (folder / TABLE).is_file():
+                    documents = _unchanged(
+                        self._documents(processes), lambda: self.fingerprint() == folder.name, title=self.title
+                    )
+                    _write(folder, documents, self.annotator, processes=processes, title=self.title)
+        table = opened(folder / TABLE)
+        if self.max_documents is None:
+            return table
+        return table.select(range(min(self.max_documents, len(table))), new_fingerprint=folder.name)
+
+    def summary(self) -> Row:
+        """What was written with the table: scheme, sizes, words without a head, seconds; empty when there is none."""
+        path = self._folder() / "summary.json"
+        summary: Row = json.loads(path.read_text()) if path.is_file() else {}
+        return summary
+
+    def _documents(self, processes: int) -> Iterator[Document]:
+        """What the annotator is given: the corpus's documents, or what the one whose trees it rearranges makes."""
+        if isinstance(self.annotator, Rearranger):
+            return map(document_of_row, replace(self, annotator=self.annotator.annotator).table(processes=processes))
+        documents = islice(self.corpus.documents(self.split), self.max_documents)
+        return map(merge_sentences, documents) if self.whole_documents else documents
+
+    def _folder(self) -> Path:
+        """Where the rows are or will be: in the table of all if it is there, else in one of the first alone.
+
+        What is rearranged among all differs from what is rearranged among the first.
+        """
+        limits = (self.max_documents,) if isinstance(self.annotator, Rearranger) else (None, self.max_documents)
+        names = [replace(self, max_documents=limit).fingerprint() for limit in dict.fromkeys(limits)]
+        folders = [cache_root() / "annotations" / name for name in names]
+        return next((folder for folder in folders if (folder / TABLE).is_file()), folders[-1])
 
 
-def _documents(
-    corpus: Corpus,
-    split: Split,
-    annotator: Annotator | None,
-    *,
-    processes: int,
-    whole_documents: bool,
-    max_documents: int | None,
-) -> Iterator[Document]:
-    """What an annotator is given: the corpus's documents, or what the annotator whose trees it rearranges makes."""
-    if isinstance(annotator, Rearranger):
-        table = annotated_split(
-            corpus, split, annotator.annotator,
-            processes=processes, whole_documents=whole_documents, max_documents=max_documents,
-        )  # fmt: skip
-        return map(document_of_row, table)
-    documents = islice(corpus.documents(split), max_documents)
-    return map(merge_sentences, documents) if whole_documents else documents
-
-
-def _table_folder(
-    corpus: Corpus, split: Split, annotator: Annotator | None, *, whole_documents: bool, max_documents: int | None
-) -> Path:
-    """Where the documents' rows are or will be: in the table of all if it is there, else in one of the first alone.
-
-    What is rearranged among all differs from what is rearranged among the first.
-    """
-    limits = (max_documents,) if isinstance(annotator, Rearranger) else dict.fromkeys((None, max_documents))
-    folders = [
-        cache_root()
-        / "annotations"
-        / annotation_fingerprint(corpus, split, annotator, whole_documents=whole_documents, max_documents=limit)
-        for limit in limits
-    ]
-    return next((folder for folder in folders if (folder / TABLE).is_file()), folders[-1])
-
-
-def annotation_summary(
-    corpus: Corpus,
-    split: Split,
-    annotator: Annotator | None,
-    *,
-    whole_documents: bool,
-    max_documents: int | None = None,
-) -> Row:
-    """What was written with a table: scheme, sizes, words without a head, seconds; empty when there is no table."""
-    folder = _table_folder(corpus, split, annotator, whole_documents=whole_documents, max_documents=max_documents)
-    path = folder / "summary.json"
-    summary: Row = json.loads(path.read_text()) if path.is_file() else {}
-    return summary
+def merge_sentences(document: Document) -> Document:
+    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
+    tagged = all(sentence.tags is not None for sentence in document.sentences)
+    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
+    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
 
 
 def say_with_trees(table: Any, annotator: Annotator, corpus: str, split: Split) -> None:  # noqa: ANN401

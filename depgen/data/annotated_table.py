@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,9 @@ from jaxtyping import Bool
 from depgen.data.annotated_rows import Row, annotate_documents
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, Structure, structure_of
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document
 
-_PARTS = {"edges": ("head", "dependent", "label"), "spans": ("start", "end", "label")}
-"""What the parts of an edge and of a constituent are called."""
-
-TABLE, DOCUMENTS = "table.arrow", "documents.arrow"
+TABLE = "table.arrow"
 
 
 def write_table(
@@ -33,48 +31,56 @@ def write_table(
     chunk: int,
     title: str,
 ) -> dict[str, int]:
-    """Write the table of the documents into a folder; how many documents, sentences and words there are.
+    """Write the table of the documents into a folder, chunk by chunk; how many documents and words there are.
 
-    An annotator reads the documents from a table without trees, so that `datasets` can share them among processes. That
-    one is written here, for `Dataset.from_generator` took nine times as long.
-    """
-    iterator = iter(documents)
-    chunks = iter(lambda: list(islice(iterator, chunk)), [])
-    if annotator is None:
-        _write_rows(part / TABLE, chunks, partial(annotate_documents, annotator=None), title=f"Encoding {title}")
-    else:
-        _write_rows(part / DOCUMENTS, chunks, _unannotated_rows, title=f"Reading {title}")
-        _annotate_table(part, annotator, processes=processes, chunk=chunk, title=f"Annotating {title}")
-    return _counts(opened(part / TABLE), annotator)
-
-
-def _write_rows(
-    path: Path,
-    chunks: Iterable[list[Document]],
-    rows_of: Callable[[list[Document]], list[Row]],
-    *,
-    title: str,
-) -> None:
-    """Stream documents into an Arrow file, chunk by chunk.
+    Several processes get a chunk together. An annotator that needs all documents at once gets them in one process.
 
     Raises:
-        UserError: there are none.
+        UserError: there are no documents, or what the annotator refuses.
     """
     import pyarrow
 
-    schema = _documents_schema() if path.name == DOCUMENTS else _table_schema(None)
-    found = 0
+    schema, found, words = _table_schema(annotator), 0, 0
+    iterator, size = iter(documents), max(1, chunk // processes)
+    chunks = iter(lambda: list(islice(iterator, size)), [])
+    if isinstance(annotator, Rearranger):
+        processes, chunks = 1, filter(None, [list(iterator)])
     with (
-        pyarrow.OSFile(str(path), "wb") as sink,
+        pyarrow.OSFile(str(part / TABLE), "wb") as sink,
         pyarrow.ipc.new_stream(sink, schema) as writer,
-        _progress(title) as advance,
+        _progress(f"{'Encoding' if annotator is None else 'Annotating'} {title}") as advance,
     ):
-        for documents in chunks:
-            writer.write_batch(pyarrow.RecordBatch.from_pylist(rows_of(documents), schema=schema))
-            found += len(documents)
-            advance(len(documents), sum(map(len, (each for document in documents for each in document.sentences))))
+        for rows in _in_processes(partial(annotate_documents, annotator=annotator), chunks, processes):
+            for first in range(0, len(rows), chunk):
+                writer.write_batch(pyarrow.RecordBatch.from_pylist(rows[first : first + chunk], schema=schema))
+            found, words = found + len(rows), words + sum(len(row["words"]) for row in rows)
+            advance(len(rows), words)
     if not found:
-        raise UserError(f"{title.partition(' ')[2]}: expected documents, found none.")
+        raise UserError(f"{title}: expected documents, found none.")
+    return _counts(opened(part / TABLE), annotator)
+
+
+def _in_processes(
+    function: Callable[[list[Document]], list[Row]], chunks: Iterator[list[Document]], processes: int
+) -> Iterator[list[Row]]:
+    """What a function makes of each chunk, in their order, a few chunks ahead in other processes.
+
+    The processes are spawned, with one thread each: forked copies of a threaded process may hang.
+    """
+    if processes == 1:
+        yield from map(function, chunks)
+        return
+    before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+    os.environ.update(dict.fromkeys(before, "1"))
+    try:
+        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            while ahead := list(islice(chunks, 2 * processes)):
+                yield from pool.map(function, ahead)
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _table_schema(annotator: Annotator | None) -> Any:  # noqa: ANN401  (pyarrow carries no types)
@@ -88,120 +94,9 @@ def _table_schema(annotator: Annotator | None) -> Any:  # noqa: ANN401  (pyarrow
             edge = pyarrow.struct({"head": pyarrow.int32(), "label": pyarrow.string()})
             columns["edges"] = pyarrow.list_(pyarrow.list_(edge))
         elif structure_of(annotator) == "constituency":
-            columns["spans"] = pyarrow.list_(pyarrow.list_(_span_type()))
+            span = pyarrow.struct({"start": pyarrow.int32(), "end": pyarrow.int32(), "label": pyarrow.string()})
+            columns["spans"] = pyarrow.list_(pyarrow.list_(span))
     return pyarrow.schema(columns)
-
-
-def _span_type() -> Any:  # noqa: ANN401
-    import pyarrow
-
-    return pyarrow.struct({"start": pyarrow.int32(), "end": pyarrow.int32(), "label": pyarrow.string()})
-
-
-def _documents_schema() -> Any:  # noqa: ANN401
-    """The columns of what an annotator reads: all that is known of each sentence."""
-    import pyarrow
-
-    integer, strings = pyarrow.int32(), pyarrow.list_(pyarrow.string())
-    edge = pyarrow.struct({"head": integer, "dependent": integer, "label": pyarrow.string()})
-    columns = {"words": strings, "heads": pyarrow.list_(integer), "relations": strings, "tags": strings}
-    sentence = pyarrow.struct({**columns, "edges": pyarrow.list_(edge), "spans": pyarrow.list_(_span_type())})
-    return pyarrow.schema({"identifier": pyarrow.string(), "sentences": pyarrow.list_(sentence)})
-
-
-def _unannotated_rows(documents: Sequence[Document]) -> list[Row]:
-    return [
-        {"identifier": document.identifier, "sentences": [_sentence_row(each) for each in document.sentences]}
-        for document in documents
-    ]
-
-
-def _sentence_row(sentence: Sentence) -> Row:
-    row = {name: getattr(sentence, name) for name in ("words", "heads", "relations", "tags")}
-    for column, names in _PARTS.items():
-        values = getattr(sentence, column)
-        row[column] = None if values is None else [dict(zip(names, value, strict=True)) for value in values]
-    return row
-
-
-def _sentence(row: Row) -> Sentence:
-    columns = {name: None if row[name] is None else tuple(row[name]) for name in ("heads", "relations", "tags")}
-    for column, names in _PARTS.items():
-        columns[column] = None if row[column] is None else tuple(tuple(map(v.get, names)) for v in row[column])
-    return Sentence(tuple(row["words"]), **columns)
-
-
-@dataclass(frozen=True)
-class _AnnotatedColumns:
-    """From columns of documents to those of the table; picklable, so that other processes can run it."""
-
-    annotator: Annotator
-
-    def __call__(self, columns: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-        pairs = zip(columns["identifier"], columns["sentences"], strict=True)
-        documents = [Document(tuple(map(_sentence, sentences)), identifier) for identifier, sentences in pairs]
-        rows = annotate_documents(documents, self.annotator)
-        return {name: [row[name] for row in rows] for name in _table_schema(self.annotator).names}
-
-
-def _annotate_table(part: Path, annotator: Annotator, *, processes: int, chunk: int, title: str) -> None:
-    """Make the table of the documents' table, which goes."""
-    import datasets
-    import pyarrow
-
-    documents = opened(part / DOCUMENTS)
-    schema = _table_schema(annotator)
-    if isinstance(annotator, Rearranger):
-        processes, chunk = 1, len(documents)
-    with _spawned_processes():
-        annotated = documents.map(
-            _AnnotatedColumns(annotator),
-            batched=True,
-            batch_size=chunk,
-            remove_columns=documents.column_names,
-            features=datasets.Features.from_arrow_schema(schema),
-            num_proc=min(processes, len(documents)) if processes > 1 else None,
-            load_from_cache_file=False,
-            new_fingerprint=part.stem[:32],  # to which datasets adds the number of a process
-            cache_file_name=str(part / TABLE),
-            desc=title,
-        )
-    shares = [Path(each["filename"]) for each in annotated.cache_files]  # one a process
-    if shares != [part / TABLE]:
-        with pyarrow.OSFile(str(part / TABLE), "wb") as sink, pyarrow.ipc.new_stream(sink, schema) as writer:
-            for share in shares:
-                for batch in pyarrow.ipc.open_stream(pyarrow.memory_map(str(share))):
-                    writer.write_batch(batch)
-                share.unlink()
-    (part / DOCUMENTS).unlink()
-
-
-@contextmanager
-def _spawned_processes() -> Iterator[None]:
-    """Lets `datasets` spawn its processes, of one thread each: forked copies of a threaded process may hang.
-
-    Raises:
-        KeyboardInterrupt: as it was raised within; `datasets` hides it, for it waits for its processes then.
-    """
-    import multiprocess
-
-    method, environment = multiprocess.get_start_method(allow_none=True), os.environ
-    threads = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    try:
-        multiprocess.set_start_method("spawn", force=True)
-        os.environ.update(dict.fromkeys(threads, "1"))
-        yield
-    except multiprocess.TimeoutError as error:
-        if isinstance(error.__context__, KeyboardInterrupt):
-            raise error.__context__ from None
-        raise
-    finally:
-        multiprocess.set_start_method(method, force=True)
-        os.environ = environment  # noqa: B003  (datasets puts a copy in its place)
-        for name, value in threads.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
 
 
 def opened(path: Path) -> Any:  # noqa: ANN401

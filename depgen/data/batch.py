@@ -112,6 +112,7 @@ class ItemBatch:
         segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
             before.
         learning_rate_scale: see `TokenBatch`.
+        global_items: items of the whole global batch; None for stretches.
     """
 
     items: Sequence[Any]
@@ -119,6 +120,7 @@ class ItemBatch:
     vocabulary: Vocabulary
     segment: int | None = None
     learning_rate_scale: float = 1.0
+    global_items: int | None = None
 
     @property
     def stretches(self) -> list[Stretch]:

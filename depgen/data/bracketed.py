@@ -4,24 +4,21 @@ Penn Treebank-3 (LDC99T42)   the defaults: `parsed/mrg/wsj` of the disc as `wsj/
 BLLIP (LDC2000T43)           `folder: bllip`, with patterns such as `1987/w7_00*/*` for each split
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.corpus import Split
+from depgen.data.files import SplitFiles
+from depgen.data.sentences import rewritten_documents
 from depgen.errors import UserError
 from depgen.locations import find_data, matching
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.sentence import Document, Sentence
 
 WSJ = "wsj"
-_HOW_TO_GET = (
-    "Bracketed treebanks come from the Linguistic Data Consortium, https://catalog.ldc.upenn.edu: LDC99T42 and "
-    "LDC2000T43; a sample of the first is NLTK's: nltk.download('treebank')."
-)
 
 
-class BracketedTreebank:
+class BracketedTreebank(SplitFiles):
     """Words, tags and constituents of trees such as those of the Penn Treebank's `.mrg` files; a document a file.
 
     Traces are left out, and labels are categories alone (`NP` of `NP-SBJ-1`). Sentences of nothing but traces are left
@@ -36,7 +33,10 @@ class BracketedTreebank:
         name: what results call the corpus; by default `Penn Treebank` of the folder `wsj`, else the folder's name.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = (
+        "Bracketed treebanks come from the Linguistic Data Consortium, https://catalog.ldc.upenn.edu: LDC99T42 and "
+        "LDC2000T43; a sample of the first is NLTK's: nltk.download('treebank')."
+    )
 
     def __init__(
         self,
@@ -48,39 +48,34 @@ class BracketedTreebank:
         lowercase: bool = False,
         name: str | None = None,
     ) -> None:
-        self.folder = folder
-        self.files: Mapping[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
-        self.lowercase, self.name = lowercase, name or ("Penn Treebank" if folder == WSJ else Path(folder).name)
+        files: dict[Split, Sequence[str]] = {"train": train, "valid": valid, "test": test}
+        name = name or ("Penn Treebank" if folder == WSJ else None)
+        super().__init__(folder, files, lowercase=lowercase, name=name, overlap="keep")
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are the files' paths below the folder."""
-        left_out = 0
-        for identifier, path in self._paths(split).items():
-            trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
-            sentences = tuple(
-                Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees if tree.words
-            )
-            left_out += len(trees) - len(sentences)
-            if sentences:
-                document = Document(sentences, identifier)
-                yield lowercased(document) if self.lowercase else document
-        log_left_out(left_out, "sentences without words", corpus=self.name, split=split)
+    def read_split(self, split: Split) -> Iterator[Document]:
+        """All documents of a split's files, without the sentences of nothing but traces."""
+        documents = super().read_split(split)
+        return rewritten_documents(documents, lambda each: each, corpus=self.name, split=split)
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files and of whether they are lower-cased."""
-        return content_fingerprint(self._paths(split).values(), reader="BracketedTreebank", lowercase=self.lowercase)
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's path below the folder."""
+        trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
+        sentences = tuple(Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees)
+        yield Document(sentences, path.relative_to(self._folder()).as_posix())
 
-    def _paths(self, split: Split) -> dict[str, Path]:
-        """Each file of a split once, by its path below the folder.
+    def paths(self, split: Split) -> list[Path]:
+        """Each file of a split once.
 
         Raises:
             UserError: there is no such folder, or no file of a pattern.
         """
-        folder = find_data(self.folder, how_to_get=_HOW_TO_GET)
-        found: dict[str, Path] = {}
+        folder, found = self._folder(), list[Path]()
         for pattern in self.files[split]:
             paths = matching(folder, pattern)
             if not paths:
                 raise UserError(f"{folder}: expected files {pattern} of bracketed trees ({split}), found none.")
-            found |= {path.relative_to(folder).as_posix(): path for path in paths}
-        return found
+            found += paths
+        return list(dict.fromkeys(found))
+
+    def _folder(self) -> Path:
+        return find_data(self.folder, how_to_get=self.how_to_get)

@@ -51,15 +51,19 @@ class DrawnSplits(Protocol):
         ...
 
 
+def sources(corpus: object) -> Iterator[object]:
+    """A corpus, the one that it reads, and so on."""
+    while corpus is not None:
+        yield corpus
+        corpus = getattr(corpus, "corpus", None)
+
+
 def drawn_splits(corpus: Corpus) -> Mapping[Split, Sequence[str]]:
     """Identifiers of each split's documents where a seed has drawn them, in a corpus or in the one that it reads.
 
     Empty where splits are official.
     """
-    source: object = corpus
-    while not isinstance(source, DrawnSplits) and hasattr(source, "corpus"):
-        source = source.corpus
-    return source.drawn() if isinstance(source, DrawnSplits) else {}
+    return next((each.drawn() for each in sources(corpus) if isinstance(each, DrawnSplits)), {})
 
 
 def form_of(corpus: Corpus) -> FormName | None:
@@ -70,13 +74,7 @@ def form_of(corpus: Corpus) -> FormName | None:
 
 def form_in(corpus: Corpus | None) -> FormName | None:
     """The form of a corpus that says it, or that has been lower-cased; None of any other."""
-    return None if corpus is None else form_of(corpus) or ("lower" if _is_lowercased(corpus) else None)
-
-
-def _is_lowercased(corpus: object) -> bool:
-    """Whether a corpus, or the one that it takes its sentences from, puts words into lower case."""
-    while corpus is not None:
-        if getattr(corpus, "lowercase", False) is True:
-            return True
-        corpus = getattr(corpus, "corpus", None)
-    return False
+    if corpus is None:
+        return None
+    lowercased = any(getattr(each, "lowercase", False) is True for each in sources(corpus))
+    return form_of(corpus) or ("lower" if lowercased else None)

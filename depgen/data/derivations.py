@@ -26,9 +26,9 @@ from depgen.trees.arc_standard import (
     arc_actions,
     are_built,
     heads_of_actions,
-    lifted,
     single_root,
 )
+from depgen.trees.binarization import lifted
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Edge
 
@@ -220,7 +220,7 @@ def _item_string(item: TokenItem, word: Int[np.ndarray, " length"], eos: int, si
         actions = arc_actions(heads)
         projective = are_built(heads, actions)
         if not projective:
-            actions = arc_actions(lifted(heads))
+            actions = arc_actions(lifted(heads).tolist())
         string = string_of(item.ids.tolist(), opens.tolist(), actions, eos=eos, size=size)
         return string.astype(np.int32), np.array(not projective)
 

@@ -20,13 +20,13 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from depgen.data.batch import Batch
+from depgen.data.batch import Batch, ItemBatch
 from depgen.data.corpus import Corpus, Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
-from depgen.data.text import CorpusData, EncodedSplit
+from depgen.data.sampler import ResumableLoader
+from depgen.data.text import CorpusData
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
 from depgen.nn.lengths import mask_of
@@ -49,16 +49,6 @@ class SegmentItem:
 
     index: int
     sentences: Sequence[Int[np.ndarray, " _"]]
-
-
-@dataclass(frozen=True)
-class SegmentBatch:
-    """The segments of one rank's share of a global batch; see `depgen.data.batch.ItemBatch`."""
-
-    items: Sequence[SegmentItem]
-    global_tokens: int
-    global_items: int
-    vocabulary: Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +100,9 @@ class DocumentBatch(Batch):
         )
 
 
-def collate_documents(batch: SegmentBatch) -> DocumentBatch:
+def collate_documents(batch: ItemBatch) -> DocumentBatch:
     """Padded segments, each sentence read from its beginning on and predicted up to its end."""
+    assert batch.global_items is not None, "segments are items and no stretches"
     most = max(len(item.sentences) for item in batch.items)
     lengths = np.zeros((len(batch.items), most), dtype=np.int64)
     for row, item in enumerate(batch.items):
@@ -140,7 +131,7 @@ def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vo
         for place, sentences in enumerate(documents)
     ]
     tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), vocabulary))
+    return collate_documents(ItemBatch(items, tokens, vocabulary, global_items=len(items)))
 
 
 def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
@@ -155,7 +146,7 @@ def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentati
     return [*range(0, sentences, step), sentences]
 
 
-class SegmentedSplit(Dataset[SegmentItem]):
+class SegmentedSplit:
     """A split's documents in segments.
 
     Args:
@@ -200,11 +191,6 @@ class SegmentedSplit(Dataset[SegmentItem]):
     def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
         ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]
         return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
-
-    def __getitems__(self, share: Share) -> SegmentBatch:
-        """The segments of one rank's share of a batch (called by torch's fetcher)."""
-        items = [self[int(index)] for index in share.indices]
-        return SegmentBatch(items, share.global_tokens, share.global_items, self.encoded.vocabulary)
 
 
 class DocumentData(CorpusData):
@@ -294,31 +280,12 @@ class DocumentData(CorpusData):
         counts[self.vocabulary.eos] += len(sentences)
         return counts
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled segments of an epoch; by default the trainer's current one, or the first without a trainer."""
-        data = self.segmented("train", longest=self.sentences_per_segment)
-        world, rank = self.processes
-        lengths, budget = data.lengths, self.tokens_per_batch
-        if self.segments_per_batch is not None:
-            lengths, budget = np.ones_like(lengths), self.segments_per_batch
-        batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=self._epoch(epoch), world=world, rank=rank,
-            tokens=data.lengths,
-        )  # fmt: skip
-        return self.loader(data, batches)
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every document once."""
-        return self._whole("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every document once."""
-        return self._whole("test")
-
-    def _whole(self, split: Split) -> ResumableLoader:
-        data = self.segmented(split, longest=self.eval_sentences_per_segment)
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            data.lengths, tokens_per_batch=self.eval_tokens_per_batch, shuffle=False, world=world, rank=rank
-        )
-        return self.loader(data, batches)
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled segments of an epoch; at validation and test every document once."""
+        longest = self.eval_sentences_per_segment if epoch is None else self.sentences_per_segment
+        data = self.segmented(split, longest=longest)
+        if epoch is None or self.segments_per_batch is None:
+            budget = self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
+            return self._by_length(data, budget, epoch)
+        lengths = data.lengths
+        return self._by_length(data, self.segments_per_batch, epoch, lengths=np.ones_like(lengths), tokens=lengths)

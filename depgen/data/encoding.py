@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Int
 
-from depgen.data.batch import Edges
+from depgen.data.encoded import Coded, CodedEdges, CodedSpans, EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
@@ -26,82 +26,15 @@ FORMAT = "1"
 SUMMARY = "summary.json"
 
 DocumentJoining = Literal["roots", "previous_sentence", "whole"]
+"""How the trees of a document's sentences become one.
+
+`roots` keeps all roots, so every one is a child of BOS, as the authors' code of Yang & Wan (2022) does with such a
+list; what they gave it for a story is not published. The last word of a sentence then has a future dependent in the
+last sentence only: `<eos>`. `previous_sentence`, which all experiments on stories take, makes roots children of the
+last word before their sentence. `whole` parses a document as one sentence.
+"""
 
 Columns = dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Coded:
-    """Strings as places in a table: `coded[part]` are the strings of a part."""
-
-    codes: Int[np.ndarray, " strings"]
-    table: Shaped[np.ndarray, " types"]
-
-    def __getitem__(self, part: slice) -> Shaped[np.ndarray, " part"]:
-        found: np.ndarray = self.table[self.codes[part]]
-        return found
-
-
-@dataclass(frozen=True)
-class CodedEdges:
-    """The edges of a split's tokens; heads are counted within each item, as `TokenItem.heads` are."""
-
-    offsets: Int[np.ndarray, " tokens_and_one"]
-    heads: Int[np.ndarray, " edges"]
-    labels: Coded
-
-    def __getitem__(self, part: slice) -> Edges:
-        """The edges of some tokens; a slice of an item's."""
-        offsets = self.offsets[part.start : part.stop + 1]
-        edges = slice(int(offsets[0]), int(offsets[-1]))
-        return Edges(offsets - offsets[0], self.heads[edges], self.labels[edges])
-
-
-@dataclass(frozen=True)
-class CodedSpans:
-    """The constituents of a split's items, in tokens of each item; -1 where a sentence has none."""
-
-    offsets: Int[np.ndarray, " items_and_one"]
-    starts: Int[np.ndarray, " spans"]
-    ends: Int[np.ndarray, " spans"]
-    labels: Coded
-
-    def __getitem__(
-        self, index: int
-    ) -> tuple[Int[np.ndarray, "spans 2"], Shaped[np.ndarray, " spans"]] | tuple[None, None]:
-        """First tokens and those after the last, and labels, of an item's constituents; None if a sentence has none."""
-        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        spans = np.stack([self.starts[part], self.ends[part]], axis=1)
-        return (None, None) if (spans < 0).any() else (spans, self.labels[part])
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """The arrays of an encoded table, read from their files as they are needed.
-
-    Attributes:
-        ids: token ids of all items, one item a document.
-        offsets: where each item begins in `ids`, and the end.
-        sentences: where each sentence begins in `ids`, and the end.
-        documents: which sentence each item begins with, and the number of sentences.
-        heads: 1-based within the item; None without trees.
-        relations: one a token, with heads.
-        word_ends: whether a token is the last piece of a word; None where each is a word.
-        edges: None without graphs.
-        unknown: how many tokens are `<unk>`.
-        spans: None without constituents.
-    """
-
-    ids: Int[np.ndarray, " tokens"]
-    offsets: Int[np.ndarray, " items_and_one"]
-    sentences: Int[np.ndarray, " sentences_and_one"]
-    documents: Int[np.ndarray, " items_and_one"]
-    heads: Int[np.ndarray, " tokens"] | None
-    relations: Coded | None
-    word_ends: Bool[np.ndarray, " tokens"] | None
-    edges: CodedEdges | None
-    unknown: int
-    spans: CodedSpans | None = None
 
 
 def encoded_table(
@@ -110,13 +43,13 @@ def encoded_table(
     *,
     joining: DocumentJoining,
     left_dependents: LeftDependents,
-) -> Encoding:
-    """The arrays of an annotated table, encoded unless they lie in the cache; other processes wait.
+) -> EncodedSplit:
+    """The split of an annotated table, encoded unless its arrays lie in the cache; other processes wait.
 
     Args:
         table: see `depgen.data.annotated`.
         vocabulary: gives words their pieces.
-        joining: how the trees of a document's sentences become one (`depgen.trees.joining`).
+        joining: see `DocumentJoining`.
         left_dependents: see `depgen.trees.pieces`.
 
     Raises:
@@ -135,26 +68,27 @@ def encoded_table(
     encode = partial(_encode, table, vocabulary, folder, joining=joining, left_dependents=left_dependents)
     made_once(folder, encode, is_made=(folder / SUMMARY).is_file)
     try:
-        return _read(folder)
+        return _read(folder, vocabulary)
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{folder} is damaged ({str(error)[:120]}). Delete the folder: it is made again from the corpus."
         ) from error
 
 
-def _read(folder: Path) -> Encoding:
+def _read(folder: Path, vocabulary: Vocabulary) -> EncodedSplit:
     summary = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     arrays = {name: _mapped(folder / f"{name}.npy") for name in summary["arrays"]}
 
     def coded(name: str) -> Coded:
         return Coded(arrays[name], np.array(summary[name], dtype=object))
 
-    return Encoding(
+    return EncodedSplit(
         ids=arrays["ids"],
         offsets=arrays["offsets"],
         sentences=arrays["sentences"],
         documents=arrays["documents"],
         heads=arrays.get("heads"),
+        vocabulary=vocabulary,
         relations=coded("relations") if "heads" in arrays else None,
         word_ends=arrays.get("word_ends"),
         edges=CodedEdges(arrays["edge_offsets"], arrays["edge_heads"], coded("labels")) if "labels" in arrays else None,
@@ -249,7 +183,7 @@ class _Encoder:
         self._ends: dict[str, int] = {}
 
     def encoded(self, batch: Any) -> Columns:  # noqa: ANN401
-        """The arrays that a batch of documents adds to; see `Encoding`."""
+        """The arrays that a batch of documents adds to; see `EncodedSplit`."""
         columns = {name: batch.column(name) for name in batch.schema.names}
         words = _Words(*_lists(columns["words"]), *_lists(columns["sentence_lengths"]))
         ids, pieces = self._pieces(words.strings)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics, form_in, form_of
-from depgen.data.files import log_left_out
+from depgen.data.sentences import rewritten_documents
 from depgen.locations import lines_sha256
-from depgen.trees.sentence import Document
+from depgen.trees.sentence import Document, Sentence
 
 
 class WithoutSentences:
@@ -30,16 +30,12 @@ class WithoutSentences:
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split; how many sentences went is logged."""
+        documents = self.corpus.documents(split)
         if split not in self.splits:
-            yield from self.corpus.documents(split)
-            return
-        left_out = 0
-        for document in self.corpus.documents(split):
-            kept = tuple(sentence for sentence in document.sentences if sentence.words not in self._excluded)
-            left_out += len(document.sentences) - len(kept)
-            if kept:
-                yield Document(kept, document.identifier)
-        log_left_out(left_out, f"sentences of {self.excluded.name}", corpus=self.name, split=split)
+            return documents
+        return rewritten_documents(
+            documents, self._without, corpus=self.name, split=split, what=f"sentences of {self.excluded.name}"
+        )
 
     def fingerprint(self, split: Split) -> str:
         """A digest of both corpora, or the corpus's own where nothing goes."""
@@ -47,6 +43,10 @@ class WithoutSentences:
             return self.corpus.fingerprint(split)
         parts = [self.corpus.fingerprint(split), *map(self.excluded.fingerprint, SPLITS)]
         return lines_sha256(["WithoutSentences", *parts])
+
+    def _without(self, sentence: Sentence) -> Sentence:
+        """The sentence, or one without words in place of one that the other corpus has."""
+        return Sentence(()) if sentence.words in self._excluded else sentence
 
     @cached_property
     def _excluded(self) -> frozenset[tuple[str, ...]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.data.overlap import Overlap, SplitReader, overlap_of
 from depgen.errors import UserError
-from depgen.locations import file_sha256, find_file
+from depgen.locations import file_sha256, find_data, find_file, matching
 from depgen.trees.file_formats import FileFormat, format_of
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document
@@ -78,6 +78,62 @@ class SplitFiles(SplitReader):
             find_file(Path(self.folder) / name, how_to_get=self.how_to_get)
             for name in ([names] if isinstance(names, str) else names)
         ]
+
+
+class SeededFiles(SplitFiles):
+    """A corpus of files, one document each, without official splits: see `seeded_split`. A subclass reads a file.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        pattern: of their names.
+        valid_documents: size of the validation split.
+        test_documents: size of the test split.
+        seed: of the split.
+        lowercase: whether words are lower-cased.
+        name: what results call the corpus.
+        files: the names of each split's files, in place of the seeded split.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        pattern: str,
+        *,
+        valid_documents: int,
+        test_documents: int,
+        seed: int,
+        lowercase: bool,
+        name: str,
+        files: Mapping[Split, Sequence[str]] | None = None,
+    ) -> None:
+        super().__init__(folder, files or {}, lowercase=lowercase, name=name, overlap="keep")
+        self.pattern, self.seed = pattern, seed
+        self.valid_documents, self.test_documents = valid_documents, test_documents
+
+    def paths(self, split: Split) -> list[Path]:
+        """The files of a split.
+
+        Raises:
+            UserError: there is no such folder, one that is listed is missing, or nothing is left to train on.
+        """
+        if self.files:
+            return super().paths(split)
+        folder = find_data(self.folder, how_to_get=self.how_to_get)
+        return seeded_split(
+            matching(folder, self.pattern),
+            valid=self.valid_documents,
+            test=self.test_documents,
+            seed=self.seed,
+            where=f"{folder}/{self.pattern}",
+        )[split]
+
+    def identifier(self, path: Path) -> str:
+        """What results call the document of a file."""
+        return path.name
+
+    def drawn(self) -> dict[Split, list[str]]:
+        """Identifiers of each split's documents; empty where files are listed."""
+        return {} if self.files else {split: [self.identifier(path) for path in self.paths(split)] for split in SPLITS}
 
 
 def content_fingerprint(paths: Iterable[Path], **options: object) -> str:

@@ -16,9 +16,10 @@ from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
-from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
-from depgen.data.text import BatchedItems, EncodedSplit, TextData
+from depgen.data.sampler import ResumableLoader
+from depgen.data.text import TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.trees.binarization import (
@@ -371,15 +372,11 @@ class LevelData(TextData):
         weights = deepest / deepest.mean()
         return LevelItems(sentences, found.kept, levels, found.down_to[rows], divisors[rows], weights)
 
-    def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Sentences at the levels of an epoch; at validation and test every sentence once."""
         self._check_that_all_are_read(split, self.filled_split(split))
-        items = self.training_items(epoch) if shuffle else self.items(split)
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            items.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world,
-            rank=rank, tokens=items.tokens,
-        )  # fmt: skip
-        return self.loader(BatchedItems(items, self.vocabulary), batches)
+        items = self.items(split) if epoch is None else self.training_items(epoch)
+        return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)
 
 
 def sentence_item(ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN401

@@ -3,23 +3,59 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import lightning as L
+import numpy as np
+from jaxtyping import Int
 from torch.utils.data import Dataset
 
+from depgen.data.batch import ItemBatch
 from depgen.data.corpus import Split
-from depgen.data.sampler import ResumableBatches, ResumableLoader, drawn_epoch
+from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
 from depgen.data.saved_vocabulary import load_vocabulary, vocabulary_of_checkpoint
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.seeds import checked_seed
 
-Encoded = TypeVar("Encoded", bound=Dataset[Any])
+Encoded = TypeVar("Encoded", bound="Items")
 """A split as token ids."""
 Collate = Callable[[Any], object]
 """Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
+
+
+@runtime_checkable
+class Items(Protocol):
+    """What a data module batches: documents, sentences, or parts of these, as a system's collate reads them."""
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " items"]:
+        """Target tokens of each."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401  (whatever the collate reads)
+        ...
+
+
+@dataclass(frozen=True)
+class BatchedItems(Dataset[Any]):
+    """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
+
+    items: Items
+    vocabulary: Vocabulary
+
+    def __len__(self) -> int:
+        return len(self.items.lengths)
+
+    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
+        return self.items[index]
+
+    def __getitems__(self, share: Share) -> ItemBatch:
+        """The items of one rank's share of a batch (called by torch's fetcher)."""
+        items = [self.items[int(index)] for index in share.indices]
+        return ItemBatch(items, share.global_tokens, self.vocabulary, global_items=share.global_items)
 
 
 class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
@@ -139,11 +175,23 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         found: Collate = getattr(model, "collate", self.plain_collate)
         return found
 
-    def _epoch(self, epoch: int | None) -> int:
-        """The epoch to draw an order for: the one given; by default the trainer's, or 0 without a trainer."""
-        return drawn_epoch(self.trainer, epoch)
+    @abstractmethod
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """The batches of a split: in the order of an epoch of training, or (None) everything once, to evaluate."""
 
-    def predict_dataloader(self) -> Any:  # noqa: ANN401, Lightning's
+    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
+        """The batches of an epoch; by default the trainer's current one, or the first without a trainer."""
+        return self._batched("train", drawn_epoch(self.trainer, epoch))
+
+    def val_dataloader(self) -> ResumableLoader:
+        """The validation split, everything once."""
+        return self._batched("valid", None)
+
+    def test_dataloader(self) -> ResumableLoader:
+        """The test split, everything once."""
+        return self._batched("test", None)
+
+    def predict_dataloader(self) -> ResumableLoader:
         """The loader of the test split."""
         return self.test_dataloader()
 
@@ -155,6 +203,31 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         if self.workers is not None:
             return self.workers
         return min(4, (os.cpu_count() or 1) - 1) if self._on_gpu() else 0
+
+    def _by_length(
+        self,
+        items: Items,
+        budget: int,
+        epoch: int | None,
+        *,
+        lengths: Int[np.ndarray, " items"] | None = None,
+        tokens: Int[np.ndarray, " items"] | None = None,
+    ) -> ResumableLoader:
+        """Batches of items of like length within a budget; see `_batched` and `TokenBudgetBatches`.
+
+        Args:
+            items: of a split.
+            budget: of a batch.
+            epoch: of training; None: to evaluate.
+            lengths: of the items, as the budget counts them; None: their own.
+            tokens: see `TokenBudgetBatches`.
+        """
+        world, rank = self.processes
+        batches = TokenBudgetBatches(
+            items.lengths if lengths is None else lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0,
+            shuffle=epoch is not None, world=world, rank=rank, tokens=tokens,
+        )  # fmt: skip
+        return self.loader(BatchedItems(items, self.vocabulary), batches)
 
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from depgen.data.corpus import Split
+from depgen.data.corpus import Split, sources
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
 from depgen.trees.sentence import Document
@@ -120,13 +120,9 @@ class SplitReader(ABC):
         return found
 
 
-def dropped_documents(corpus: Any) -> int:  # noqa: ANN401 - any corpus
+def dropped_documents(corpus: object) -> int:
     """How many training documents a corpus, or the one that it reads, leaves out since they equal a held-out one."""
-    while corpus is not None:
-        if isinstance(corpus, SplitReader):
-            return corpus.overlap_size()
-        corpus = getattr(corpus, "corpus", None)
-    return 0
+    return next((each.overlap_size() for each in sources(corpus) if isinstance(each, SplitReader)), 0)
 
 
 def _text(document: Document) -> str:

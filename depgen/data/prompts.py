@@ -11,11 +11,12 @@ from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split
+from depgen.data.encoded import EncodedSplit
 from depgen.data.encoder_run import EncoderRun
 from depgen.data.glue import Prompt
 from depgen.data.module import Collate
-from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
-from depgen.data.text import BatchedItems, CorpusData, EncodedSplit
+from depgen.data.sampler import ResumableLoader
+from depgen.data.text import CorpusData
 from depgen.errors import UserError, check_at_least
 from depgen.trees.annotator import Annotator
 
@@ -135,31 +136,15 @@ class Prompts(EncoderRun, CorpusData):
 
     # -- loaders ------------------------------------------------------------------------------------------------------
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
-        return self._loader("train", epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every prompt once."""
-        return self._loader("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every prompt once."""
-        return self._loader("test")
-
-    def _loader(self, split: Split, *, epoch: int | None = None) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled prompts of an epoch; at validation and test every prompt once."""
         data = self.filled_split(split)
         answers = np.array([prompt.answer for prompt in self.prompt_corpus.prompts(split)])
         assert len(answers) == len(data), f"{len(answers)} answers for {len(data)} prompts"
-        ones, world, rank = np.ones(len(data), np.int64), *self.processes
-        lengths, budget = (
-            (data.lengths, self.eval_tokens_per_batch) if epoch is None else (ones, self.prompts_per_batch)
-        )
-        batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
-            rank=rank, tokens=ones,
-        )  # fmt: skip
-        return self.loader(BatchedItems(AnsweredItems(data, answers), self.vocabulary), batches)
+        items, ones = AnsweredItems(data, answers), np.ones(len(data), np.int64)
+        if epoch is None:
+            return self._by_length(items, self.eval_tokens_per_batch, None, tokens=ones)
+        return self._by_length(items, self.prompts_per_batch, epoch, lengths=ones)
 
     @property
     def plain_collate(self) -> Collate:

@@ -10,13 +10,12 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.utils.data import Dataset
 
-from depgen.data.batch import Batch
+from depgen.data.batch import Batch, ItemBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.encoder_run import EncoderRun
 from depgen.data.module import Collate, EncodedData
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.sampler import ResumableLoader
 from depgen.data.sts import SentencePair
 from depgen.errors import UserError, check_at_least
 
@@ -60,18 +59,10 @@ class PairBatch(Batch):
 
 
 @dataclass(frozen=True)
-class PairItems:
-    """The pairs of one rank's share of a global batch, as ids; the rest as in `PairBatch`."""
-
-    pairs: Sequence[tuple[int, "EncodedPair"]]
-    global_pairs: int
-    unk: int
-
-
-@dataclass(frozen=True)
 class EncodedPair:
-    """A pair as token ids."""
+    """A pair as token ids, and its place in the split."""
 
+    index: int
     first: Int[np.ndarray, " first"]
     second: Int[np.ndarray, " second"]
     score: float
@@ -79,40 +70,32 @@ class EncodedPair:
     seen: bool
 
 
-def collate_pairs(share: PairItems) -> PairBatch:
+def collate_pairs(batch: ItemBatch) -> PairBatch:
     """A padded batch of pairs."""
-    pairs = [pair for _, pair in share.pairs]
+    pairs, unk = batch.items, batch.vocabulary.unk
+    assert batch.global_items is not None, "pairs are items and no stretches"
     sentences = [pair.first for pair in pairs] + [pair.second for pair in pairs]
     lengths = np.array([len(ids) for ids in sentences], dtype=np.int64)
-    tokens = np.full((len(sentences), int(lengths.max())), share.unk, dtype=np.int64)
+    tokens = np.full((len(sentences), int(lengths.max())), unk, dtype=np.int64)
     for row, ids in enumerate(sentences):
         tokens[row, : len(ids)] = ids
     return PairBatch(
         tokens=torch.from_numpy(tokens),
         lengths=torch.from_numpy(lengths),
         scores=torch.tensor([pair.score for pair in pairs]),
-        items=torch.tensor([index for index, _ in share.pairs]),
+        items=torch.tensor([pair.index for pair in pairs]),
         test_sets=torch.tensor([pair.test_set for pair in pairs]),
         seen=torch.tensor([pair.seen for pair in pairs]),
-        global_pairs=share.global_pairs,
-        unk=share.unk,
+        global_pairs=batch.global_items,
+        unk=unk,
     )
 
 
 @dataclass(frozen=True)
-class PairSplit(Dataset[EncodedPair]):
-    """A split as ids.
-
-    Attributes:
-        pairs: in the corpus's order.
-        unk: id of the unknown word, which replaces a sentence without words.
-    """
+class PairSplit:
+    """A split as ids, in the corpus's order."""
 
     pairs: Sequence[EncodedPair]
-    unk: int
-
-    def __len__(self) -> int:
-        return len(self.pairs)
 
     @cached_property
     def lengths(self) -> Int[np.ndarray, " pairs"]:
@@ -126,10 +109,6 @@ class PairSplit(Dataset[EncodedPair]):
 
     def __getitem__(self, index: int) -> EncodedPair:
         return self.pairs[index]
-
-    def __getitems__(self, share: Share) -> PairItems:
-        """One rank's share of a batch (called by torch's fetcher)."""
-        return PairItems([(int(i), self.pairs[int(i)]) for i in share.indices], share.global_tokens, self.unk)
 
 
 class SentencePairs(EncoderRun, EncodedData[PairSplit]):
@@ -172,10 +151,10 @@ class SentencePairs(EncoderRun, EncodedData[PairSplit]):
         if not pairs:
             raise UserError(f"The {split} split of {self.corpus.name} is empty.")
         encoded = [
-            EncodedPair(self._ids(pair.first), self._ids(pair.second), pair.score, pair.test_set, pair.seen)
-            for pair in pairs
+            EncodedPair(place, self._ids(pair.first), self._ids(pair.second), pair.score, pair.test_set, pair.seen)
+            for place, pair in enumerate(pairs)
         ]
-        data = PairSplit(encoded, unk)
+        data = PairSplit(encoded)
         unknown = sum(int((ids == unk).sum()) for pair in encoded for ids in (pair.first, pair.second))
         words = int(data.lengths.sum())
         empty = sum(not pair.first or not pair.second for pair in pairs)
@@ -191,33 +170,13 @@ class SentencePairs(EncoderRun, EncodedData[PairSplit]):
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
-        data = self.split("train")
-        ones = np.ones(len(data), dtype=np.int64)  # the unit of a batch is a pair, however long
-        return self._loader(data, ones, self.pairs_per_batch, epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every pair once."""
-        return self._evaluation("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test sets one after the other, every pair once."""
-        return self._evaluation("test")
-
-    def _evaluation(self, split: Split) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled pairs of an epoch; at validation and test every pair once, the test sets one after the other."""
         data = self.split(split)
-        return self._loader(data, 2 * data.longest, self.eval_tokens_per_batch)
-
-    def _loader(
-        self, data: PairSplit, lengths: Int[np.ndarray, " pairs"], budget: int, *, epoch: int | None = None
-    ) -> ResumableLoader:
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None, world=world,
-            rank=rank,
-        )  # fmt: skip
-        return self.loader(data, batches)
+        if epoch is None:
+            return self._by_length(data, self.eval_tokens_per_batch, None, lengths=2 * data.longest)
+        ones = np.ones(len(data.pairs), dtype=np.int64)  # the unit of a batch is a pair, however long
+        return self._by_length(data, self.pairs_per_batch, epoch, lengths=ones)
 
     @property
     def plain_collate(self) -> Collate:

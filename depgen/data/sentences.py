@@ -80,7 +80,12 @@ class SingleSentences:
 
 
 def rewritten_documents(
-    documents: Iterable[Document], rewrite: Callable[[Sentence], Sentence], *, corpus: str, split: Split
+    documents: Iterable[Document],
+    rewrite: Callable[[Sentence], Sentence],
+    *,
+    corpus: str,
+    split: Split,
+    what: str = "sentences without words",
 ) -> Iterator[Document]:
     """The documents with every sentence rewritten; what is left without words is left out and counted.
 
@@ -89,6 +94,7 @@ def rewritten_documents(
         rewrite: what becomes of a sentence.
         corpus: what the log calls the result.
         split: which one it is.
+        what: what the log calls those that are left out.
     """
     left_out = 0
     for document in documents:
@@ -97,4 +103,4 @@ def rewritten_documents(
         left_out += len(sentences) - len(kept)
         if kept:
             yield Document(kept, document.identifier)
-    log_left_out(left_out, "sentences without words", corpus=corpus, split=split)
+    log_left_out(left_out, what, corpus=corpus, split=split)

@@ -24,8 +24,9 @@ from torch.utils.data import Dataset, Sampler
 
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import OneEpoch, ResumableLoader, TokenBudgetBatches
-from depgen.data.text import BatchedItems, CorpusData, EncodedSplit
+from depgen.data.encoded import EncodedSplit
+from depgen.data.sampler import OneEpoch, ResumableLoader
+from depgen.data.text import CorpusData
 from depgen.errors import UserError
 
 SHORTEST = 5
@@ -198,31 +199,16 @@ class StreamData(CorpusData):
         self.columns: dict[Split, int] = {"train": columns, "valid": valid_columns, "test": test_columns}
         self.bptt, self.vary_bptt = bptt, vary_bptt
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """The segments of an epoch; by default the trainer's current one, or the first without a trainer."""
-        return self._segments("train", vary=self.vary_bptt, epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every token once."""
-        return self._segments("valid")
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every token once."""
-        return self._segments("test")
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """The segments of an epoch; at validation and test every token once."""
+        world, rank = self.processes
+        data = Columns(self.filled_split(split), self.columns[split])
+        vary = epoch is not None and self.vary_bptt
+        segments = Segments(data, self.bptt, vary=vary, seed=self.seed, epoch=epoch or 0, world=world, rank=rank)
+        return self.loader(data, segments)
 
     def predict_dataloader(self) -> ResumableLoader:
         """The test split, each document by itself: what is predicted of one does not depend on those before."""
-        world, rank = self.processes
         data = self.filled_split("test")
         budget = max(PREDICTED_AT_ONCE, int(data.lengths.max()))
-        batches = TokenBudgetBatches(
-            data.lengths, tokens_per_batch=budget, seed=self.seed, epoch=0, shuffle=False, world=world, rank=rank
-        )
-        return self.loader(BatchedItems(data, self.vocabulary), batches)
-
-    def _segments(self, split: Split, *, vary: bool = False, epoch: int = 0) -> ResumableLoader:
-        world, rank = self.processes
-        data = Columns(self.filled_split(split), self.columns[split])
-        return self.loader(
-            data, Segments(data, self.bptt, vary=vary, seed=self.seed, epoch=epoch, world=world, rank=rank)
-        )
+        return self._by_length(data, budget, None)

@@ -1,17 +1,16 @@
 """Corpora of tagged words, one file a document: `word/tag`, one sentence a line, such as the Brown corpus."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
-from depgen.data.corpus import SPLITS, Split, SplitStatistics
-from depgen.data.files import content_fingerprint, lowercased, seeded_split
+from depgen.data.corpus import Split
+from depgen.data.files import SeededFiles
 from depgen.errors import UserError
-from depgen.locations import find_data, matching
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
 
-class TaggedDocuments:
+class TaggedDocuments(SeededFiles):
     """Documents of `word/tag`, split by document; by default the 500 texts of the Brown corpus.
 
     There are no official splits: see `depgen.data.files.seeded_split`.
@@ -26,7 +25,7 @@ class TaggedDocuments:
         name: what results call the corpus.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = "The Brown corpus is NLTK's: nltk.download('brown')."
 
     def __init__(
         self,
@@ -39,37 +38,21 @@ class TaggedDocuments:
         lowercase: bool = False,
         name: str = "Brown",
     ) -> None:
-        self.folder, self.files, self.name = folder, files, name
-        self.valid_documents, self.test_documents, self.seed = valid_documents, test_documents, seed
-        self.lowercase = lowercase
+        super().__init__(
+            folder, files, valid_documents=valid_documents, test_documents=test_documents, seed=seed,
+            lowercase=lowercase, name=name,
+        )  # fmt: skip
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are the files' names.
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's name.
 
         Raises:
-            UserError: a file holds no sentence, or a word without a tag.
+            UserError: the file holds no sentence, or a word without a tag.
         """
-        for path in self._paths(split):
-            sentences = tuple(_sentence(line, f"{path}:{number}") for number, line in read_lines(path) if line.strip())
-            if not sentences:
-                raise UserError(f"{path}: expected sentences, one a line, found none.")
-            document = Document(sentences, path.name)
-            yield lowercased(document) if self.lowercase else document
-
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files and of whether they are lower-cased."""
-        return content_fingerprint(self._paths(split), reader="TaggedDocuments", lowercase=self.lowercase)
-
-    def drawn(self) -> dict[Split, list[str]]:
-        """Identifiers of each split's documents."""
-        return {split: [path.name for path in self._paths(split)] for split in SPLITS}
-
-    def _paths(self, split: Split) -> list[Path]:
-        folder = find_data(self.folder, how_to_get="The Brown corpus is NLTK's: nltk.download('brown').")
-        paths = matching(folder, self.files)
-        return seeded_split(
-            paths, valid=self.valid_documents, test=self.test_documents, seed=self.seed, where=f"{folder}/{self.files}"
-        )[split]
+        sentences = tuple(_sentence(line, f"{path}:{number}") for number, line in read_lines(path) if line.strip())
+        if not sentences:
+            raise UserError(f"{path}: expected sentences, one a line, found none.")
+        yield Document(sentences, self.identifier(path))
 
 
 def _sentence(line: str, where: str) -> Sentence:

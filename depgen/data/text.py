@@ -3,22 +3,22 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from jaxtyping import Bool, Int
-from torch.utils.data import Dataset
+from jaxtyping import Int
 
-from depgen.data.annotated import annotated_split, annotation_fingerprint, say_with_trees
+from depgen.data.annotated import AnnotatedSplit, say_with_trees
 from depgen.data.annotated_rows import document_of_row
-from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens
+from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
-from depgen.data.encoding import Coded, CodedEdges, CodedSpans, DocumentJoining, Encoding, encoded_table
-from depgen.data.module import Collate, EncodedData
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches
+from depgen.data.encoded import EncodedSplit
+from depgen.data.encoding import DocumentJoining, encoded_table
+from depgen.data.module import Collate, EncodedData, Items
+from depgen.data.sampler import ResumableLoader
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
@@ -33,73 +33,6 @@ FORMAT = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
 
 
-@dataclass(frozen=True)
-class EncodedSplit(Dataset[TokenItem]):
-    """A split as flat arrays: item k's tokens are `ids[offsets[k]:offsets[k + 1]]`.
-
-    See `depgen.data.encoding.Encoding` for the others.
-    """
-
-    ids: Int[np.ndarray, " tokens"]
-    offsets: Int[np.ndarray, " items_and_one"]
-    heads: Int[np.ndarray, " tokens"] | None
-    vocabulary: Vocabulary
-    word_ends: Bool[np.ndarray, " tokens"] | None = None
-    relations: Coded | None = None
-    edges: CodedEdges | None = None
-    sentences: Int[np.ndarray, " sentences_and_one"] | None = None
-    documents: Int[np.ndarray, " items_and_one"] | None = None
-    spans: CodedSpans | None = None
-    memo: Memo = field(init=False, repr=False, compare=False, default_factory=Memo)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " items"]:
-        """Target tokens of each item: its tokens and the end of sequence."""
-        return np.diff(self.offsets) + 1
-
-    def __getitem__(self, index: int) -> TokenItem:
-        part = slice(int(self.offsets[index]), int(self.offsets[index + 1]))
-        columns = (self.heads, self.word_ends, self.relations)
-        heads, word_ends, relations = (None if each is None else each[part] for each in columns)
-        edges = None if self.edges is None else self.edges[part]
-        spans = (None, None) if self.spans is None else self.spans[int(index)]
-        return TokenItem(int(index), self.ids[part], heads, word_ends, relations, edges, self.memo, *spans)
-
-
-@runtime_checkable
-class Items(Protocol):
-    """What a data module batches: documents, sentences, or parts of these, as a system's collate reads them."""
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " items"]:
-        """Target tokens of each."""
-        ...
-
-    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401  (whatever the collate reads)
-        ...
-
-
-@dataclass(frozen=True)
-class BatchedItems(Dataset[Any]):
-    """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
-
-    items: Items
-    vocabulary: Vocabulary
-
-    def __len__(self) -> int:
-        return len(self.items.lengths)
-
-    def __getitem__(self, index: int) -> Any:  # noqa: ANN401
-        return self.items[index]
-
-    def __getitems__(self, share: Share) -> ItemBatch:
-        """The items of one rank's share of a batch (called by torch's fetcher)."""
-        return ItemBatch([self.items[int(index)] for index in share.indices], share.global_tokens, self.vocabulary)
-
-
 class CorpusData(EncodedData[EncodedSplit]):
     """A corpus's splits as token ids, with trees where an annotator is named; a subclass says how they are batched.
 
@@ -110,7 +43,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             and a run can be tested where its parser is not.
         vocabulary: how the vocabulary is built.
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
-        joining: how the trees of a document's sentences become one (notes in `depgen.trees.joining`).
+        joining: how the trees of a document's sentences become one (notes in `depgen.data.encoding`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
         max_documents: use only the first `max_documents` documents of the training split; None for all.
         kwargs: the arguments of `EncodedData`.
@@ -185,13 +118,7 @@ class CorpusData(EncodedData[EncodedSplit]):
                 f"The vocabulary is built from trees, and the {split} split gets none: set data.init_args.annotator, "
                 "and trees_for to all of vocabulary_splits."
             )
-        return annotation_fingerprint(
-            self.corpus,
-            split,
-            self.annotator,
-            whole_documents=self.joining == "whole",
-            max_documents=self._limit(split),
-        )
+        return self._annotated(split).fingerprint()
 
     def _vocabulary_documents(self) -> Iterator[Document]:
         """What the builder sees: the documents of its splits, with their trees if it reads them."""
@@ -216,14 +143,14 @@ class CorpusData(EncodedData[EncodedSplit]):
         table = self._table(split)
         if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
             say_with_trees(table, self.annotator, self.corpus.name, split)
-        found = self._encoding(table)
-        encoded = self._split_of(found)
-        sentences = len(found.sentences) - 1
+        encoded = self._encoding(table)
+        assert encoded.sentences is not None
+        sentences = len(encoded.sentences) - 1
         log.info(
             "%s %s: %d items of %d sentences, %d tokens (%d with one <eos> %s), %.2f %% <unk>",
             self.corpus.name, split, len(encoded), sentences, len(encoded.ids),
             len(encoded.ids) + (len(encoded) if self.one_end == "item" else sentences),
-            "an item" if self.one_end == "item" else "a sentence", 100 * found.unknown / max(1, len(encoded.ids)),
+            "an item" if self.one_end == "item" else "a sentence", 100 * encoded.unknown / max(1, len(encoded.ids)),
         )  # fmt: skip
         return encoded
 
@@ -246,14 +173,8 @@ class CorpusData(EncodedData[EncodedSplit]):
                 self.corpus.name, unknown, len(valid), 100 * unknown / len(valid),
             )  # fmt: skip
 
-    def _encoding(self, table: Any) -> Encoding:  # noqa: ANN401
+    def _encoding(self, table: Any) -> EncodedSplit:  # noqa: ANN401
         return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
-
-    def _split_of(self, found: Encoding) -> EncodedSplit:
-        return EncodedSplit(
-            found.ids, found.offsets, found.heads, self.vocabulary, found.word_ends, found.relations, found.edges,
-            found.sentences, found.documents, found.spans,
-        )  # fmt: skip
 
     def documents(self, split: Split) -> int:
         """How many documents a split has, whatever the limit on those of training."""
@@ -263,13 +184,11 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         """The split's table; of the training split, at most `max_documents` rows."""
-        return annotated_split(
-            self.corpus,
-            split,
-            self.annotator if split in self.trees_for else None,
-            whole_documents=self.joining == "whole",
-            max_documents=self._limit(split),
-        )
+        return self._annotated(split).table()
+
+    def _annotated(self, split: Split) -> AnnotatedSplit:
+        annotator = self.annotator if split in self.trees_for else None
+        return AnnotatedSplit(self.corpus, split, annotator, self.joining == "whole", self._limit(split))
 
     def _limit(self, split: Split) -> int | None:
         """The largest number of documents that are used; None for all."""
@@ -337,41 +256,27 @@ class TextData(CorpusData):
         assert found.documents is not None
         return int((np.diff(found.documents) > 1).sum())
 
-    def train_dataloader(self, epoch: int | None = None) -> ResumableLoader:
-        """Shuffled batches of an epoch; by default the trainer's current one, or the first without a trainer."""
-        return self._loader("train", self.tokens_per_batch, shuffle=True, epoch=self._epoch(epoch))
-
-    def val_dataloader(self) -> ResumableLoader:
-        """The validation split, every item once."""
-        return self._loader("valid", self.eval_tokens_per_batch)
-
-    def test_dataloader(self) -> ResumableLoader:
-        """The test split, every item once."""
-        return self._loader("test", self.eval_tokens_per_batch)
-
     def predict_dataloader(self) -> ResumableLoader:
         """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
         model = None if self.trainer is None else self.trainer.lightning_module
         if getattr(model, "sentences_alone", False):
-            return self._batches_of(self._sentences("test"), self.eval_tokens_per_batch)
+            return self._by_length(self._sentences("test"), self.eval_tokens_per_batch, None)
         return self.test_dataloader()
 
     def _sentences(self, split: Split) -> EncodedSplit:
         """A split as token ids, an item for each sentence, without trees."""
-        found = self._encoding(annotated_split(self.corpus, split, None))
-        return replace(self._split_of(found), offsets=found.sentences, documents=np.arange(len(found.sentences)))
+        found = self._encoding(AnnotatedSplit(self.corpus, split, None).table())
+        assert found.sentences is not None
+        return replace(found, offsets=found.sentences, documents=np.arange(len(found.sentences)))
 
-    def _loader(self, split: Split, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
+    def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
+        """Shuffled items of an epoch; at validation and test every item once."""
         items = self.items(split)
         self._check_that_all_are_read(split, items)
-        return self._batches_of(items, budget, shuffle=shuffle, epoch=epoch)
+        return self._by_length(items, self._budget(epoch), epoch)
 
-    def _batches_of(self, items: Items, budget: int, *, shuffle: bool = False, epoch: int = 0) -> ResumableLoader:
-        world, rank = self.processes
-        batches = TokenBudgetBatches(
-            items.lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch, shuffle=shuffle, world=world, rank=rank
-        )
-        return self.loader(BatchedItems(items, self.vocabulary), batches)
+    def _budget(self, epoch: int | None) -> int:
+        return self.eval_tokens_per_batch if epoch is None else self.tokens_per_batch
 
     def _check_that_all_are_read(self, split: Split, items: Items) -> None:
         """Whether the system has positions for the longest item, which else would stop an epoch on its way.

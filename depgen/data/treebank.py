@@ -3,15 +3,14 @@ Street Journal.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from depgen.data.corpus import SPLITS, Split, SplitStatistics
-from depgen.data.files import SplitFiles, content_fingerprint, lowercased, seeded_split, with_trees_alone
+from depgen.data.corpus import Split
+from depgen.data.files import SeededFiles, SplitFiles, with_trees_alone
 from depgen.errors import UserError
-from depgen.locations import find_data, find_file
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.dependency_columns import read_dependency_columns
 from depgen.trees.enhanced import EmptyNodes
@@ -161,7 +160,7 @@ class SdpTreebank(SplitFiles):
         return {**super().options(), "documents_by": self.documents_by}
 
 
-class DependencyColumns:
+class DependencyColumns(SeededFiles):
     """A treebank in NLTK's `.dp` files, one document each; by default the 5 % sample of the Wall Street Journal.
 
     The sample has no official splits. Files not listed are split by document: see `depgen.data.files.seeded_split`.
@@ -178,7 +177,7 @@ class DependencyColumns:
         name: what results call the corpus.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    how_to_get = "The sample is NLTK's: nltk.download('dependency_treebank')."
 
     def __init__(
         self,
@@ -194,39 +193,18 @@ class DependencyColumns:
         name: str = "WSJ sample",
     ) -> None:
         listed: dict[Split, Sequence[str] | None] = {"train": train, "valid": valid, "test": test}
-        self.files = {split: names for split, names in listed.items() if names is not None}
-        if len(self.files) not in (0, 3):
-            raise UserError(
-                f"{name}: expected files for train, valid and test or for none, found {sorted(self.files)}."
-            )
-        self.folder = folder
-        self.valid_documents, self.test_documents, self.seed = valid_documents, test_documents, seed
-        self.lowercase = lowercase
-        self.name = name
+        files = {split: names for split, names in listed.items() if names is not None}
+        if len(files) not in (0, 3):
+            raise UserError(f"{name}: expected files for train, valid and test or for none, found {sorted(files)}.")
+        super().__init__(
+            folder, "*.dp", valid_documents=valid_documents, test_documents=test_documents, seed=seed,
+            lowercase=lowercase, name=name, files=files,
+        )  # fmt: skip
 
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split; identifiers are the files' names."""
-        for path in self._paths(split):
-            document = Document(tuple(read_dependency_columns(path)), path.stem)
-            yield lowercased(document) if self.lowercase else document
+    def read(self, path: Path, split: Split) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's name without its ending."""
+        yield Document(tuple(read_dependency_columns(path)), self.identifier(path))
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the split's files and of whether they are lower-cased."""
-        return content_fingerprint(self._paths(split), reader="DependencyColumns", lowercase=self.lowercase)
-
-    def drawn(self) -> dict[Split, list[str]]:
-        """Identifiers of each split's documents; empty where files are listed."""
-        return {} if self.files else {split: [path.stem for path in self._paths(split)] for split in SPLITS}
-
-    def _paths(self, split: Split) -> list[Path]:
-        how_to_get = "The sample is NLTK's: nltk.download('dependency_treebank')."
-        folder = find_data(self.folder, how_to_get=how_to_get)
-        if self.files:
-            return [find_file(folder.absolute() / name, how_to_get=how_to_get) for name in self.files[split]]
-        return seeded_split(
-            list(folder.glob("*.dp")),
-            valid=self.valid_documents,
-            test=self.test_documents,
-            seed=self.seed,
-            where=f"{folder}/*.dp",
-        )[split]
+    def identifier(self, path: Path) -> str:
+        """The file's name without its ending."""
+        return path.stem

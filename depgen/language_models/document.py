@@ -11,7 +11,8 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from depgen.data.documents import DocumentBatch, SegmentBatch, collate_documents, whole_documents
+from depgen.data.batch import ItemBatch
+from depgen.data.documents import DocumentBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel
@@ -75,7 +76,7 @@ class DocumentLanguageModel(LanguageModel):
         self.loss_per = loss_per
 
     @property
-    def collate(self) -> Callable[[SegmentBatch], DocumentBatch]:  # type: ignore[override]
+    def collate(self) -> Callable[[ItemBatch], DocumentBatch]:
         """Padded segments of documents."""
         return collate_documents
 

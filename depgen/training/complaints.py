@@ -5,7 +5,7 @@ import os
 import pkgutil
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -211,12 +211,21 @@ def word(text: str) -> str:
     return rf"(?<!\w){re.escape(text)}(?!\w)"
 
 
+def options_in(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each argument up to its `=`, and the text after it: there, or else the next argument, which the last has not.
+
+    >>> list(options_in(["--size=small", "--name", "mine"]))
+    [('--size', 'small'), ('--name', 'mine'), ('mine', '')]
+    """
+    for argument, following in pairwise([*arguments, ""]):
+        name, separator, value = argument.partition("=")
+        yield name, value if separator else following
+
+
 def place_of(pattern: str, given: Sequence[str]) -> str | None:
     """The option of the command line, or the only line of its files, that has a text; None unless there is one."""
     files = list[str]()
-    for argument, following in pairwise([*map(str, given), ""]):
-        name, separator, value = argument.partition("=")
-        value = value if separator else following
+    for name, value in options_in(map(str, given)):
         if name in ("--config", "-c"):
             files.append(value)
         elif name.startswith("--") and re.search(pattern, f"{name}: {value}"):

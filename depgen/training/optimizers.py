@@ -8,15 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import lightning as L
-import torch
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 from torch.nn import Parameter
-from torch.optim import Optimizer
+from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from depgen.errors import UserError
-from depgen.training.fused import use_fused_kernels
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import PhaseSwitch, monitored_value
@@ -33,7 +31,7 @@ so that a resumed run would be one step short: `PlateauStep` steps it instead.""
 
 def default_optimizer(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
     """AdamW as in fairseq's language models: learning rate 5e-4, betas 0.9 and 0.98, weight decay 0.01."""
-    return torch.optim.AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
+    return AdamW(parameters, lr=5e-4, betas=(0.9, 0.98), weight_decay=0.01)
 
 
 def optimization(
@@ -66,6 +64,18 @@ def optimization(
     if isinstance(schedule, ReduceLROnPlateau):
         when = {"interval": "epoch", "frequency": NEVER, "monitor": monitor}
     return {"optimizer": made, "lr_scheduler": {"scheduler": schedule, **when}}
+
+
+def use_fused_kernels(optimizer: Optimizer) -> None:
+    """Let torch's own optimisers update in one pass over each parameter, unless an argument says otherwise.
+
+    The formula is the same; on a CPU it takes a third of the time of one operation after another, which is the default.
+    """
+    if type(optimizer) not in (SGD, Adagrad, Adam, AdamW):
+        return
+    for group in optimizer.param_groups:
+        if group["fused"] is None and not (group["foreach"] or group["differentiable"]):
+            group["fused"] = all(parameter.device.type in ("cpu", "cuda") for parameter in group["params"])
 
 
 class ScaledSteps(L.Callback):

@@ -1,4 +1,4 @@
-"""Projective trees as sequences of arc-standard actions, and trees that are made projective.
+"""Projective trees as sequences of arc-standard actions.
 
 A word is put on the stack (`SHIFT`). `LEFT` makes the word on top the head of the one below it, `RIGHT` the one below
 the head of the word on top; the dependent leaves the stack. A word takes its dependents on the left before those on the
@@ -77,37 +77,3 @@ def single_root(heads: Sequence[int]) -> list[int]:
     """
     root = next((word for word, head in enumerate(heads, start=1) if head == 0), 0)
     return [root if head == 0 and word != root else head for word, head in enumerate(heads, start=1)]
-
-
-def lifted(heads: Sequence[int]) -> list[int]:
-    """A projective tree: the head of a dependent across which arcs cross becomes the head's head, the shortest first.
-
-    As in Nivre & Nilsson (2005), without marks to undo it. O(n^3) where arcs cross.
-
-    Args:
-        heads: of a tree with one root.
-
-    >>> lifted([3, 4, 0, 3])  # the arc 4 -> 2 goes over the root
-    [3, 3, 0, 3]
-    """
-    found = list(heads)
-    while crossing := _crossing(found):
-        _, word = min((abs(found[word - 1] - word), word) for word in crossing)
-        found[word - 1] = found[found[word - 1] - 1]
-    return found
-
-
-def _crossing(heads: Sequence[int]) -> list[int]:
-    """The words with a word between them and their head that is no descendant of the head."""
-    found = []
-    for word, head in enumerate(heads, start=1):
-        between = range(min(word, head) + 1, max(word, head))
-        if head > 0 and not all(_descends(heads, each, head) for each in between):
-            found.append(word)
-    return found
-
-
-def _descends(heads: Sequence[int], word: int, ancestor: int) -> bool:
-    while word > 0 and word != ancestor:
-        word = heads[word - 1]
-    return word == ancestor

@@ -4,8 +4,11 @@ A parser that looks for binary trees gives each span one label. So constituents 
 spans that make a tree binary have the label `NO_CONSTITUENT`, as have single words that are no constituent.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from depgen.trees.attachments import binarised
+from depgen.trees.constituency import Span
 from depgen.trees.sentence import Constituent
 
 NO_CONSTITUENT = ""
@@ -19,22 +22,13 @@ def chart_of(constituents: Sequence[Constituent], length: int) -> list[Constitue
     >>> chart_of([(0, 3, "S"), (0, 1, "NP")], 3)
     [(0, 3, 'S'), (0, 1, 'NP'), (1, 3, ''), (1, 2, ''), (2, 3, '')]
     """
-    spans = [(0, length), *((start, start + 1) for start in range(length))]
-    labels: dict[tuple[int, int], list[str]] = {span: [] for span in spans}
+    whole, words = (0, length), [(start, start + 1) for start in range(length)]
+    labels = defaultdict[Span, list[str]](list)
     for start, end, label in constituents:
-        labels.setdefault((start, end), []).append(label)
-    ends: dict[tuple[int, int], list[int]] = {span: [] for span in labels}  # of each span's parts
-    around: list[tuple[int, int]] = []
-    for span in sorted(labels, key=lambda span: (span[0], -span[1])):
-        while around and around[-1][1] <= span[0]:
-            around.pop()
-        if around:
-            ends[around[-1]].append(span[1])
-        around.append(span)
-    chart = [(*span, JOINED_BY.join(own)) for span, own in labels.items()]
-    for (_, end), parts in ends.items():
-        chart += [(start, end, NO_CONSTITUENT) for start in parts[:-2]]
-    return sorted(chart, key=lambda each: (each[0], -each[1]))
+        labels[start, end].append(label)
+    spans = {whole, *words, *labels, *binarised([*constituents, whole], length)}
+    ordered = sorted(spans, key=lambda span: (span[0], -span[1]))
+    return [(*span, JOINED_BY.join(labels[span])) for span in ordered]
 
 
 def constituents_of(chart: Iterable[Constituent]) -> tuple[Constituent, ...]:

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.trees.constituents import kept_constituents
 from depgen.trees.lines import read_lines
+from depgen.trees.removal import kept_constituents
 from depgen.trees.sentence import Constituent
 
 Span = tuple[int, int]

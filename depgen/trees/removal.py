@@ -5,11 +5,11 @@ What hung on a word left out hangs on the nearest that stays.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any, Literal
 
-from depgen.trees.constituents import kept_constituents
 from depgen.trees.graph import contract
-from depgen.trees.sentence import Edge, Sentence
+from depgen.trees.sentence import Constituent, Edge, Sentence
 
 Orphans = Literal["one_root", "roots"]
 """What becomes of words none of whose ancestors stays."""
@@ -70,6 +70,17 @@ def _kept_edges(edges: Sequence[Edge], kept: Sequence[bool], numbers: Mapping[in
         for head, dependent, label in found
         if head != dependent or (head, dependent, label) in edges  # a graph without self-loops gets none
     )
+
+
+def kept_constituents(constituents: Sequence[Constituent], kept: Sequence[bool]) -> tuple[Constituent, ...]:
+    """The constituents over the words that stay, numbered from 0 on; those of no such word go.
+
+    >>> kept_constituents([(0, 3, "S"), (0, 1, "NP"), (1, 3, "VP")], [False, True, True])
+    ((0, 2, 'S'), (0, 2, 'VP'))
+    """
+    before = [0, *accumulate(map(int, kept))]  # kept words before each position
+    moved = ((before[start], before[end], label) for start, end, label in constituents)
+    return tuple(sorted((each for each in moved if each[0] < each[1]), key=lambda each: (each[0], -each[1])))
 
 
 def _kept_ancestor(position: int, heads: Sequence[int], kept: Sequence[bool]) -> int:

@@ -107,23 +107,6 @@ def spans_of(symbols: Iterable[int]) -> list[LabelledSpan]:
     return found
 
 
-def format_string(symbols: Iterable[int], words: Sequence[str], labels: Sequence[str]) -> str:
-    """A string as text.
-
-    >>> format_string([1, 3, 0, 0, 4, 5, 0, 6, 2], ["the", "dog", "barks"], ["S", "NP", "VP"])
-    '(S (NP the dog NP) (VP barks VP) S)'
-    """
-    texts, place = list[str](), 0
-    for symbol in symbols:
-        if symbol == WORD:
-            texts.append(words[place])
-            place += 1
-        else:
-            name = labels[label_of(symbol)]
-            texts.append(f"({name}" if is_opening(symbol) else f"{name})")
-    return " ".join(texts)
-
-
 def positions_of(symbols: Sequence[int]) -> Int[np.ndarray, "rows positions"]:
     """What a network reads of a string, position by position: a row each of `ROWS`.
 

@@ -13,7 +13,7 @@ from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.other_graphs import GraphsOfOtherSentences, graph_givers
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.data import annotated
-from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated import AnnotatedSplit
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
@@ -131,39 +131,37 @@ def test_a_split_is_rearranged_as_a_whole_from_the_other_annotators_table(tmp_pa
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)
     log = tmp_path / "calls"
     annotator = GraphsOfOtherSentences(Named(log))
-    found = names_by_length(annotated_split(Shelf(), "valid", annotator, processes=processes))
+    found = names_by_length(AnnotatedSplit(Shelf(), "valid", annotator).table(processes=processes))
     assert {length: len(pairs) for length, pairs in found.items()} == {1: 3, 2: 3, 3: 3, 4: 3}
     for pairs in found.values():
         assert sorted(name for name, _ in pairs) == sorted(giver for _, giver in pairs)
         assert all(name != giver for name, giver in pairs)
     assert len(log.read_text().splitlines()) == 4
-    other = names_by_length(annotated_split(Shelf(), "valid", GraphsOfOtherSentences(Named(log), seed=2)))
+    other = names_by_length(AnnotatedSplit(Shelf(), "valid", GraphsOfOtherSentences(Named(log), seed=2)).table())
     assert other != found
     assert len(log.read_text().splitlines()) == 4, "the other annotator's table is made once"
-    table = annotated_split(Shelf(), "valid", annotator)
+    table = AnnotatedSplit(Shelf(), "valid", annotator).table()
     assert set(table["heads"][0]) == {-1}
-    words = annotated_split(Shelf(), "valid", annotator.annotator)["words"]
+    words = AnnotatedSplit(Shelf(), "valid", annotator.annotator).table()["words"]
     assert list(table["words"]) == list(words)
 
 
 def test_the_first_documents_are_rearranged_by_themselves(tmp_path):
     annotator = GraphsOfOtherSentences(Named(tmp_path / "calls"))
-    whole = annotated_split(Shelf(), "train", annotator)
-    first = annotated_split(Shelf(), "train", annotator, max_documents=2)
+    whole = AnnotatedSplit(Shelf(), "train", annotator).table()
+    first = AnnotatedSplit(Shelf(), "train", annotator, max_documents=2).table()
     assert len(first) == 2
     of_first = {name for row in first for name in row["words"] if name.startswith("name")}
     givers = {giver for pairs in names_by_length(first).values() for _, giver in pairs}
     assert givers <= of_first
     assert not {giver for pairs in names_by_length(whole.select([0, 1])).values() for _, giver in pairs} <= of_first
-    cut = {"whole_documents": False}
-    assert annotation_fingerprint(Shelf(), "train", annotator, **cut) != annotation_fingerprint(
-        Shelf(), "train", annotator, max_documents=2, **cut
-    )
+    of_whole, of_two = (AnnotatedSplit(Shelf(), "train", annotator, max_documents=limit) for limit in (None, 2))
+    assert of_whole.fingerprint() != of_two.fingerprint()
 
 
 def test_whole_documents_get_graphs_of_whole_documents(tmp_path):
     annotator = GraphsOfOtherSentences(Named(tmp_path / "calls"))
-    table = annotated_split(Shelf(), "test", annotator, whole_documents=True)
+    table = AnnotatedSplit(Shelf(), "test", annotator, whole_documents=True).table()
     assert all(len(row["sentence_lengths"]) == 1 for row in table)
     assert all(name != giver for pairs in names_by_length(table).values() for name, giver in pairs)
 
@@ -187,4 +185,4 @@ def test_a_single_sentence_is_named_by_its_document(tmp_path):
             yield Document((sentence_of("a", 3),), "only")
 
     with pytest.raises(UserError, match=r"only, sentence 1: expected another sentence .* Add sentences"):
-        annotated_split(Lone(), "test", GraphsOfOtherSentences(Named(tmp_path / "calls")))
+        AnnotatedSplit(Lone(), "test", GraphsOfOtherSentences(Named(tmp_path / "calls"))).table()

@@ -14,7 +14,7 @@ from depgen.annotation.supar_structures import SuparConstituencyAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank
 from depgen.cli import main
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.bracketed import BracketedTreebank
 from depgen.data.treebank import ConlluTreebank
@@ -79,7 +79,7 @@ def test_it_learns_the_toy_treebank_and_its_constituents_are_read_back(annotator
     assert isinstance(annotator, Annotator)
     assert structure_of(annotator) == "constituency"
     assert isinstance(parser_named("brackets"), SuparConstituencyAnnotator)
-    (document,) = (document_of_row(row) for row in annotated_split(treebank, "test", annotator))
+    (document,) = (document_of_row(row) for row in AnnotatedSplit(treebank, "test", annotator).table())
     assert [(each.words, each.spans) for each in document.sentences] == [(each.words, each.spans) for each in found]
 
 

@@ -19,7 +19,7 @@ from depgen.annotation.supar_structures import SuparGraphAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
@@ -166,7 +166,7 @@ def test_the_loss_by_hand():
 
 def test_annotated_graphs_survive_the_table_conllu_and_sdp(graphs, graph_treebank, tmp_path):
     assert "10 sentences" in annotate_corpus(graph_treebank, graphs, ["test"])
-    table = annotated_split(graph_treebank, "test", graphs)
+    table = AnnotatedSplit(graph_treebank, "test", graphs).table()
     documents = [document_of_row(row) for row in table]
     sentences = [sentence for document in graph_treebank.documents("test") for sentence in document.sentences]
     expected = [replace(sentence, tags=None) for sentence in graphs.annotate(sentences)]

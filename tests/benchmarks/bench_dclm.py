@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
+from depgen.data.batch import ItemBatch
+from depgen.data.documents import SegmentItem, collate_documents
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,
@@ -43,7 +44,9 @@ class Step:
             for k, row in enumerate(lengths)
         ]
         self.tokens = int(lengths.sum() + lengths.size)
-        self.batch = collate_documents(SegmentBatch(items, self.tokens, SEGMENTS, NO_WORDS_BUT_START)).to(DEVICE)
+        self.batch = collate_documents(ItemBatch(items, self.tokens, NO_WORDS_BUT_START, global_items=SEGMENTS)).to(
+            DEVICE
+        )
         context = partial(MODELS[name], size=SIZE, cell=cell)
         self.model = DCLM(VOCABULARY, context=context, embedding_size=SIZE).to(DEVICE).train()
 

@@ -9,8 +9,8 @@ import torch
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.prpn import PRPN
+from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
-from depgen.data.text import EncodedSplit
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.training.activation import ActivationRegularizer

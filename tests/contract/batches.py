@@ -10,7 +10,7 @@ import torch
 from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
 from depgen.data.documents import whole_documents
 from depgen.data.prompts import PromptBatch
-from depgen.data.sentence_pairs import EncodedPair, PairBatch, PairItems, collate_pairs
+from depgen.data.sentence_pairs import EncodedPair, PairBatch, collate_pairs
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
@@ -49,8 +49,8 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
         return whole_documents(documents, STARTING)
     texts = [np.concatenate(document).astype(np.int32) for document in documents]
     if isinstance(model, SentenceSimilarity):
-        pairs = [(k, EncodedPair(ids, ids[::-1].copy(), 1.0, 0, False)) for k, ids in enumerate(texts)]
-        return collate_pairs(PairItems(pairs, len(pairs), PLAIN.unk))
+        pairs = [EncodedPair(k, ids, ids[::-1].copy(), 1.0, 0, False) for k, ids in enumerate(texts)]
+        return collate_pairs(ItemBatch(pairs, len(pairs), PLAIN, global_items=len(pairs)))
     items: list[Any] = [TokenItem(k, ids) for k, ids in enumerate(texts)]
     if isinstance(model, PromptedModel):
         return model.collate(ItemBatch([(item, 1.0) for item in items], len(items), PLAIN))

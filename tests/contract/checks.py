@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from depgen.data.batch import Batch, ItemBatch
+from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
-from depgen.data.text import EncodedSplit
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.base import LanguageModel

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
 
 from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import annotated
-from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated import AnnotatedSplit, merge_sentences
 from depgen.data.annotated_rows import document_of_row
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.annotators import Counting, Interrupted, Refusing
+from tests.trees.trees import documents
 
 
 class Lines:
@@ -57,7 +59,7 @@ def calls(log):
 
 
 def test_one_row_a_document_with_heads_within_sentences(corpus):
-    table = annotated_split(corpus, "train", LeftChain())
+    table = AnnotatedSplit(corpus, "train", LeftChain()).table()
     assert table[0] == {
         "identifier": "train-0",
         "words": ["she", "sang", ".", "all", "laughed"],
@@ -70,40 +72,40 @@ def test_one_row_a_document_with_heads_within_sentences(corpus):
 
 
 def test_without_annotator_there_are_no_heads(corpus):
-    table = annotated_split(corpus, "train", None)
+    table = AnnotatedSplit(corpus, "train", None).table()
     assert table.column_names == ["identifier", "words", "sentence_lengths"]
 
 
 def test_whole_documents_are_one_sentence(corpus):
-    table = annotated_split(corpus, "train", LeftChain(), whole_documents=True)
+    table = AnnotatedSplit(corpus, "train", LeftChain(), whole_documents=True).table()
     assert table[0]["sentence_lengths"] == [5]
     assert table[0]["heads"] == [0, 1, 2, 3, 4]
 
 
 def test_the_cache_follows_text_split_annotator_and_cut(corpus, tmp_path):
     log = tmp_path / "log"
-    annotated_split(corpus, "train", Counting(log))
-    annotated_split(corpus, "train", Counting(log))
+    AnnotatedSplit(corpus, "train", Counting(log)).table()
+    AnnotatedSplit(corpus, "train", Counting(log)).table()
     assert calls(log) == 1
-    annotated_split(corpus, "valid", Counting(log))
-    annotated_split(corpus, "train", Counting(log), whole_documents=True)
+    AnnotatedSplit(corpus, "valid", Counting(log)).table()
+    AnnotatedSplit(corpus, "train", Counting(log), whole_documents=True).table()
     corpus.path.write_text("another text")
-    assert annotated_split(corpus, "train", Counting(log))[0]["words"] == ["another", "text"]
+    assert AnnotatedSplit(corpus, "train", Counting(log)).table()[0]["words"] == ["another", "text"]
     assert calls(log) == 4
-    fingerprints = {annotation_fingerprint(corpus, "train", RandomTree(seed), whole_documents=False) for seed in (1, 2)}
+    fingerprints = {AnnotatedSplit(corpus, "train", RandomTree(seed)).fingerprint() for seed in (1, 2)}
     assert len(fingerprints) == 2
 
 
 def test_the_table_has_the_annotations_own_fingerprint(corpus):
-    digest = annotation_fingerprint(corpus, "train", LeftChain(), whole_documents=False)
-    assert annotated_split(corpus, "train", LeftChain())._fingerprint == digest
+    digest = AnnotatedSplit(corpus, "train", LeftChain()).fingerprint()
+    assert AnnotatedSplit(corpus, "train", LeftChain()).table()._fingerprint == digest
 
 
 def test_memory_is_bounded_by_chunks(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 3)
     corpus.path.write_text("\n\n".join(f"word{i} a\nb" for i in range(10)))
     log = tmp_path / "log"
-    table = annotated_split(corpus, "train", Counting(log))
+    table = AnnotatedSplit(corpus, "train", Counting(log)).table()
     assert [line.split()[1] for line in log.read_text().splitlines()] == ["6", "6", "6", "2"]
     assert [row["words"][0] for row in table] == [f"word{i}" for i in range(10)]
 
@@ -113,13 +115,13 @@ def test_several_processes_keep_the_order(corpus, monkeypatch, tmp_path):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)
     corpus.path.write_text("\n\n".join(f"word{i} a b c" for i in range(9)))
     log = tmp_path / "log"
-    parallel = annotated_split(corpus, "train", Counting(log), processes=2)
+    parallel = AnnotatedSplit(corpus, "train", Counting(log)).table(processes=2)
     assert {line.split()[0] for line in log.read_text().splitlines()}.isdisjoint({str(os.getpid())})
-    assert parallel.to_list() == annotated_split(corpus, "train", LeftChain(), whole_documents=True).to_list()
+    assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain(), whole_documents=True).table().to_list()
 
 
 def _annotate(path, log):
-    annotated_split(Lines(path), "train", Counting(log))
+    AnnotatedSplit(Lines(path), "train", Counting(log)).table()
 
 
 def test_two_processes_at_once_annotate_once(corpus, tmp_path):
@@ -154,7 +156,7 @@ class Broken(LeftChain):
 )
 def test_a_broken_annotator_is_named_and_leaves_nothing(corpus, cache, change, message):
     with pytest.raises(UserError, match=message):
-        annotated_split(corpus, "train", Broken(change))
+        AnnotatedSplit(corpus, "train", Broken(change)).table()
     assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
 
 
@@ -164,11 +166,11 @@ def test_sentences_without_a_tree_are_for_annotators_that_say_so(corpus):
 
     left, partly = told((-1, -1, -1)), told((-1, 0, -1))
     with pytest.raises(UserError, match=r"train-0, sentence 1 .*: token 1 has head -1"):
-        annotated_split(corpus, "train", left)
+        AnnotatedSplit(corpus, "train", left).table()
     left.leaves_out = partly.leaves_out = True
-    assert annotated_split(corpus, "train", left)[0]["heads"] == [-1, -1, -1, 0, 1]
+    assert AnnotatedSplit(corpus, "train", left).table()[0]["heads"] == [-1, -1, -1, 0, 1]
     with pytest.raises(UserError, match=r"valid-0, sentence 1 .*: token 1 has head -1"):
-        annotated_split(corpus, "valid", partly)
+        AnnotatedSplit(corpus, "valid", partly).table()
 
 
 def test_an_annotator_that_loses_sentences_is_refused(corpus):
@@ -177,7 +179,7 @@ def test_an_annotator_that_loses_sentences_is_refused(corpus):
             return super().annotate(sentences)[:-1]
 
     with pytest.raises(UserError, match=r"train-1: .* too few sentences"):
-        annotated_split(corpus, "train", Losing())
+        AnnotatedSplit(corpus, "train", Losing()).table()
 
 
 def test_an_annotator_that_adds_sentences_is_refused(corpus):
@@ -186,7 +188,7 @@ def test_an_annotator_that_adds_sentences_is_refused(corpus):
             return [*super().annotate(sentences), Sentence(("more",), (0,))]
 
     with pytest.raises(UserError, match=r"train-1: .* 1 sentences too many"):
-        annotated_split(corpus, "train", Adding())
+        AnnotatedSplit(corpus, "train", Adding()).table()
 
 
 @pytest.mark.slow
@@ -194,7 +196,7 @@ def test_an_annotator_that_adds_sentences_is_refused(corpus):
 def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
     corpus.path.write_text("go !\n\n" + corpus.path.read_text())
     with pytest.raises(UserError, match=r"^train-1, sentence 2: no laughing\.$"):
-        annotated_split(corpus, "train", Refusing(), processes=processes)
+        AnnotatedSplit(corpus, "train", Refusing()).table(processes=processes)
 
 
 @pytest.mark.slow
@@ -203,15 +205,15 @@ def test_an_interruption_leaves_nothing_and_is_raised_as_what_it_is(corpus, cach
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)
     environment = os.environ
     with pytest.raises(KeyboardInterrupt):
-        annotated_split(corpus, "train", Interrupted(os.getpid()), processes=processes)
+        AnnotatedSplit(corpus, "train", Interrupted(os.getpid())).table(processes=processes)
     assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
     assert os.environ is environment
-    assert len(annotated_split(corpus, "train", LeftChain())) == 2
+    assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
 
 
 def test_gold_trees_of_whole_documents_name_the_joining(corpus):
     with pytest.raises(UserError, match=r"train-0, sentence 1: .*`joining: whole`.* roots or previous_sentence"):
-        annotated_split(corpus, "train", GoldTrees(), whole_documents=True)
+        AnnotatedSplit(corpus, "train", GoldTrees(), whole_documents=True).table()
 
 
 def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus, cache):
@@ -221,34 +223,34 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus, cache):
             self.path.write_text("another text")
 
     with pytest.raises(UserError, match="lines train changed while it was read"):
-        annotated_split(Edited(corpus.path), "train", LeftChain())
+        AnnotatedSplit(Edited(corpus.path), "train", LeftChain()).table()
     assert not list(cache.glob("annotations/*/table.arrow"))
 
 
 def test_a_folder_without_its_table_is_made_again(corpus, cache):
-    annotated_split(corpus, "train", LeftChain())
+    AnnotatedSplit(corpus, "train", LeftChain()).table()
     (path,) = cache.glob("annotations/*/table.arrow")
     path.unlink()
-    assert len(annotated_split(corpus, "train", LeftChain())) == 2
+    assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
 
 
 def test_empty_documents_are_refused(corpus):
     corpus.path.write_text("a b\n\n\n\nc d")
     with pytest.raises(UserError, match="train-1: expected words"):
-        annotated_split(corpus, "train", None)
+        AnnotatedSplit(corpus, "train", None).table()
 
 
 def test_what_was_left_half_done_is_done_again(corpus, cache):
-    digest = annotation_fingerprint(corpus, "train", LeftChain(), whole_documents=False)
+    digest = AnnotatedSplit(corpus, "train", LeftChain()).fingerprint()
     (cache / "annotations" / f"{digest}.part").mkdir(parents=True)
     (cache / "annotations" / f"{digest}.part" / "table.arrow").write_text("cut sh")
-    assert len(annotated_split(corpus, "train", LeftChain())) == 2
+    assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
     assert not (cache / "annotations" / f"{digest}.part").exists()
 
 
 def test_speed_is_logged_and_counts_are_kept(corpus, cache, caplog):
     with caplog.at_level(logging.INFO):
-        annotated_split(corpus, "train", LeftChain())
+        AnnotatedSplit(corpus, "train", LeftChain()).table()
     assert "lines train: 2 documents, 3 sentences, 7 words annotated (left chain)" in caplog.text
     assert "words/s" in caplog.text
     (path,) = cache.glob("annotations/*/summary.json")
@@ -264,7 +266,7 @@ def test_the_verb_says_what_it_made_and_what_was_there(corpus):
 def test_without_an_annotator_words_are_encoded_and_not_annotated(corpus, caplog, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with caplog.at_level(logging.INFO):
-        annotated_split(corpus, "train", None)
+        AnnotatedSplit(corpus, "train", None).table()
     assert "lines train: 2 documents, 3 sentences, 7 words encoded in" in caplog.text
     assert "words annotated" not in caplog.text
     assert "Encoding lines train" in capsys.readouterr().err
@@ -276,27 +278,27 @@ def sentences_annotated(log):
 
 def test_a_limit_annotates_only_what_is_used_and_its_table_is_not_taken_for_all(corpus, tmp_path):
     log = tmp_path / "calls"
-    short = annotated_split(corpus, "train", Counting(log), max_documents=1)
+    short = AnnotatedSplit(corpus, "train", Counting(log), max_documents=1).table()
     assert short["identifier"] == ["train-0"]
     assert sentences_annotated(log) == 2
-    whole = annotated_split(corpus, "train", Counting(log))
+    whole = AnnotatedSplit(corpus, "train", Counting(log)).table()
     assert whole["identifier"] == ["train-0", "train-1"]
     assert sentences_annotated(log) == 2 + 3
-    assert annotated_split(corpus, "train", Counting(log), max_documents=1).to_list() == short.to_list()
+    assert AnnotatedSplit(corpus, "train", Counting(log), max_documents=1).table().to_list() == short.to_list()
     assert sentences_annotated(log) == 2 + 3
 
 
 def test_the_table_of_all_serves_every_limit(corpus, tmp_path, cache):
     log = tmp_path / "calls"
-    whole = annotated_split(corpus, "train", Counting(log))
-    assert annotated_split(corpus, "train", Counting(log), max_documents=1).to_list() == whole.to_list()[:1]
-    assert annotated_split(corpus, "train", Counting(log), max_documents=9).to_list() == whole.to_list()
+    whole = AnnotatedSplit(corpus, "train", Counting(log)).table()
+    assert AnnotatedSplit(corpus, "train", Counting(log), max_documents=1).table().to_list() == whole.to_list()[:1]
+    assert AnnotatedSplit(corpus, "train", Counting(log), max_documents=9).table().to_list() == whole.to_list()
     assert sentences_annotated(log) == 3
     assert len(list(cache.glob("annotations/*/table.arrow"))) == 1
 
 
 def test_two_limits_have_two_tables(corpus):
-    sizes = [len(annotated_split(corpus, "train", LeftChain(), max_documents=limit)) for limit in (1, 2, 1)]
+    sizes = [len(AnnotatedSplit(corpus, "train", LeftChain(), max_documents=limit).table()) for limit in (1, 2, 1)]
     assert sizes == [1, 2, 1]
 
 
@@ -336,13 +338,13 @@ class Shelf:
 
 
 def test_graphs_are_a_ragged_column_beside_heads():
-    table = annotated_split(Shelf(GRAPHS[:1]), "train", GoldTrees(structure="graph"))
+    table = AnnotatedSplit(Shelf(GRAPHS[:1]), "train", GoldTrees(structure="graph")).table()
     assert table.column_names == ["identifier", "words", "sentence_lengths", "heads", "relations", "edges"]
     assert table[0]["heads"] == [-1, -1, -1, -1, 2, 0]
     assert table[0]["relations"] == ["_", "_", "_", "_", "nsubj", "root"]
     edge = {"head": 2, "label": "ARG1"}
     assert table[0]["edges"] == [[edge, {**edge, "head": 3}], [{"head": 0, "label": "top"}], [], [], [], []]
-    trees = annotated_split(Shelf([replace(GRAPHS[0], sentences=GRAPHS[0].sentences[1:])]), "train", GoldTrees())
+    trees = AnnotatedSplit(Shelf([replace(GRAPHS[0], sentences=GRAPHS[0].sentences[1:])]), "train", GoldTrees()).table()
     assert trees.column_names[-1] == "relations"
 
 
@@ -354,15 +356,15 @@ def test_sentences_without_a_graph_are_for_annotators_that_say_so(cache):
             return list(sentences)
 
     with pytest.raises(UserError, match=r"^two, sentence 1: GoldTrees .*own graphs, but .* 'go !'"):
-        annotated_split(Shelf(GRAPHS), "train", GoldTrees(structure="graph"))
+        AnnotatedSplit(Shelf(GRAPHS), "train", GoldTrees(structure="graph")).table()
     leaving = Leaving(structure="graph")
-    table = annotated_split(Shelf(GRAPHS), "train", leaving)
+    table = AnnotatedSplit(Shelf(GRAPHS), "train", leaving).table()
     assert table[1]["edges"] == [[{"head": -1, "label": "_"}]] * 2
     counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
     assert counts == [2]
     leaving.leaves_out = False
     with pytest.raises(UserError, match=r"^two, sentence 1: the annotator .* gave no edges"):
-        annotated_split(Shelf(GRAPHS), "valid", leaving)
+        AnnotatedSplit(Shelf(GRAPHS), "valid", leaving).table()
 
 
 @pytest.mark.parametrize(
@@ -382,7 +384,7 @@ def test_an_annotator_of_broken_graphs_is_named(change, message):
             return [replace(GRAPHS[0].sentences[0], **change) for _ in sentences]
 
     with pytest.raises(UserError, match=rf"^one, sentence 1.*{message}"):
-        annotated_split(Shelf([Document(GRAPHS[0].sentences[:1], "one")]), "train", Graphs(None))
+        AnnotatedSplit(Shelf([Document(GRAPHS[0].sentences[:1], "one")]), "train", Graphs(None)).table()
 
 
 SPANS = ((0, 2, "S"), (0, 2, "VP"), (1, 2, "NP"))
@@ -397,9 +399,9 @@ def test_constituents_are_a_list_a_sentence(cache):
 
     documents = [Document((Sentence(("go", "home"), spans=SPANS), Sentence(("yes",), (0,))), "one")]
     with pytest.raises(UserError, match=r"^one, sentence 2: GoldTrees .*own constituents, but .* 'yes'"):
-        annotated_split(Shelf(documents), "train", GoldTrees(structure="constituency"))
+        AnnotatedSplit(Shelf(documents), "train", GoldTrees(structure="constituency")).table()
     leaving = Leaving(structure="constituency")
-    table = annotated_split(Shelf(documents), "train", leaving)
+    table = AnnotatedSplit(Shelf(documents), "train", leaving).table()
     assert table.column_names == ["identifier", "words", "sentence_lengths", "heads", "relations", "spans"]
     names = ("start", "end", "label")
     rows = [dict(zip(names, span, strict=True)) for span in SPANS]
@@ -409,7 +411,7 @@ def test_constituents_are_a_list_a_sentence(cache):
     assert counts == [1]
     leaving.leaves_out = False
     with pytest.raises(UserError, match=r"^one, sentence 2: the annotator .* gave no spans"):
-        annotated_split(Shelf(documents), "valid", leaving)
+        AnnotatedSplit(Shelf(documents), "valid", leaving).table()
 
 
 def test_an_annotator_of_crossing_constituents_is_named():
@@ -421,7 +423,7 @@ def test_an_annotator_of_crossing_constituents_is_named():
 
     documents = [Document((Sentence(("a", "b", "c")),), "one")]
     with pytest.raises(UserError, match=r"^one, sentence 1 .*VP over words 2 to 3 \(b c\) crosses NP"):
-        annotated_split(Shelf(documents), "train", Crossing(None))
+        AnnotatedSplit(Shelf(documents), "train", Crossing(None)).table()
 
 
 def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():
@@ -432,4 +434,14 @@ def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():
 
     tagged = Sentence(("a", "b"), (0, 1), ("root", "dep"), ("A", "B"), ((1, 1, "conj>ref"), (0, 2, "top")), SPANS)
     known = [*GRAPHS, Document((tagged, Sentence(("c",), (0,))), "three")]
-    assert len(annotated_split(Shelf(known), "train", Same())) == 3
+    assert len(AnnotatedSplit(Shelf(known), "train", Same()).table()) == 3
+
+
+@given(documents())
+def test_a_merged_document_has_the_same_words(document):
+    merged = merge_sentences(document)
+    assert merged.identifier == document.identifier
+    (sentence,) = merged.sentences
+    assert sentence.words == tuple(document.words())
+    assert sentence.heads is None
+    assert (sentence.tags is None) == any(part.tags is None for part in document.sentences)

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 
+from depgen.data.batch import ItemBatch
 from depgen.data.documents import (
     DocumentData,
-    SegmentBatch,
     SegmentedSplit,
     SegmentItem,
     collate_documents,
     segment_bounds,
 )
+from depgen.data.encoded import EncodedSplit
 from depgen.data.json_documents import JsonDocuments
-from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
@@ -79,7 +79,7 @@ def test_the_2015_reader_repeats_the_last_word_of_every_sentence(corpus):
 
 def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end():
     items = [SegmentItem(4, [np.array([7, 8]), np.array([9])]), SegmentItem(2, [np.array([5])])]
-    batch = collate_documents(SegmentBatch(items, 7, 2, NO_WORDS_BUT_START))
+    batch = collate_documents(ItemBatch(items, 7, NO_WORDS_BUT_START, global_items=2))
     assert batch.inputs.tolist() == [[[2, 7, 8], [2, 9, 2]], [[2, 5, 2], [2, 2, 2]]]
     assert batch.targets.tolist() == [[[7, 8, 0], [9, 0, 0]], [[5, 0, 0], [0, 0, 0]]]
     assert batch.lengths.tolist() == [[3, 2], [2, 0]]

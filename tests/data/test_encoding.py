@@ -15,9 +15,9 @@ from depgen.data import annotated, encoding
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
 from depgen.trees.graph import sorted_edges
-from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
+from tests.oracles import joined_heads
 from tests.trees.trees import constituents, graphs, head_lists
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.generated import GeneratedStories
 from depgen.data.hub_corpus import HubCorpus
@@ -194,10 +194,10 @@ def test_no_more_rows_are_read_than_are_used(tmp_path):
     lines = [json.dumps({"text": f"word {k}"}) for k in range(5)]
     (folder / "train-00000-of-00002.jsonl").write_text("\n".join(lines))
     (folder / "train-00001-of-00002.jsonl").write_text("{")
-    table = annotated_split(HubCorpus("news"), "train", None, max_documents=3)
+    table = AnnotatedSplit(HubCorpus("news"), "train", None, max_documents=3).table()
     assert [row["words"] for row in table] == [["word", str(k)] for k in range(3)]
     with pytest.raises(UserError, match=r"news, train: .*Copy the files again"):
-        annotated_split(HubCorpus("news"), "train", None, max_documents=6)
+        AnnotatedSplit(HubCorpus("news"), "train", None, max_documents=6).table()
     assert not list((tmp_path / "cache" / "datasets").rglob("*.arrow"))
 
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 
-from depgen.data.annotated import annotated_split, annotation_fingerprint
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import Corpus
 from depgen.data.document_lines import DocumentLines
 from depgen.data.hub_corpus import HubCorpus
@@ -101,9 +101,9 @@ def test_the_fingerprint_changes_where_lines_are_left_out_alone(folder, tmp_path
 
 def test_prepared_tables_follow(folder):
     dropped, kept = TextLines(str(folder)), TextLines(str(folder), overlap="keep")
-    digests = {annotation_fingerprint(each, "train", None, whole_documents=False) for each in (dropped, kept)}
+    digests = {AnnotatedSplit(each, "train", None, whole_documents=False).fingerprint() for each in (dropped, kept)}
     assert len(digests) == 2
-    assert [len(annotated_split(each, "train", None)) for each in (dropped, kept)] == [2, 5]
+    assert [len(AnnotatedSplit(each, "train", None).table()) for each in (dropped, kept)] == [2, 5]
 
 
 def test_a_training_split_of_nothing_else_is_refused(folder):

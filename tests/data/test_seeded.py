@@ -10,7 +10,7 @@ from depgen.data.document_lines import DocumentLines
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.seeded import SeededSplits
 from depgen.data.sentences import SingleSentences
-from depgen.data.text import CorpusData
+from depgen.data.text import TextData
 from depgen.data.treebank import DependencyColumns
 from depgen.errors import UserError
 
@@ -71,11 +71,11 @@ def test_fewer_than_no_documents_are_refused(lines, sizes):
 
 def test_a_run_folder_says_which_document_is_where(lines, tmp_path):
     corpus = drawn(lines)
-    CorpusData(corpus).save_into(tmp_path / "run")
+    TextData(corpus).save_into(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "splits.json").read_text()) == corpus.drawn()
     assert (tmp_path / "run" / "vocabulary" / "vocabulary.json").is_file()
-    CorpusData(SingleSentences(corpus)).save_into(tmp_path / "sentences")
+    TextData(SingleSentences(corpus)).save_into(tmp_path / "sentences")
     assert json.loads((tmp_path / "sentences" / "splits.json").read_text()) == corpus.drawn(), "of what they are from"
-    CorpusData(lines).save_into(tmp_path / "official")
+    TextData(lines).save_into(tmp_path / "official")
     assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
     assert DependencyColumns(train=["a.dp"], valid=["b.dp"], test=["c.dp"]).drawn() == {}

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments, segment_lengths
-from depgen.data.text import EncodedSplit
 from depgen.errors import UserError
 from depgen.models.dmlm import collate_dependents
 from tests.vocabularies import NO_WORDS

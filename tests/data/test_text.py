@@ -14,9 +14,9 @@ from depgen.data.stream import Columns, Segments
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
 from depgen.errors import UserError
-from depgen.trees.joining import joined_heads
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
+from tests.oracles import joined_heads
 from tests.vocabularies import NO_WORDS, documents_of
 
 DOCUMENTS = [

@@ -14,8 +14,8 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
-from depgen.data.text import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from depgen.backbones.transformer import Transformer
-from depgen.data.documents import SegmentBatch, SegmentItem, collate_documents
+from depgen.data.batch import ItemBatch
+from depgen.data.documents import SegmentItem, collate_documents
 from depgen.models import document_transformer
 from depgen.models.dclm import (
     DCLM,
@@ -53,4 +54,4 @@ def small_model(name, vocabulary_size):
 def batch_of(documents):
     items = [SegmentItem(k, [np.array(ids) for ids in sentences]) for k, sentences in enumerate(documents)]
     tokens = sum(len(ids) + 1 for sentences in documents for ids in sentences)
-    return collate_documents(SegmentBatch(items, tokens, len(items), NO_WORDS_BUT_START))
+    return collate_documents(ItemBatch(items, tokens, NO_WORDS_BUT_START, global_items=len(items)))

@@ -14,8 +14,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
+from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
-from depgen.data.text import EncodedSplit
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM

@@ -63,7 +63,7 @@ def system(data, **options):
 
 def batches(data, split="test"):
     data.setup("test")
-    return list(data._loader(split))
+    return list(data._batched(split, None))
 
 
 # -- scores against the library alone ---------------------------------------------------------------------------------

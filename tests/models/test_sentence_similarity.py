@@ -14,8 +14,9 @@ from jsonargparse import ArgumentError, ArgumentParser
 from scipy import stats
 
 from depgen.cli import main
+from depgen.data.batch import ItemBatch
 from depgen.data.experiment import data_of
-from depgen.data.sentence_pairs import EncodedPair, PairItems, SentencePairs, collate_pairs
+from depgen.data.sentence_pairs import EncodedPair, SentencePairs, collate_pairs
 from depgen.data.sts import TEST_SETS, SimilarityTasks
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
@@ -126,7 +127,12 @@ def trees_of(model, data):
 
 def batch_of(data, split, *indices):
     pairs = data.split(split)
-    return collate_pairs(PairItems([(i, pairs[i]) for i in indices], len(indices), pairs.unk))
+    return collate_pairs(share_of([pairs[i] for i in indices], data.vocabulary, len(indices)))
+
+
+def share_of(pairs, vocabulary, size):
+    """Pairs of a global batch of this size."""
+    return ItemBatch(pairs, 0, vocabulary, global_items=size)
 
 
 # -- networks ---------------------------------------------------------------------------------------------------------
@@ -221,8 +227,8 @@ def test_it_learns_eight_pairs_by_heart(place):
     model.encoder.eval()
     generator = np.random.default_rng(0)
     words = generator.integers(3, data.vocabulary_size, (8, 2, 5), dtype=np.int32)
-    pairs = [(k, EncodedPair(*words[k], float(k % 6), -1, False)) for k in range(8)]
-    batch = collate_pairs(PairItems(pairs, 8, 1))
+    pairs = [EncodedPair(k, *words[k], float(k % 6), -1, False) for k in range(8)]
+    batch = collate_pairs(share_of(pairs, data.vocabulary, 8))
     optimizer = torch.optim.Adam(model.trained_parameters(), lr=1e-2)
     for step in range(80):
         optimizer.zero_grad()
@@ -236,7 +242,7 @@ def test_the_loss_is_the_mean_over_the_global_batch(place):
     model, data = model_of(place, dropout=0.0)
     model.eval()
     pairs = data.split("train")
-    share = collate_pairs(PairItems([(k, pairs[k]) for k in range(3)], 6, pairs.unk))  # half of a batch of six
+    share = collate_pairs(share_of([pairs[k] for k in range(3)], data.vocabulary, 6))  # half of a batch of six
     predicted = model(share)
     expected = (predicted - share.scores).square().sum() / 6
     torch.testing.assert_close(model.training_step(share, 0), expected)
@@ -365,8 +371,8 @@ def test_a_run_without_an_encoder_does_not_begin(place, capsys):
 
 
 def test_a_pair_of_unknown_words_has_a_similarity(place):
-    model, _ = model_of(place)
+    model, data = model_of(place)
     unknown = np.array([1], dtype=np.int32)
-    batch = collate_pairs(PairItems([(0, EncodedPair(unknown, unknown, 1.0, -1, False))], 1, 1))
+    batch = collate_pairs(share_of([EncodedPair(0, unknown, unknown, 1.0, -1, False)], data.vocabulary, 1))
     found = model.eval()(batch)
     assert 0 < found.item() < 5

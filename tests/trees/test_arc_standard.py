@@ -1,4 +1,4 @@
-"""Arc-standard actions against all projective trees, and lifted trees against what a projective tree is."""
+"""Arc-standard actions against all projective trees."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,6 @@ from depgen.trees.arc_standard import (
     arc_actions,
     are_built,
     heads_of_actions,
-    lifted,
     single_root,
 )
 from tests.models.projective_trees import all_beginnings, all_heads, is_projective_tree
@@ -46,7 +45,6 @@ def test_a_tree_comes_back_from_its_actions(heads):
     assert are_built(heads, actions)
     assert actions.count(SHIFT) == len(heads)
     assert len(actions) == 2 * len(heads) - 1
-    assert lifted(heads) == heads
 
 
 @given(projective_trees(9))
@@ -92,25 +90,8 @@ def test_sequences_and_trees_are_as_many(length):
         assert arc_actions(heads) == actions
 
 
-def test_arcs_that_cross_are_lifted_the_shortest_first():
-    assert lifted([3, 4, 0, 3]) == [3, 3, 0, 3]
-    assert lifted([4, 0, 2, 2]) == [2, 0, 2, 2]
-    assert lifted([3, 4, 0, 3, 2, 1]) == [3, 3, 0, 3, 3, 3]
-    assert lifted([0, 4, 1, 3, 2]) == [0, 3, 1, 3, 3]
+def test_arcs_that_cross_are_not_all_built():
     assert not are_built([3, 4, 0, 3], arc_actions([3, 4, 0, 3]))
-
-
-@given(st.integers(2, 9).flatmap(lambda n: st.tuples(st.permutations(range(n)), st.lists(st.randoms(), min_size=n))))
-def test_lifted_trees_are_projective_and_keep_what_does_not_cross(case):
-    order, randoms = case
-    heads = [0] * len(order)
-    for place, word in enumerate(order):
-        heads[word] = order[randoms[place].randrange(place)] + 1 if place else 0
-    found = lifted(heads)
-    assert is_projective_tree(found)
-    assert are_built(found, arc_actions(found))
-    if is_projective_tree(heads):
-        assert found == heads
 
 
 def test_later_roots_depend_on_the_first():

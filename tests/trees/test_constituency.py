@@ -21,7 +21,7 @@ from depgen.trees.constituency import (
     right_branching,
     unlabelled_f1,
 )
-from depgen.trees.constituents import kept_constituents
+from depgen.trees.removal import kept_constituents
 from tests.trees.trees import constituents
 
 TREES = r"""

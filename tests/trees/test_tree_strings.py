@@ -11,7 +11,7 @@ from depgen.trees.tree_strings import (
     ROWS,
     WORD,
     closing,
-    format_string,
+    is_opening,
     label_of,
     opening,
     positions_of,
@@ -22,6 +22,16 @@ from tests.models.labelled_trees import trees
 
 S, NP, VP = range(3)
 SENTENCE = [(0, 3, S), (0, 2, NP), (2, 3, VP)]  # (S (NP the dog NP) (VP barks VP) S)
+
+
+def text_of(symbols, words, labels):
+    """A string as text: `(S (NP the dog NP) (VP barks VP) S)`."""
+    following = iter(words)
+    texts = []
+    for symbol in symbols:
+        name = "" if symbol == WORD else labels[label_of(symbol)]
+        texts.append(next(following) if symbol == WORD else f"({name}" if is_opening(symbol) else f"{name})")
+    return " ".join(texts)
 
 
 @given(trees())
@@ -38,7 +48,7 @@ def test_a_tree_comes_back_from_its_string(tree):
 def test_a_string_is_text_with_matching_brackets(tree):
     length, spans = tree
     words, labels = [f"w{k}" for k in range(length)], ["A", "B", "C"]
-    parts = format_string(symbols_of(spans, length), words, labels).split(" ")
+    parts = text_of(symbols_of(spans, length), words, labels).split(" ")
     assert [part for part in parts if part[0] == "w"] == words
     around, found = [], []
     for place, part in enumerate(parts):
@@ -55,7 +65,7 @@ def test_a_string_is_text_with_matching_brackets(tree):
 def test_unary_constituents_keep_their_order():
     spans = [(0, 1, S), (0, 1, VP), (0, 1, NP)]
     symbols = symbols_of(spans, 1)
-    assert format_string(symbols, ["go"], ["S", "NP", "VP"]) == "(S (VP (NP go NP) VP) S)"
+    assert text_of(symbols, ["go"], ["S", "NP", "VP"]) == "(S (VP (NP go NP) VP) S)"
     assert spans_of(symbols) == spans
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.experiment import data_of
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
@@ -21,7 +21,7 @@ class GraphStatistics(Measure):
         data = data_of(row.trained.run / "config.yaml")
         if data.annotator is None:
             return Numbers(not_computed=dict.fromkeys(SIZES, "it learns from no graphs"))
-        table = annotated_split(data.corpus, "train", data.annotator, max_documents=data.max_documents)
+        table = AnnotatedSplit(data.corpus, "train", data.annotator, max_documents=data.max_documents).table()
         return numbers_of_graphs(sentence for each in table for sentence in document_of_row(each).sentences)
 
     def keys(self) -> Collection[str]:

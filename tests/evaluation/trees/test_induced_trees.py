@@ -6,7 +6,7 @@ import torch
 import yaml
 
 from depgen.cli import main
-from depgen.data.annotated import annotated_split
+from depgen.data.annotated import AnnotatedSplit
 from depgen.data.batch import ItemBatch
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.text import TextData
@@ -130,7 +130,7 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
 
 
 def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
-    table = annotated_split(ConlluTreebank(), "test", trees)
+    table = AnnotatedSplit(ConlluTreebank(), "test", trees).table()
     row = table[0]
     first = Sentence(tuple(row["words"][: row["sentence_lengths"][0]]))
     other = pickle.loads(pickle.dumps(trees))
@@ -160,7 +160,7 @@ def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
         (head, word, "root" if head == 0 else "dep") for head, word in tree
     )
     assert len({InducedTrees("udgn", likely_heads=each).fingerprint() for each in (None, 0.2, 0.3)}) == 3
-    row = annotated_split(ConlluTreebank(), "test", annotator)[0]
+    row = AnnotatedSplit(ConlluTreebank(), "test", annotator).table()[0]
     assert len(row["edges"]) == len(row["heads"])
     for wrong in (0, 1.1):
         with pytest.raises(UserError, match="above 0 and at most 1"):

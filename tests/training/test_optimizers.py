@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.optim import SGD, Adagrad, Adam, AdamW
 
-from depgen.training.fused import use_fused_kernels
 from depgen.training.nt_asgd import NTASGD
+from depgen.training.optimizers import use_fused_kernels
 
 
 def weights():
