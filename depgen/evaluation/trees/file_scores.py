@@ -25,7 +25,7 @@ class _Word:
     length: int
     is_punctuation: bool
     head: bool
-    labelled: bool
+    labelled: float  # NaN where a tree has no relations
     pair: bool
 
 
@@ -40,8 +40,8 @@ def file_scores(
     """Accuracy (per cent) of the trees of a CoNLL-U file against gold trees of the same words; tab-separated.
 
     UAS is the share of words with the right head (roots count, as in DDA); LAS of those with the right relation too,
-    subtypes included; UDA of those whose gold pair of word and head the other tree has in either direction. All are
-    over words, not means over sentences.
+    subtypes included, and NaN where a tree has no relations; UDA of those whose gold pair of word and head the other
+    tree has in either direction. All are over words, not means over sentences.
 
     Args:
         gold: the file of gold trees; `.gz` is unpacked.
@@ -109,6 +109,7 @@ def _compared(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iter
     assert other.heads is not None
     arcs = {_pair(word, head) for word, head in enumerate(other.heads, start=1)}
     relations, others = (each.relations or ("_",) * len(gold) for each in (gold, other))
+    has_relations = gold.relations is not None and other.relations is not None
     left_out = is_punctuation(gold, punctuation)
     for place, (head, found) in enumerate(zip(gold.heads, other.heads, strict=True)):
         yield _Word(
@@ -116,7 +117,7 @@ def _compared(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iter
             length=len(gold),
             is_punctuation=left_out[place],
             head=head == found,
-            labelled=head == found and relations[place] == others[place],
+            labelled=head == found and relations[place] == others[place] if has_relations else float("nan"),
             pair=_pair(place + 1, head) in arcs,
         )
 
@@ -152,9 +153,9 @@ def _length_name(number: int) -> str:
 
 
 def _scores(words: list[_Word]) -> dict[str, float | int]:
-    """Per cent, NaN without any word."""
+    """Per cent, NaN without any word, and of relations where a tree has none."""
 
-    def share(right: int) -> float:
+    def share(right: float) -> float:
         return 100 * right / len(words) if words else float("nan")
 
     return {
