@@ -1,5 +1,6 @@
 """Every command of the README and of the guides is run: depgen's own on invented data, make's as dry runs."""
 
+import csv
 import importlib
 import inspect
 import os
@@ -140,6 +141,16 @@ def write_own(folder: Path) -> None:
         (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n").replace(" .", f" {word} .") * 4)
     (folder / "my_pairs.tsv").write_text("good\tbad\nAda was late.\tAda were late.\n")
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
+    rows = (
+        "1 Ada _ NNP - - _ ARG1",
+        "2 ran _ VBD + + _ _",
+        "3 , _ , - - _ _",
+        "4 again _ RB - - _ loc",
+        "5 . _ . - - _ _",
+    )
+    (folder / "gold.sdp").write_text(
+        "\n".join(["#SDP 2015", "#20001001", *("\t".join(row.split()) for row in rows), "\n"])
+    )
     header = ",".join(f"sentence{number}" for number in range(1, 6))
     (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
     (folder / "mine.yaml").write_text(
@@ -260,11 +271,35 @@ def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, ca
     assert "exact" in capsys.readouterr().out
 
 
-def test_the_configuration_of_own_documents_trains(place, capsys):
-    text = block("yaml", "documents", "trainer:").replace("size: 256", "size: 8").replace("epochs: 20", "epochs: 1")
-    assert text.count("size: 8") == 2
-    Path("documents.yaml").write_text(text)
-    assert main(["fit", "--config", "documents.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
+@pytest.mark.parametrize("page", ["documents", "trees", "expansion"])
+def test_the_configuration_of_own_data_trains(place, capsys, page):
+    for split in ("train", "dev", "test"):
+        shutil.copy(f"data/ud_english_ewt/en_ewt-ud-{split}.conllu", f"data/mine/{split}.conllu")
+    text, sizes = re.subn(r"(size|width|feedforward): (128|256|1024)\b", r"\1: 16", block("yaml", page, "trainer:"))
+    text, lengths = re.subn(r"epochs: 2\d", "epochs: 1", text)
+    assert (sizes >= 1, lengths) == (True, 1)
+    Path("own.yaml").write_text(text)
+    assert main(["fit", "--config", "own.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
+    if page == "trees":
+        Path("own_treebank.yaml").write_text(block("yaml", page, "corpus:"))
+        assert main(["parsing-scores", "--config", "own_treebank.yaml", "--run", "own"]) == 0, capsys.readouterr().err
+        assert "next word" in capsys.readouterr().out
+
+
+def test_surprisals_are_joined_with_reading_times_as_the_guide_says(place, capsys):
+    Path("mine.yaml").write_text(yaml.safe_dump(settings_of_mine({"class_path": "depgen.models.causal_lm.CausalLM"})))
+    assert main(["fit", "--config", "mine.yaml", "--trainer.max_epochs", "1"]) == 0, capsys.readouterr().err
+    text = 'She  didn\'t lose her "key", again.'
+    with Path("stimuli.csv").open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream).writerows([["item", "condition", "sentence"], [7, "a", "She ran."], [7, "b", text]])
+    times = [f"7,{condition},{place},300" for condition, n in (("a", 2), ("b", 7)) for place in range(1, n + 1)]
+    Path("times.csv").write_text("\n".join(["item,condition,place,time", *times]))
+    found = {}
+    exec(block("python", "scoring", "stimuli ="), found)
+    both, rows = found["both"], found["rows"]
+    assert both["condition"].tolist() == ["a"] * 2 + ["b"] * 6  # two blanks in a row make an empty place
+    assert both["surprisal"].sum() == pytest.approx(rows["surprisal"].sum())
+    assert rows[rows["place"] == 3]["word"].tolist() == ["did", "n't"]
 
 
 @pytest.mark.slow
@@ -293,6 +328,12 @@ def test_the_table_of_the_guide_is_made(place, monkeypatch, capsys):
     Path(TABLE).write_text(yaml.safe_dump({**yaml.safe_load(text), "rows": variant}))
     (row,) = load_definition(TABLE).rows
     assert row.experiment_at("paper").settings["model"]["init_args"]["window"] == 5
+    texts = yaml.safe_load(block("yaml", "tables", "generation:"))
+    texts["generation"]["samples"] = texts["measures"][0]["init_args"]["per_sample"] = 4
+    rows = [{**row, "against": []} for row in yaml.safe_load(text)["rows"][:1]]
+    Path(TABLE).write_text(yaml.safe_dump({**yaml.safe_load(text), **texts, "rows": rows}))
+    run(f"{command} --remeasure", capsys)
+    assert re.search(r"\| Transformer \|.* \d+\.\d ± ", Path("results/mine/table-paper.md").read_text())
 
 
 @pytest.mark.slow

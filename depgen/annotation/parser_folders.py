@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from depgen.errors import UserError
+from depgen.errors import UserError, did_you_mean
 from depgen.locations import cache_root, file_sha256, json_object
 
 DESCRIPTION = "parser.json"
@@ -47,7 +47,7 @@ def find_parser(name: str, *, packages: bool = False, example: str = "ewt_supar"
         example: the parser of experiments/ that shows how to train one of your own.
 
     Raises:
-        UserError: nothing is there; says where it was looked for, and the command that trains one.
+        UserError: nothing is there; says where it was looked for, which parsers there are, and how to get one.
     """
     candidates = [parser_folder(name)]
     if "/" in name or "." in name or name.startswith("~"):
@@ -60,9 +60,11 @@ def find_parser(name: str, *, packages: bool = False, example: str = "ewt_supar"
     places = [str(candidate.absolute()) for candidate in candidates]
     if packages:
         places.append(f"an installed package {name!r}")
+    known = sorted(path.parent.name for path in parser_folder("").glob(f"*/{DESCRIPTION}"))
     raise UserError(
-        f"No parser {name!r}; looked for {' and '.join(places)}. {_how_to_get(name, example, spacy=packages)}, or set "
-        "DEPGEN_CACHE to the folder whose parsers/ has it."
+        f"No parser {name!r}; looked for {' and '.join(places)}.{did_you_mean(name, known)} Trained here: "
+        f"{', '.join(known) or 'none'}. {_how_to_get(name, example, spacy=packages)}, or set DEPGEN_CACHE to the "
+        "folder whose parsers/ has it."
     )
 
 
@@ -74,8 +76,8 @@ def _how_to_get(name: str, example: str, *, spacy: bool) -> str:
         return f"Train it by `{train}_{name}.yaml`"
     if spacy and SPACY_PACKAGE.fullmatch(name):
         return f"Install it by `python -m spacy download {name}`, or name a parser that `{train}_ewt.yaml` trains (ewt)"
-    own = Path(name).name
-    return f"Train one of your own by `{train}_{'ewt' if spacy else example}.yaml --name {own}`"
+    installed = ", install a spaCy pipeline by `python -m spacy download en_core_web_sm`" if spacy else ""
+    return f"Train one of your own by `{train}_{'ewt' if spacy else example}.yaml --name {Path(name).name}`{installed}"
 
 
 def read_description(folder: Path) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def train_parser(
     def train() -> None:
         started = time.perf_counter()
         train, valid = (treebank.sentences(part, chosen.structure) for part in ("train", "valid"))
+        logger.info("Training the parser %s on %d sentences: %s.", name, len(train), treebank.scheme(chosen.kind))
         trained = chosen.train(train, valid, seed=seed)
         seconds = time.perf_counter() - started
         description = {

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from depgen.annotation.named_parser import named_annotator
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest, no_file
@@ -65,14 +64,12 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             _check_file(arguments[0])
         elif verb not in VERBS or not VERBS[verb].positionals:
             return  # the parser of the command line says which option that needs
-    run_options = ("--resume", "--parser") if verb == "fit" else ("--run", "--checkpoint")
+    run_options = ("--resume",) if verb == "fit" else ("--run", "--checkpoint")
     for name, value in _values(arguments):
         if name in _FILES or (name == "--input" and verb not in TRAINING_VERBS):
             _check_file(value)
         elif name == "--parser" and verb == "parse":
             find_parser(value, packages=True)
-        elif name == "--parser" and named_annotator(value):
-            continue
         elif name in run_options and announced_run() is None:
             _check_run(value)
     if verb == "fit" and not names & {"--resume", "--print_config"}:

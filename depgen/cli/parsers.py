@@ -127,7 +127,8 @@ class ShortComplaints(ArgumentParser):
         """Which option was meant to have a value that has none, as a question or as advice; else empty."""
         options = self._option_string_actions
         if "--run" in options and (os.path.isdir(value) or _is_run(value)):
-            return f". Did you mean '--run {value}'?"
+            named = any(each.partition("=")[0] == "--run" for each in _GIVEN.get())
+            return ". --run takes one run here." if named else f". Did you mean '--run {value}'?"
         if os.path.isdir(value):
             return ""
         if "--input" in options:

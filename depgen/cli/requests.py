@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from depgen.aliases import settings_today
-from depgen.annotation.named_parser import named_annotator
+from depgen.annotation.named_parser import annotator_of
 from depgen.errors import UserError
 from depgen.locations import below_runs
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
@@ -214,15 +214,15 @@ def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _annotator_of(parser: str) -> tuple[str, str, str]:
-    """Class, argument and value of the annotator that is a run, or else a parser of `depgen train-parser`."""
+    """Class, argument and value of the annotator that is a run, or else a parser; paths are absolute."""
     try:
         run, checkpoint = named_checkpoint(parser)
-    except UserError:
-        trained = named_annotator(parser)
-        if trained is None:
-            raise
-        return *trained, parser
-    return _INDUCED, "run", below_runs(str(checkpoint if Path(parser).is_file() else run))
+    except UserError as no_run:
+        try:
+            return annotator_of(parser)
+        except UserError as no_parser:
+            raise UserError(f"{no_parser} {no_run}") from no_run
+    return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
 
 
 def with_settings_today(arguments: Sequence[str]) -> list[str]:

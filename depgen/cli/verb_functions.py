@@ -20,15 +20,33 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     """
     function = _target(verb.target)
     parser = parser_of(name, verb)
-    spelt = _spread([_underscored(each) for each in arguments], _lists(function))
+    spelt = _apart([_underscored(each) for each in arguments], _lists(verb))
     more = add_options_of_run(parser, name, spelt, _target(verb.of_run)) if verb.of_run else ()
-    _check_that_none_is_repeated(spelt, parser, function)
+    _check_that_none_is_repeated(spelt, parser, verb)
     config = parser.parse_args(spelt)
     with user_errors_unwrapped():
         ready = parser.instantiate_classes(config)
-    wanted = {*inspect.signature(function).parameters, *more}
-    result = function(**{key: value for key, value in vars(ready).items() if key in wanted})
+    own = inspect.signature(function).parameters
+    given = {key: value for key, value in vars(ready).items() if key in (*own, *more)}
+    for name, kind in _spread(verb).items():
+        given[name] = kind(**{key: getattr(ready, key) for key in inspect.signature(kind).parameters})
+    result = function(**given)
     return None if result is None else str(result)
+
+
+def _spread(verb: Verb) -> dict[str, type]:
+    """The parameters whose fields are options, and their dataclasses."""
+    parameters = inspect.signature(_target(verb.target)).parameters
+    return {name: parameters[name].annotation for name in verb.spread}
+
+
+def _parameters(verb: Verb) -> dict[str, inspect.Parameter]:
+    """What options are made from: the function's parameters, and the fields of those that are spread."""
+    parameters = dict(inspect.signature(_target(verb.target)).parameters)
+    for name, kind in _spread(verb).items():
+        del parameters[name]
+        parameters |= inspect.signature(kind).parameters
+    return {name: each for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD}
 
 
 def _underscored(argument: str) -> str:
@@ -39,23 +57,17 @@ def _underscored(argument: str) -> str:
     return f"--{name[2:].replace('-', '_')}{separator}{value}"
 
 
-def _lists(function: Callable[..., Any]) -> dict[str, Any]:
+def _lists(verb: Verb) -> dict[str, Any]:
     """The parameters that are sequences, and of what."""
     found = {}
-    for name, parameter in inspect.signature(function).parameters.items():
+    for name, parameter in _parameters(verb).items():
         for kind in (parameter.annotation, *get_args(parameter.annotation)):  # a union's
             if get_origin(kind) in (list, abc.Sequence):
                 found[name] = get_args(kind)[0]
     return found
 
 
-def _flags(function: Callable[..., Any]) -> list[str]:
-    """The parameters that are booleans and false by default."""
-    parameters = inspect.signature(function).parameters.items()
-    return [name for name, each in parameters if each.annotation is bool and each.default is False]
-
-
-def _spread(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
+def _apart(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
     """Arguments in which options of several values, written as a list in YAML (`--splits [a, b]`), have these apart."""
     found, option = list[str](), ""
     for argument in arguments:
@@ -69,11 +81,11 @@ def _spread(arguments: Sequence[str], lists: Collection[str]) -> list[str]:
     return found
 
 
-def _check_that_none_is_repeated(arguments: Sequence[str], parser: Any, function: Callable[..., Any]) -> None:  # noqa: ANN401
+def _check_that_none_is_repeated(arguments: Sequence[str], parser: Any, verb: Verb) -> None:  # noqa: ANN401
     """Raises UserError if an option is given twice, of which argparse would take the last; except --config."""
-    seen, lists = dict[str, str](), _lists(function)
+    seen, lists = dict[str, str](), _lists(verb)
     names = {option: action.dest for option, action in parser._option_string_actions.items()}
-    if "config" not in inspect.signature(function).parameters:
+    if "config" not in _parameters(verb):
         names = {option: name for option, name in names.items() if name != "config"}
     for argument in arguments:
         option = argument.partition("=")[0]
@@ -104,19 +116,18 @@ def parser_of(name: str, verb: Verb) -> Any:  # noqa: ANN401  (jsonargparse is i
 
     function = _target(verb.target)
     parser = ShortComplaints(prog=f"depgen {name}", description=as_sentence(verb.help))
-    parameters = {
-        each: parameter
-        for each, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is not parameter.VAR_KEYWORD
-    }
+    parameters, spread = _parameters(verb), _spread(verb)
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
     if "config" not in parameters:
         parser.add_argument("-c", "--config", action="config", help="a YAML file with values for the options")
     described = {
-        each.arg_name: each.description for each in docstring_parser.parse(inspect.getdoc(function) or "").params
+        each.arg_name: each.description
+        for source in (function, *spread.values())
+        for each in docstring_parser.parse(inspect.getdoc(source) or "").params
     }
     kinds = {each: parameter.annotation for each, parameter in parameters.items()}
-    lists, flags = _lists(function), _flags(function)
+    lists = _lists(verb)
+    flags = [each for each, parameter in parameters.items() if kinds[each] is bool and parameter.default is False]
     kinds |= lists
     kinds |= {each: PositiveInt if kinds[each] is int else PositiveInt | None for each in verb.counts}
     for positional in verb.positionals:
@@ -141,6 +152,8 @@ def parser_of(name: str, verb: Verb) -> Any:  # noqa: ANN401  (jsonargparse is i
             names = [f"-{other}", *names] if len(other) == 1 else [*names, f"--{other}"]
         parser.add_argument(*names, type=kinds[name], default=parameters[name].default, help=described[name])
     own: set[str | int] = {*verb.positionals, *lists, *flags, *verb.counts, *verb.also}
-    own |= inspect.signature(function).parameters.keys() - parameters.keys()
-    parser.add_function_arguments(function, as_group=False, skip=own, sub_configs=True)
+    others = inspect.signature(function).parameters.keys() - parameters.keys()
+    parser.add_function_arguments(function, as_group=False, skip=own | others, sub_configs=True)
+    for kind in spread.values():
+        parser.add_class_arguments(kind, as_group=False, skip=own, sub_configs=True)
     return parser

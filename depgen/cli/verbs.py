@@ -24,6 +24,8 @@ class Verb(NamedTuple):
         positionals: parameters given by position; optional ones have a default.
         counts: whole numbers that are at least 1 where they are given.
         also: other names of parameters, of one letter or more.
+        spread: parameters that are dataclasses; each of their fields is an option. Others of a dataclass take theirs
+            below their own name, as `--training.epochs`.
         of_run: "module:function" from the run that is named by --run (None: the newest) to the name of its system and
             the dataclass of the options that this system adds, or None.
     """
@@ -33,6 +35,7 @@ class Verb(NamedTuple):
     positionals: tuple[str, ...] = ()
     counts: tuple[str, ...] = ()
     also: Mapping[str, str] = MappingProxyType({})
+    spread: tuple[str, ...] = ()
     of_run: str = ""
 
 
@@ -60,12 +63,14 @@ VERBS = {
         "depgen.evaluation.syntax.minimal_pairs:minimal_pairs",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
+        spread=("options",),
     ),
     "syntactic-suites": Verb(
         "count how often SyntaxGym's predictions about surprisals hold of a system",
         "depgen.evaluation.syntax.syntactic_suites:syntactic_suites",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
+        spread=("options",),
     ),
     "coherence": Verb(
         "count how often a run prefers a document to the same document rearranged",
@@ -79,12 +84,14 @@ VERBS = {
             "resamples",
             "tokens_per_batch",
         ),
+        spread=("asked",),
     ),
     "evaluate-text": Verb(
         "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
         "depgen.evaluation.text.evaluate_text:evaluate_text",
         positionals=("file",),
         counts=("resamples",),
+        spread=("options",),
     ),
     "train-oracle": Verb(
         "train the language model that judges texts (LM score)",
@@ -175,7 +182,7 @@ VERBS = {
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
-        "compare a run's constituents with gold ones: unlabelled F1",
+        "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
         "depgen.evaluation.trees.bracketing:bracketing_f1",
         counts=("max_words", "seeds", "batch_size"),
     ),
@@ -193,7 +200,7 @@ VERBS = {
         counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "attachment-scores": Verb(
-        "compare the trees of two CoNLL-U files: UAS, LAS and UDA, also by relation or length",
+        "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
         "depgen.evaluation.trees.file_scores:file_scores",
         positionals=("gold", "predicted"),
     ),

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from depgen.data.corpus import Split
-from depgen.data.files import SplitFiles
+from depgen.data.files import SplitFiles, read_plain_lines
 from depgen.data.overlap import Overlap
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 
 RULES = "2"
@@ -21,10 +20,10 @@ def read_document_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     document.
 
     Raises:
-        UserError: the file is missing, or holds no sentence.
+        UserError: the file is missing, holds no sentence, or has the ending of another format.
     """
     first, sentences, found = 0, list[str](), False
-    for number, line in read_lines(path):
+    for number, line in read_plain_lines(path):
         text = line.strip()
         if text and not (text.startswith("=") and text.endswith("=")):
             first, found = first or number, True

@@ -13,6 +13,8 @@ from depgen.data.corpus import SPLITS, Split, SplitStatistics
 from depgen.data.overlap import Overlap, SplitReader, overlap_of
 from depgen.errors import UserError
 from depgen.locations import file_sha256, find_file
+from depgen.trees.file_formats import FileFormat, format_of
+from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document
 
 logger = logging.getLogger(__name__)
@@ -97,6 +99,30 @@ def lowercased(document: Document) -> Document:
     """The document with its words in lower case, all else as it was."""
     sentences = tuple(replace(s, words=tuple(word.lower() for word in s.words)) for s in document.sentences)
     return Document(sentences, document.identifier)
+
+
+_READERS: Mapping[FileFormat, str] = {
+    "conllu": "depgen.data.treebank.ConlluTreebank",
+    "sdp": "depgen.data.treebank.SdpTreebank",
+    "jsonl": "depgen.data.json_documents.JsonDocuments",
+    **dict.fromkeys(("csv", "tsv"), "depgen.data.hub_corpus.HubCorpus"),
+}
+"""The corpora that read files of a format; the last reads a folder of tables."""
+
+
+def read_plain_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file of plain text, as `depgen.trees.lines.read_lines` gives them.
+
+    Raises:
+        UserError: the file can't be read, or the ending of its name says that it holds something else.
+    """
+    found = format_of(path)
+    if found != "text":
+        raise UserError(
+            f"{path}: expected plain text, found the ending .{found}: take the corpus {_READERS[found]}, or rename the "
+            "file if it holds plain text (.txt)."
+        )
+    yield from read_lines(path)
 
 
 LEAVE_OUT = (

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import SplitFiles, log_left_out
+from depgen.data.files import SplitFiles, log_left_out, read_plain_lines
 from depgen.data.overlap import Overlap
 from depgen.data.tokenization import SentenceSplitter, sentences_of
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FormName
 
@@ -75,7 +74,7 @@ class TextLines(SplitFiles):
     def read(self, path: Path, split: Split) -> Iterator[Document]:
         """The lines of a file; identifiers are file and line."""
         kept = blank = 0
-        for number, line in read_lines(path):
+        for number, line in read_plain_lines(path):
             if line.strip():
                 texts = sentences_of(line, self.sentence_splitter)
                 sentences = tuple(Sentence(tuple(text.split())) for text in texts)

@@ -92,7 +92,7 @@ def given_tree(
         if unknown >= 0 and unknown in each:
             raise UserError(
                 f"{name}: the vocabulary of this run lacks {sentence.words[word]!r}, and given words are kept. Take "
-                f"another word, or leave it out."
+                "another word, write `_` for a new one in CoNLL-U, or leave it out."
             )
     counts = np.array([len(each) for each in tokens], np.int64)
     number = np.concatenate([[0], np.cumsum(heads >= 0)])  # of each word, 1-based, and 0 of the root

@@ -48,6 +48,11 @@ class TextEncoder:
     reading: Reading
     as_one: bool
 
+    def encoded(self, documents: Sequence[TextDocument]) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
+        """The sentences of each document, and the token ids of what is encoded at once; see `units`."""
+        sentences = list(map(self.sentences, documents))
+        return sentences, [unit for pair in zip(documents, sentences, strict=True) for unit in self.units(*pair)]
+
     def sentences(self, document: TextDocument) -> list[EncodedSentence]:
         """The sentences of a document; the first word of each text that is encoded as one begins it."""
         vocabulary, found = self.trained.vocabulary, list[EncodedSentence]()

@@ -26,23 +26,23 @@ _BROUGHT_BY: Mapping[FormName, str] = {
 }
 
 
-def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None:
-    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased.
+def kept_reading(run: Path, *, checkpoint: Path | None = None) -> Mapping[str, Any]:
+    """How the data module of a run gives texts to its system; empty where that is not known.
 
-    Of a folder without settings it is what a checkpoint keeps.
+    Of a folder without settings it is what a checkpoint keeps; files of earlier versions keep nothing.
     """
     settings = run / "config.yaml"
     if settings.is_file():
-        return form_in(getattr(data_of(settings), "corpus", None))
-    found: FormName | None = None if checkpoint is None else kept_reading(checkpoint).get("form")
+        found: Mapping[str, Any] = getattr(data_of(settings), "reading", {})
+        return found
+    states = load_checkpoint(checkpoint, mmap=True).values() if checkpoint and checkpoint.is_file() else ()
+    return next((state["reading"] for state in states if isinstance(state, Mapping) and "reading" in state), {})
+
+
+def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None:
+    """The form of a run's corpus, where its settings name one that says it, or that has been lower-cased."""
+    found: FormName | None = kept_reading(run, checkpoint=checkpoint).get("form")
     return found
-
-
-def kept_reading(checkpoint: Path) -> dict[str, Any]:
-    """How the data gave texts to the system of a checkpoint; empty for files of earlier versions."""
-    states = load_checkpoint(checkpoint, mmap=True).values() if checkpoint.is_file() else ()
-    kept = (state["reading"] for state in states if isinstance(state, Mapping) and "reading" in state)
-    return dict(next(kept, {}))
 
 
 class BroughtIntoForm:

@@ -104,13 +104,12 @@ def states_of_documents(
     Raises:
         UserError: the system has no states of words, no such layer, or can't encode a text of this length.
     """
-    encoded = list(map(encoder.sentences, documents))
-    units = [unit for pair in zip(documents, encoded, strict=True) for unit in encoder.units(*pair)]
+    encoded, units = encoder.encoded(documents)
     states = token_states(
         encoder.trained.model, units, vocabulary=encoder.trained.vocabulary, layer=layer,
         tokens_per_batch=tokens_per_batch, batch_size=batch_size, progress=progress,
     )  # fmt: skip
-    found = iter(each for unit in states for each in unit)
+    found = chain.from_iterable(states)
     width = states[0][0].shape[1] if states else 0
     texts = (
         TextStates(document.identifier, tuple(_of_words(each, found, width, pooling) for each in sentences))

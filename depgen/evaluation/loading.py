@@ -101,6 +101,26 @@ def load_pretrained(
     return System(Trained(model.eval(), vocabulary, folder, folder), reading, form)
 
 
+def load_system(
+    run: str | None,
+    pretrained: str | None,
+    *,
+    device: str | None = None,
+    form: FormName | None = None,
+    first_word_space: bool | None = None,
+) -> System:
+    """The system of a run, or a pretrained one where that is named.
+
+    Raises:
+        UserError: both are named, or there is no such system.
+    """
+    if pretrained is None:
+        return load_run(run, device=device, form=form, first_word_space=first_word_space)
+    if run is not None:
+        raise UserError(f"Give only one of --run {run} and --pretrained {pretrained}.")
+    return load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
+
+
 def _vocabulary(folder: Path) -> Vocabulary:
     """The tokenizer of a pretrained model, with the token that begins and ends a text.
 

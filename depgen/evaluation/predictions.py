@@ -1,7 +1,6 @@
 """What `depgen predict` writes into a run folder: the trees or the bracketings of the test split."""
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -36,27 +35,7 @@ Row = tuple[int, Any]
 """An item's place in the split, and what is predicted of it."""
 
 
-class Predictions(ABC):
-    """Turns predicted tensors into files.
-
-    Attributes:
-        kind: what is written, in a word.
-        path: where, in the run folder.
-    """
-
-    kind: str
-    path: Path
-
-    @abstractmethod
-    def rows(self, prediction: Tensor, batch: Any) -> Iterator[Row]:  # noqa: ANN401, the system's own
-        """The prediction of each item of a batch."""
-
-    @abstractmethod
-    def write(self, rows: Sequence[Row], path: Path) -> None:
-        """Write all predictions, in the order of the split."""
-
-
-class Trees(Predictions):
+class Trees:
     """The best tree with a single root of each sentence, as CoNLL-U.
 
     Words are those of the corpus, and its tags are kept; its trees, if it has any, are not.
@@ -103,7 +82,7 @@ class Trees(Predictions):
         )
 
 
-class Bracketings(Predictions):
+class Bracketings:
     """One text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
 
     A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. Leaves are the
@@ -158,7 +137,9 @@ class PredictionWriter(BasePredictionWriter):
     def on_predict_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Forget an earlier prediction."""
         parses = isinstance(pl_module, HeadNetwork)
-        self._predictions: Predictions = Trees(self.data.corpus) if parses else Bracketings(self.data.vocabulary)
+        self._predictions: Trees | Bracketings = (
+            Trees(self.data.corpus) if parses else Bracketings(self.data.vocabulary)
+        )
         self._rows.clear()
 
     def write_on_batch_end(

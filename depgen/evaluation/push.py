@@ -8,6 +8,7 @@ from typing import Any
 from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.export import check_empty
+from depgen.evaluation.likelihood.over_trees import ScoresTrees
 from depgen.evaluation.trained import load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
@@ -35,7 +36,7 @@ A `{system}`, trained by depgen {version}.
 import depgen
 
 system = depgen.load({place!r})
-print(system.score(["a sentence of words"]).texts[0].log_prob)
+{example}
 ```
 
 `depgen test --run FOLDER`, `depgen score` and the other verbs read the folder as they read a run. Weights
@@ -53,6 +54,11 @@ print(system.score(["a sentence of words"]).texts[0].log_prob)
 
 {measures}
 """
+
+
+_SCORE = 'print(system.score(["a sentence of words"]).texts[0].log_prob)'
+_WRITE = "print(system.generate(number=1, max_new_tokens=20)[0].text)"
+"""What systems do that give no probability to a text without its tree."""
 
 
 def push(run: str | None = None, *, to: Path, repo: str | None = None, private: bool = False) -> str:
@@ -118,6 +124,7 @@ def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, fl
         version=__version__,
         place=place,
         weights=WEIGHTS,
+        example=_WRITE if issubclass(system, ScoresTrees) else _SCORE,
         training="\n".join(f"| {name} | {value} |" for name, value in facts.items() if value is not None),
         measures="\n".join(["On the whole test split.", "", "| measure | value |", "|---|---|", *measured])
         if measured

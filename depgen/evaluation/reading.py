@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from depgen.data.documents import Segmentation, segment_bounds
-from depgen.data.experiment import data_of
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.evaluation.forms import kept_reading
 from depgen.trees.sentence import Sentence
@@ -83,10 +82,7 @@ def reading_of(data: object, form: FormName | None = None) -> Reading:
 
 def reading_of_run(run: Path, form: FormName | None = None, *, checkpoint: Path | None = None) -> Reading:
     """The same of a run folder whose settings name a data module; else what a checkpoint keeps of that."""
-    settings = run / "config.yaml"
-    if settings.is_file():
-        return reading_of(data_of(settings), form)
-    return _reading({} if checkpoint is None else kept_reading(checkpoint), form)
+    return _reading(kept_reading(run, checkpoint=checkpoint), form)
 
 
 def _reading(found: Mapping[str, Any], form: FormName | None) -> Reading:

@@ -13,9 +13,9 @@ from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
-from depgen.evaluation.likelihood.scored_text import ScoredDocument, Scorer
-from depgen.evaluation.likelihood.scores import By, Scores, Unit
-from depgen.evaluation.likelihood.text_columns import without_clashes
+from depgen.evaluation.likelihood.score_table import By, Unit, without_clashes
+from depgen.evaluation.likelihood.scored_text import ScoredDocument, score_texts
+from depgen.evaluation.likelihood.scores import Scores
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (
@@ -26,6 +26,7 @@ from depgen.evaluation.text_documents import (
     check_texts,
     documents_of,
     string_document,
+    warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
@@ -105,28 +106,28 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents = documents_of(texts, tokens, with_fields=True)
-        before = [0] * len(documents)
+        documents, contexts = documents_of(texts, tokens, with_fields=True), list[TextDocument]()
         if given is not None:
             if reads == "sentence":
                 raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
             reads, contexts = "document", _contexts(given, len(documents), tokens)
-            before = [len(context.sentences) for context in contexts]
-            documents = [_joined(*pair) for pair in zip(contexts, documents, strict=True)]
-        scorer = Scorer(
-            self.trained,
-            self.reading,
-            as_one=self.reads_documents(reads),
-            tokens_per_batch=tokens_per_batch,
-            batch_size=batch_size,
-            next_words=next_words,
-            progress=progress,
-        )
+        encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
         with beam_of(self.model, beam_size) as size:
             empty = Scores((), self.model.likelihood, by, unit, next_words, size)
             documents = without_clashes(documents, empty.columns())
-            scored = scorer.score(documents) if documents else []
-        return replace(empty, texts=tuple(_without(each, first) for each, first in zip(scored, before, strict=True)))
+            read = list(map(_joined, contexts, documents)) if contexts else documents
+            scored = [] if not documents else score_texts(
+                encoder, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
+                progress=progress,
+            )  # fmt: skip
+        found = tuple(map(_without_context, scored, documents))
+        ends = (
+            next((word for word in reversed(each) if not word.is_end), None)
+            for text in found
+            for each in text.sentences
+        )
+        warn_of_raw_text([(word.word, word.unknown) for word in ends if word is not None])
+        return replace(empty, texts=found)
 
     def score_over_trees(
         self,
@@ -256,7 +257,9 @@ class System:
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
             others=[each.trained for each in others],
         )  # fmt: skip
-        return parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        parsed = parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each in parsed.sentences])
+        return parsed
 
     def hidden_states(
         self,
@@ -371,18 +374,13 @@ def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[Te
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
     spans = None if context.spans is None or text.spans is None else context.spans + text.spans
-    ids = (None,) * len(context.sentences) + text.sentence_ids if text.sentence_ids else ()
-    return TextDocument(
-        text.identifier, context.sentences + text.sentences, context.places + text.places, spans, fields=text.fields,
-        sentence_ids=ids,
-    )  # fmt: skip
-
-
-def _without(document: ScoredDocument, first: int) -> ScoredDocument:
-    """The document from this sentence on."""
-    if not first:
-        return document
     return replace(
-        document, sentences=document.sentences[first:], places=document.places[first:],
-        sentence_ids=document.sentence_ids[first:],
+        text, sentences=context.sentences + text.sentences, places=context.places + text.places, spans=spans,
+        string=None, sentence_ids=(),
     )  # fmt: skip
+
+
+def _without_context(scored: ScoredDocument, text: TextDocument) -> ScoredDocument:
+    """The scores of the text's own sentences, which are the last ones."""
+    own = scored.sentences[len(scored.sentences) - len(text.sentences) :]
+    return replace(scored, sentences=own, places=text.places, sentence_ids=text.sentence_ids)

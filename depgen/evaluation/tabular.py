@@ -120,10 +120,14 @@ def _cell(value: Any, digits: int | None) -> str:  # noqa: ANN401
 
 
 def as_json_lines(rows: Iterable[Row]) -> str:
-    """A line a row; JSON has no word for an infinite number, which becomes null."""
-    finite = ({name: _finite(value) for name, value in row.items()} for row in rows)
-    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in finite)
+    """A line a row, with `json_ready` values."""
+    return "".join(f"{json.dumps(json_ready(row), ensure_ascii=False)}\n" for row in rows)
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def json_ready(content: Any) -> Any:  # noqa: ANN401 - values of JSON
+    """The content with null for what JSON has no word for: infinite or undefined numbers."""
+    if isinstance(content, dict):
+        return {name: json_ready(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [json_ready(each) for each in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content

@@ -1,5 +1,6 @@
 """Text files of any form as documents of sentences, each with its place in the file."""
 
+import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,10 +19,13 @@ from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
 
+logger = logging.getLogger(__name__)
+
 Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
 _WORD = re.compile(r"\S+")
+_WITH_PUNCTUATION = re.compile(r"\w[.?!]+[\"']*$")
 _JSON_TEXT = ("sentences", "text", "sentence")
 
 
@@ -64,7 +68,7 @@ class TextDocument:
 Text = str | TextDocument
 """A string, each line of which that is not blank is a sentence, or a document of a file."""
 TextWithFields = Text | Mapping[str, Any]
-"""A text, or a string under `text` with other fields, such as item and condition, like a line of a JSON file."""
+"""A text, or a string under `text` or `sentence` with other fields, such as item and condition, as a table has it."""
 
 
 def check_texts(texts: object, name: str = "texts") -> None:
@@ -106,7 +110,7 @@ def documents_of(
     Args:
         texts: strings or documents.
         tokens: how strings are cut into words.
-        with_fields: whether a text may be a mapping with its string under `text` and other fields.
+        with_fields: whether a text may be a mapping with its string under `text` or `sentence` and other fields.
     """
     check_texts(texts)
     return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
@@ -117,10 +121,12 @@ def _text(text: TextWithFields, name: str, tokens: Tokens, with_fields: bool) ->
         return text
     if not with_fields or not isinstance(text, Mapping):
         return string_document(text, name, tokens)
-    if "text" not in text:
-        raise UserError(f"{name}: expected a string under 'text', found {', '.join(map(repr, text)) or 'nothing'}.")
-    fields = {str(key): value for key, value in text.items() if key != "text"}
-    return replace(string_document(text["text"], name, tokens), fields=fields)
+    used = next((each for each in TEXT if each in text), None)
+    if used is None:
+        expected = " or ".join(map(repr, TEXT))
+        raise UserError(f"{name}: expected a string under {expected}, found {', '.join(map(repr, text)) or 'nothing'}.")
+    fields = {str(key): value for key, value in text.items() if key != used}
+    return replace(string_document(text[used], name, tokens), fields=fields)
 
 
 def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
@@ -129,6 +135,21 @@ def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # no
     if not isinstance(text, str):
         raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
     return document_of(text, name=name, tokens=tokens)
+
+
+def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
+    """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it.
+
+    Args:
+        last_words: the last word of each sentence, and whether it is unknown.
+    """
+    raw = [word for word, unknown in last_words if unknown and _WITH_PUNCTUATION.search(word)]
+    if raw and 2 * len(raw) >= len(last_words):
+        logger.warning(
+            "%d of %d sentences end in an unknown word with punctuation, such as %r. For raw English text, give "
+            "--tokens rules (in Python tokens='rules').",
+            len(raw), len(last_words), raw[0],
+        )  # fmt: skip
 
 
 def _spans(line: str, tokens: Tokens) -> list[Span]:

@@ -85,6 +85,7 @@ class LanguageModel(L.LightningModule):
         self.phase = 0
         self.val_figures, self.test_figures = (MetricCollection(self.figures(), compute_groups=False) for _ in range(2))
         self.test_items = KeptItems()
+        self._of_text = True
 
     def figures(self) -> dict[str, Metric]:
         """New metrics of a split, by the name that they are logged under."""
@@ -320,7 +321,7 @@ class LanguageModel(L.LightningModule):
     # -- validation and test --------------------------------------------------------------------------------------
 
     def validation_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
-        """Loss on the validation split, and perplexity where the loss is of the text alone."""
+        """Loss on the validation split, and perplexity where all scores are of the text alone."""
         self._measure("val", self.val_figures, batch)
 
     def test_step(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401
@@ -331,12 +332,32 @@ class LanguageModel(L.LightningModule):
         with self.evaluation_precision():
             scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
+        self._of_text = self._of_text and scores.of_text
         for name, figure in figures.items():
-            if isinstance(figure, Perplexity) and not scores.of_text:
-                continue
-            shown = stage == "val" and name in ("loss", "perplexity")
-            self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
+            if not isinstance(figure, Perplexity):
+                shown = stage == "val" and name == "loss"
+                self.log(f"{stage}/{name}", figure, prog_bar=shown, on_epoch=True, batch_size=1)
         return scores
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the perplexities of the validation split."""
+        self._log_perplexities("val", self.val_figures)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the perplexities of the test split."""
+        self._log_perplexities("test", self.test_figures)
+
+    def _log_perplexities(self, stage: str, figures: MetricCollection) -> None:
+        """Log perplexities, unless a structure takes part in any score of the split: that of a part is not its own."""
+        of_text = self.trainer.strategy.reduce_boolean_decision(self._of_text)
+        self._of_text = True
+        for name, figure in figures.items():
+            if isinstance(figure, Perplexity) and figure.update_called:
+                if of_text:
+                    shown = stage == "val" and name == "perplexity"
+                    self.log(f"{stage}/{name}", figure, prog_bar=shown, batch_size=1)
+                else:
+                    figure.reset()
 
     def evaluation_precision(self) -> AbstractContextManager[None]:
         """That of training while a model is fitted; else full precision, since bf16 logits blur log Z."""

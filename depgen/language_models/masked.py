@@ -384,11 +384,12 @@ class MaskedLanguageModel(LanguageModel):
         return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
 
     def on_validation_epoch_end(self) -> None:
-        """Refuse a validation split in which no word was masked.
+        """Log the perplexity of the validation split, and refuse one in which no word was masked.
 
         Raises:
             UserError: so that there is no loss.
         """
+        super().on_validation_epoch_end()
         masked = cast(Tensor, self.all_gather(self.val_figures["loss"].tokens))
         if not self.trainer.sanity_checking and not masked.any():
             raise UserError(

@@ -79,15 +79,10 @@ class Loss(PreciseMetric):
 
 
 class Perplexity(Loss):
-    """exp(nats per token) of a split; scores that are not of the text alone are left out.
+    """exp(nats per token) of a split; a perplexity only where all scores are of the text alone.
 
     `torchmetrics.text.Perplexity` takes `softmax().log()`, which overflows on a single token at 110 nats.
     """
-
-    def update(self, scores: ItemScores) -> None:
-        """Add a batch."""
-        if scores.of_text:
-            super().update(scores)
 
     def compute(self) -> Float[Tensor, ""]:
         """The perplexity, float64; NaN without any token."""
@@ -99,9 +94,8 @@ class WordPerplexity(Perplexity):
 
     def update(self, scores: ItemScores) -> None:
         """Add a batch."""
-        if scores.of_text:
-            self.nll_sum += precise(scores.nll).sum(0)
-            self.tokens += scores.words.sum()
+        self.nll_sum += precise(scores.nll).sum(0)
+        self.tokens += scores.words.sum()
 
 
 class UnknownRate(PreciseMetric):

@@ -212,8 +212,12 @@ def welch_over_seeds(first: Sequence[float], second: Sequence[float]) -> float |
 
     if min(len(first), len(second)) < 2 or np.ptp(first) == np.ptp(second) == 0:
         return None
+    _, exponent = np.frexp(
+        max(map(abs, (*first, *second)))
+    )  # a power of two: exact, and squares of tiny figures are not 0
+    figures = (np.ldexp(each, -exponent) for each in (first, second))
     # The same as ttest_ind(first, second, equal_var=False), which warns where one system's figures are all alike.
-    moments = ((np.mean(each), np.std(each, ddof=1), len(each)) for each in (first, second))
+    moments = ((np.mean(each), np.std(each, ddof=1), len(each)) for each in figures)
     return float(ttest_ind_from_stats(*(number for each in moments for number in each), equal_var=False).pvalue)
 
 

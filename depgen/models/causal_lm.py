@@ -23,6 +23,7 @@ from torch.nn.utils.rnn import pad_sequence
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.constituent_labels import NO_CONSTITUENTS
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.nn.lengths import mask_of
@@ -30,7 +31,7 @@ from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.training.tree_regularization import TreeRegularization, bracketing_of_chart, possible_cuts
 from depgen.trees.attachments import binarised, with_words
-from depgen.trees.constituency import Span
+from depgen.trees.sentence import Constituent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,10 +121,10 @@ class CausalLM(LeftToRight):
         self,
         sentences: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: Vocabulary,
         word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
-    ) -> list[list[Span]]:
+    ) -> list[list[Constituent]]:
         """The spans of each sentence's tree by the scores of `tree_regularization`; there is no beam.
 
         Raises:
@@ -135,12 +136,14 @@ class CausalLM(LeftToRight):
                 "A CausalLM brackets sentences by the distances of ON-LSTM or PRPN, or if it was trained with "
                 "tree_regularization."
             )
+        eos = vocabulary.eos
         inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
         layers = self.backbone(inputs, all_layers=True).layers
         assert layers is not None
         lengths = torch.tensor([len(ids) for ids in sentences], device=self.device)
         charts = trees.chart(layers[trees.layer][:, 1:], mask_of(lengths, inputs.size(1) - 1)).cpu()
-        return [bracketing_of_chart(chart, starts) for chart, starts in zip(charts, word_starts, strict=True)]
+        found = (bracketing_of_chart(chart, starts) for chart, starts in zip(charts, word_starts, strict=True))
+        return [[(*span, "") for span in each] for each in found]
 
     def generation_step(
         self,

@@ -275,8 +275,9 @@ class ITEXP(LanguageModel):
         """
         if structure is None:
             raise UserError(
-                "ITEXP scores texts with their trees: give structure, the heads and relations of each text; or, for a "
-                "bound of the probability of the words, trees (k_best or sampled)."
+                "ITEXP scores texts with their trees. Bound the probability of the words by the trees of a parser: "
+                "`depgen score --trees sampled` or `k_best`, in Python `score_over_trees`. Or give structure, the "
+                "heads and relations of each text."
             )
         found: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):

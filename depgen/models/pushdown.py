@@ -65,6 +65,7 @@ from depgen.trees.attachments import (
     with_words,
 )
 from depgen.trees.constituency import Span
+from depgen.trees.sentence import Constituent
 
 DepthIn = Literal["key", "hidden"]
 MOST_JOINS = 256
@@ -566,13 +567,13 @@ class Pushdown(LeftToRight):
         self,
         sentences: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: Vocabulary,
         word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
-    ) -> list[list[Span]]:
+    ) -> list[list[Constituent]]:
         """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
-        found = self.best_joins(sentences, eos=eos, beam_size=beam_size or self.beam_size, ends=True)
-        return [closed_at_the_end(spans_of_joins(joins), len(joins)) for joins in found]
+        found = self.best_joins(sentences, eos=vocabulary.eos, beam_size=beam_size or self.beam_size, ends=True)
+        return [[(*span, "") for span in closed_at_the_end(spans_of_joins(joins), len(joins))] for joins in found]
 
 
 def _parts(batch: TokenBatch, beam_size: int) -> Iterator[TokenBatch]:

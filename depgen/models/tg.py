@@ -65,7 +65,7 @@ from depgen.nn.precise import precise
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
-from depgen.trees.constituency import Span
+from depgen.trees.sentence import Constituent
 from depgen.trees.tree_strings import NOTHING, WORD, LabelledSpan, closing, spans_of
 
 logger = logging.getLogger(__name__)
@@ -496,13 +496,13 @@ class TransformerGrammar(LeftToRight):
         self,
         sentences: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: Vocabulary,
         word_starts: Sequence[Bool[np.ndarray, " tokens"]],
         beam_size: int | None = None,
-    ) -> list[list[Span]]:
-        """The spans of the likeliest tree of each sentence; see `depgen.evaluation.trees.bracketing`."""
-        found = self.best_symbols(sentences, eos=eos, beam_size=beam_size or self.beam_size)
-        return [sorted({(start, end) for start, end, _ in spans_of(each) if end - start > 1}) for each in found]
+    ) -> list[list[Constituent]]:
+        """The constituents of the likeliest tree of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        found = self.best_symbols(sentences, eos=vocabulary.eos, beam_size=beam_size or self.beam_size)
+        return [_named(each, vocabulary) for each in found]
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -559,7 +559,6 @@ class TransformerGrammar(LeftToRight):
         Brackets that are open when the text is cut are closed there.
         """
         assert isinstance(options, StructureOptions)
-        names = list(label_numbers(vocabulary))
         strings = self.best_symbols(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size, ends=False)
         begun = [self._ids(string, prompt) for string, prompt in zip(strings, prompts, strict=True)]
         number, self._longest, self._eos = others.get("number", 1), max_new_tokens, vocabulary.eos
@@ -568,10 +567,8 @@ class TransformerGrammar(LeftToRight):
         found = []
         for place, text in enumerate(texts):
             written = self._symbols_of(torch.tensor(text.ids, dtype=torch.long)).tolist()
-            spans = spans_of([*strings[place // number], *written])
-            ids = [each for each in text.ids if each < self.vocabulary_size]
-            structure = tuple((start, end, names[label]) for start, end, label in spans)
-            found.append(replace(text, ids=ids, structure=structure))
+            structure = tuple(_named([*strings[place // number], *written], vocabulary))
+            found.append(replace(text, ids=[k for k in text.ids if k < self.vocabulary_size], structure=structure))
         cut = sum(len(text.ids) >= max_new_tokens for text in found)
         if cut:
             logger.warning("%d of %d texts were cut at %d new tokens", cut, len(found), max_new_tokens)
@@ -584,6 +581,12 @@ class TransformerGrammar(LeftToRight):
             words[place - 1] if symbol == WORD else int(self.ids_of(torch.tensor(symbol), torch.tensor(0)))
             for symbol, place in zip(symbols, places.tolist(), strict=True)
         ]
+
+
+def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:
+    """The constituents of a string, with the names of their labels."""
+    names = list(label_numbers(vocabulary))
+    return [(start, end, names[label]) for start, end, label in spans_of(symbols)]
 
 
 def _seen(brackets: BracketState) -> StackAttention:

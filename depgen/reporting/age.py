@@ -61,7 +61,7 @@ def ages_in(ours: Ours) -> dict[tuple[str, int], Age]:
     """Why local results of a table are out of date, by row and seed; tracked ones are of their commit."""
     found = {}
     for row in ours.definition.rows:
-        local = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
+        local = ours.local_of(row.name)
         if local and is_made(row, size=ours.size):
             from depgen.reporting.jobs import Job  # torch, see `ages_of`
 
@@ -96,8 +96,8 @@ def _other_trees(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: 
     """Of a parser that was trained again, or whose library has another version, since the run was trained."""
     from depgen.data.run_record import other_trees  # torch, see `ages_of`
 
-    run = None if result.run is None else runs_root() / result.run
-    if run is None or not (run / "run.json").is_file() or not other_trees(run, data):
+    run = runs_root() / (result.run or "")
+    if data is None or not (run / "run.json").is_file() or not other_trees(run, data):
         return None
     return Age(f"made from other trees than the parser gives today ({data.annotator.scheme})")
 

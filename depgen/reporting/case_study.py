@@ -196,23 +196,21 @@ def examples_of(
     top_p = generation_of(definition).top_p if study.top_p is None else study.top_p
     find = _written if study.invented else _kept
     systems = [each for row in rows for each in find(study, Job(definition, row, size, 0), seeds)]
-    command = f"depgen reproduce {definition.argument} --size {size}"
+    again = definition.command(size, option="--remeasure")
     if not systems and study.invented:
         raise UserError(
             f"None of {', '.join(study.rows)} of {definition.table} is trained at size {size}. Train them first: "
-            f"{command}"
+            f"{definition.command(size)}"
         )
     if not systems:
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
-        raise UserError(
-            f"No texts of {definition.table} at size {size}{nucleus}. Make them first: {command} --remeasure"
-        )
+        raise UserError(f"No texts of {definition.table} at size {size}{nucleus}. Make them first: {again}")
     first, *others = systems
     for each in others:
         if each.prompts != first.prompts or (first.prompts is not None and len(each.texts) != len(first.texts)):
             raise UserError(
                 f"{first.job.row.name} and {each.job.row.name} wrote on different prompts, so that their texts do not "
-                f"compare. Make them again: {command} --remeasure"
+                f"compare. Make them again: {again}"
             )
     caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
     written = {each.job.row.name for each in systems}
@@ -283,8 +281,8 @@ def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]
         if prompts != first.prompts:
             job = first.job
             raise UserError(
-                f"The test split has changed since {job.row.name} wrote on it: make its texts again (depgen reproduce "
-                f"{job.definition.argument} --row {job.row.slug} --size {job.size} --remeasure)."
+                f"The test split has changed since {job.row.name} wrote on it: make its texts again "
+                f"({job.definition.command(job.size, job.row, option='--remeasure')})."
             )
         for place in _places(study, len(first.prompts)):
             texts = (*_texts(systems, [place]), (HUMAN, (references[place],)))

@@ -10,6 +10,7 @@ from depgen.data.corpus import SPLITS
 from depgen.errors import UserError, did_you_mean, nearest
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiment_file, is_path, table_path
+from depgen.reporting.numbers import measures_of
 from depgen.training.complaints import complaint_in, place_of
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import DEV
@@ -96,7 +97,7 @@ def check_keys(definition: TableDefinition, rows: Sequence[Row], *, size: str) -
     """
     trained = [row for row in rows if row.trained is not None]
     tested = [_figures_of_test(row, size) for row in trained]
-    measured = [each.keys() for each in definition.made_measures()]
+    measured = [each.keys() for each in measures_of(definition)]
     known = {name for names in (*tested, *measured) for name in names or ()}
     known |= {DEV + name for names in tested for name in names or ()} | ({*_SIZES} if trained else set())
     known |= {name for row in rows for name in _OF_FLOORS.get(row.floor or "", ())}

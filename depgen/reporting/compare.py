@@ -18,13 +18,7 @@ from depgen.metrics.significance import (
 )
 from depgen.reporting.definition import Column, Row
 from depgen.reporting.intervals import gain_intervals
-from depgen.reporting.results import (
-    Result,
-    item_documents,
-    item_scores,
-    pooled_scores,
-    with_items,
-)
+from depgen.reporting.results import Result, item_documents, item_scores, pooled_scores
 from depgen.reporting.store import Bounds, Ours, recorded_test
 
 Verdict = Literal["wins", "loses", "ahead over items only", "behind over items only", "undecided", "not compared"]
@@ -266,8 +260,8 @@ def _test(ours: Ours, row: Row, other: Row, column: Column) -> Comparison | str:
 
 def scored(results: Sequence[Result], column: Column) -> list[Result]:
     """Those with the item scores of a measure and their weights, which tests and intervals take."""
-    names = (column.items or column.key, column.weighed_by)
-    return with_items(results, *(name for name in names if name is not None))
+    names = {column.items or column.key, column.weighed_by} - {None}
+    return [each for each in results if names <= each.items.keys()]
 
 
 def shared_documents(

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path, table_settings
-from depgen.reporting.fields import made_as, read_as
-from depgen.reporting.numbers import Generation, Measure
+from depgen.reporting.fields import read_as
+from depgen.reporting.generation import Generation
 from depgen.training.experiment import SIZES, Experiment
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
@@ -223,6 +223,12 @@ class TableDefinition:
         """What a command is given for this table: the path that it was read from, else its name."""
         return shlex.quote(self.given or self.table)
 
+    def command(self, size: str, row: Row | None = None, *, seeds: Sequence[int] = (), option: str = "") -> str:
+        """What makes its rows, or one: `depgen reproduce toy --row DM-Base --size small --seeds [1,2] --redo`."""
+        of_row = "" if row is None else f" --row {row.slug}"
+        of_seeds = f" --seeds [{','.join(map(str, seeds))}]" if seeds else ""
+        return f"depgen reproduce {self.argument}{of_row} --size {size}{of_seeds} {option}".rstrip()
+
     def seeds_at(self, size: str) -> tuple[int, ...]:
         """The seeds of a size."""
         return self.seeds[size] if isinstance(self.seeds, Mapping) else self.seeds
@@ -244,23 +250,6 @@ class TableDefinition:
     def named_pairs(self) -> tuple[frozenset[str], ...]:
         """The rows that are judged against one another, each two once."""
         return tuple(dict.fromkeys(frozenset((row.name, other)) for row in self.rows for other in row.against))
-
-    def made_measures(self) -> list[Measure]:
-        """The measures, each made from its class path and arguments; what they compute with is imported.
-
-        Raises:
-            UserError: there is no such class, its arguments are refused, or it needs what the table does not name.
-        """
-        try:
-            made: list[Measure] = made_as(list[Measure], [*self.measures])
-        except UserError as error:
-            raise UserError(f"{self.argument}: measures: {error}") from None
-        for each in made:
-            samples = None if self.generation is None else self.generation.samples
-            named = {"generation": self.generation, "samples": samples, "parsing": self.parsing}
-            if each.needs is not None and named[each.needs] is None:
-                raise UserError(f"{self.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
-        return made
 
     @property
     def ours(self) -> tuple[Column, ...]:
@@ -319,8 +308,7 @@ def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDe
     definitions = [load_definition(name) for name in table_names()]
     known = sorted({each for definition in definitions for each in definition.sizes})
     if size and size not in known:
-        meant = did_you_mean(size, known)
-        raise UserError(f"No table has a size {size!r}.{meant} Expected one of {', '.join(known)}.")
+        raise UserError(f"No table has a size {size!r}.{did_you_mean(size, known)} Expected one of {', '.join(known)}.")
     for definition in definitions:
         if not size or size in definition.sizes or len(definition.sizes) == 1:
             yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
@@ -354,8 +342,8 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, given in (("column", keys), ("row", names)):
         if len(set(given)) != len(given):
             raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
-    by_size = {"seeds": definition.seeds, "samples": definition.generation and definition.generation.samples}
-    for kind, values in by_size.items():
+    samples = definition.generation and definition.generation.samples
+    for kind, values in (("seeds", definition.seeds), ("samples", samples)):
         if isinstance(values, Mapping) and set(values) != set(definition.sizes):
             expected, found = ", ".join(definition.sizes), ", ".join(values)
             raise UserError(f"{where}: {kind}: expected those of the sizes {expected}, found those of {found}.")
@@ -366,20 +354,19 @@ def _check(definition: TableDefinition, where: str) -> None:
     for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
         if not _NAME.fullmatch(name.replace("+", "-")):
             raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
-    slugs: dict[str, str] = {}
+    slugs = {row.slug: row.name for row in definition.rows}
     for row in definition.rows:
-        other = slugs.setdefault(row.slug, row.name)
-        if other != row.name:
+        if (other := slugs[row.slug]) != row.name:
             raise UserError(
-                f"{where}: rows {other!r} and {row.name!r} share the folder {row.slug}; rename one of them."
+                f"{where}: rows {row.name!r} and {other!r} share the folder {row.slug}; rename one of them."
             )
 
 
 def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
     """Raises UserError unless all that a row names is in its table, and it has options for every size."""
     if row.is_floor and row.experiment is None and definition.parsing is None:
-        what = "floor" if row.floor else "consensus_of"
-        raise UserError(f"{where}: {what}: expected `parsing` to name the trees that judge it.")
+        kind = "floor" if row.floor else "consensus_of"
+        raise UserError(f"{where}: {kind}: expected `parsing` to name the trees that judge it.")
     for size in definition.sizes:
         row.options_at(size)
     keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}

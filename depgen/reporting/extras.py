@@ -1,17 +1,29 @@
-"""The tables below a table: verdicts between its systems, and the runs that its numbers come from."""
+"""Below a table: verdicts between its systems, as a table and in sentences, and the runs that its numbers come from."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
 from depgen.reporting.compare import SystemComparison, Verdict, empty_texts
-from depgen.reporting.definition import Row
+from depgen.reporting.definition import Column, Row
 from depgen.reporting.results import Result
 from depgen.reporting.store import Ours
 
 SMALLEST = 1e-16
 """Below this, p-values are not told apart."""
+DECIDED: tuple[Verdict, ...] = ("wins", "loses")
+ITEMS_ONLY: tuple[Verdict, ...] = ("ahead over items only", "behind over items only")
+_SAID: dict[Verdict, str] = {
+    "wins": "better than",
+    "loses": "worse than",
+    "ahead over items only": "ahead of",
+    "behind over items only": "behind",
+    "undecided": "not surely different from",
+    "not compared": "not comparable with",
+}
+_COUNTED: dict[Verdict, str] = {"wins": "better", "loses": "worse"}
 
 
 @dataclass(frozen=True)
@@ -41,19 +53,73 @@ def _gain(ours: Ours, item: SystemComparison) -> str:
     column = ours.definition.column(item.column)
     if item.incomparable is not None:
         return column.header
-    parts = [] if item.p_seeds is None else [f"seeds {p_value_in_words(item.p_seeds)}"]
-    if item.interval is not None:
-        low, high = (f"{end:+.{column.decimals}f}" for end in item.interval)
-        parts.append(f"[{low}, {high}]")
-    parts += [] if item.p_items is None else [f"items {p_value_in_words(item.p_items)}"]
+    ends = [f"{end:+.{column.decimals}f}" for end in item.interval or ()]
+    parts = _p_values(item, f"[{', '.join(ends)}]" if ends else None)
     if item.untested is not None and column.test != "none":
         parts.append(f"not tested: {item.untested}")
     return f"{column.header} {item.gain:+.{column.decimals}f}" + (f" ({', '.join(parts)})" if parts else "")
 
 
+def _p_values(item: SystemComparison, between: str | None = None) -> list[str]:
+    """The p-values that there are, over seeds and over items, with something between them."""
+    seeds, items = (None if p is None else p_value_in_words(p) for p in (item.p_seeds, item.p_items))
+    found = (seeds and f"seeds {seeds}", between, items and f"items {items}")
+    return [each for each in found if each]
+
+
 def p_value_in_words(p_value: float) -> str:
     """Two digits, such as `p 0.036`."""
     return f"p {p_value:.2g}" if p_value >= SMALLEST else f"p < {SMALLEST}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One comparison in words.
+
+    Attributes:
+        claim: which system is better than which, in what.
+        numbers: of both, in this order.
+        sure: the p-values, or why there are none.
+        verdict: of the comparison.
+    """
+
+    claim: str
+    numbers: str
+    sure: str
+    verdict: Verdict
+
+
+def findings(ours: Ours, comparisons: Sequence[SystemComparison]) -> list[Finding]:
+    """The comparisons that the table's rows name, in the table's order."""
+    return [_finding(ours, each) for each in comparisons if each.other in ours.definition.row(each.row).against]
+
+
+def _finding(ours: Ours, item: SystemComparison) -> Finding:
+    column = ours.definition.column(item.column)
+    return Finding(
+        f"{column.header}: {item.row} {_SAID[item.verdict]} {item.other}",
+        " against ".join(_number(ours, name, column) for name in (item.row, item.other)),
+        ", ".join(_p_values(item)) or item.incomparable or item.untested or "not tested",
+        item.verdict,
+    )
+
+
+def _number(ours: Ours, row: str, column: Column) -> str:
+    figure = ours.figures[row, column.key]
+    deviation = "" if figure.deviation is None else f" ± {figure.deviation:.{column.decimals}f}"
+    return f"{figure.mean:.{column.decimals}f}{deviation}"
+
+
+def counted(found: Sequence[Finding]) -> str:
+    """How many comparisons have each verdict; empty where there is none.
+
+    >>> counted([Finding("", "", "", "wins"), Finding("", "", "", "undecided"), Finding("", "", "", "undecided")])
+    '1 better, 2 undecided'
+    """
+    numbers = Counter(each.verdict for each in found)
+    return ", ".join(
+        f"{numbers[verdict]} {_COUNTED.get(verdict, verdict)}" for verdict in get_args(Verdict) if numbers[verdict]
+    )
 
 
 def runs_of(ours: Ours) -> Extra:
@@ -70,7 +136,7 @@ def _run(ours: Ours, row: Row) -> dict[str, str]:
     trained_by = _every(results, lambda each: each.commit)
     unknown = ours.figure(row.name, "unk_rate")
     return {
-        "data": _every(results, _data),
+        "data": _every(results, data_in_words),
         "trees": "" if row.is_floor else _every(results, lambda each: each.trees or "none"),
         "seeds": "" if row.is_floor else ", ".join(str(each.seed) for each in results),
         "began from": _every(results, lambda each: each.beginning),
@@ -93,9 +159,10 @@ def _every(results: Sequence[Result], read: Callable[[Result], str | None]) -> s
     return " / ".join(dict.fromkeys(each for result in results if (each := read(result)) is not None))
 
 
-def _data(result: Result) -> str:
+def data_in_words(result: Result, documents: str = "documents") -> str:
+    """The corpus, whether it is reduced, and how many training documents it has."""
     data = result.data.corpus + (" (reduced)" if result.data.reduced else "")
-    return data if result.data.train_documents is None else f"{data}, {result.data.train_documents:,} documents"
+    return data if result.data.train_documents is None else f"{data}, {result.data.train_documents:,} {documents}"
 
 
 def seconds_of(result: Result) -> float | None:

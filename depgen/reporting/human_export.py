@@ -1,6 +1,6 @@
 """`depgen human-eval export`: blinded questionnaires about what systems wrote."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,13 +9,21 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.file_texts import PROMPT, read_file_texts
 from depgen.evaluation.human.folder import source_of, write_folder
-from depgen.evaluation.human.questionnaire import REAL, Source, pairwise, rating, turing
+from depgen.evaluation.human.questionnaire import REAL, Kind, Source, pairwise, rating, turing
 from depgen.locations import lines_sha256
 from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.samples import CHOSEN, split_texts
 from depgen.reporting.measures.texts import generation_of, nuclei, texts_of
 from depgen.reporting.results import read_results
+
+OF_PAPER: Mapping[Kind, tuple[str, ...]] = {
+    "pairwise": ("dmlm_table2", "dmlm_endings", "dmlm_endings_dropped"),
+    "turing": ("dmlm_table4", "dmlm_table5"),
+    "rating": ("itexp_table2",),
+}
+"""The tables whose rows wrote what the paper's raters judged, so that its instructions and numbers are right for them.
+No table of one's own has a name of the package's."""
 
 
 def export(
@@ -86,7 +94,8 @@ def export(
         first, second = lines.items()
         asked = pairwise(first, second, _contexts(contexts, written), number=number, raters=raters, seed=seed)
     if rows is not None:
-        asked = replace(asked, profile=rows.size, top_p=rows.top_p)
+        of_paper = rows.definition.table in OF_PAPER[asked.kind] and not any("=" in each for each in texts)
+        asked = replace(asked, profile=rows.size, top_p=rows.top_p, of_paper=of_paper)
     return write_folder(replace(asked, sources=sources), output)
 
 

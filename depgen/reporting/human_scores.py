@@ -19,12 +19,12 @@ PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
     "rating": ("human/itexp_table4", "human/itexp_table5"),
 }
 """Tables in a folder of their own: `depgen reproduce` does not make them. Of several, that with most of the systems."""
-OF_FILES: Mapping[Kind, str] = {
-    "pairwise": "Pairwise human evaluation of texts from files",
-    "turing": "Turing test of sentences from files",
-    "rating": "Ratings of sentences from files, from 1 to 5",
+OF_OTHERS: Mapping[Kind, str] = {
+    "pairwise": "Pairwise human evaluation of other texts",
+    "turing": "Turing test of other sentences",
+    "rating": "Ratings of other sentences, from 1 to 5",
 }
-"""What captions say where no system is a row of a table."""
+"""What captions say where no texts are those of the paper's tables."""
 LEVEL = 0.01
 """Of Table 3's star."""
 
@@ -62,17 +62,20 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
 def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
     """The published table with our lines in it; systems and pairs that it lacks follow at its end."""
     numbers: dict[str, dict[str, float | None]] = {}
-    foreign = {system for each in scored if each.asked.from_files for system in (each.pair, *each.systems)}
+    foreign = set[str]()
     stars = set[tuple[str, str]]()
     for each in scored:
+        own: dict[str, dict[str, float | None]] = {}
         for aspect, found in each.preferences.items():
             shares = {"win": found.win.value, "lose": found.lose.value, "tie": found.tie.value, "alpha": found.alpha}
-            numbers.setdefault(each.pair, {}).update({f"{aspect}_{name}": share for name, share in shares.items()})
+            own.setdefault(each.pair, {}).update({f"{aspect}_{name}": share for name, share in shares.items()})
             if found.over_items.p_value < LEVEL:
                 stars.add((each.pair, f"{aspect}_{'win' if found.win.value > found.lose.value else 'lose'}"))
-        numbers |= {system: {"human": share.value} for system, share in each.humanness.items()}
+        own |= {system: {"human": share.value} for system, share in each.humanness.items()}
         for system, ratings in each.rated.items():
-            numbers[system] = {"rating": ratings.mean.value, "deviation": ratings.deviation}
+            own[system] = {"rating": ratings.mean.value, "deviation": ratings.deviation}
+        numbers |= own
+        foreign |= set() if each.asked.of_paper else {*own}
     known = {row.name for row in definition.rows}
     rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
     systems = []
@@ -97,8 +100,8 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
     ours = f"; ours with p = {', '.join(map(str, nuclei))}" if nuclei else ""
     notes = (*definition.notes, *stranger, *_notes(scored))
     caption = definition.caption
-    if all(each.asked.from_files for each in scored):
-        caption = f"{OF_FILES[scored[0].asked.kind]}; the paper's numbers: {caption}"
+    if not any(each.asked.of_paper for each in scored):
+        caption = f"{OF_OTHERS[scored[0].asked.kind]}; the paper's numbers: {caption}"
     definition = replace(definition, rows=rows, caption=caption + ours)
     return Layout(definition, ", ".join(profiles), tuple(systems), notes)
 
@@ -110,10 +113,10 @@ def _notes(scored: Sequence[Outcome]) -> Iterator[str]:
             "Ours is over pairs of texts, each with its raters' mean preference, pairs without one left out of the "
             "ranks; the paper does not name its unit. Single judgements, whose p is next to it, are not independent."
         )
-    if any(each.asked.from_files for each in scored):
+    if others := [each.folder for each in scored if not each.asked.of_paper]:
         yield (
-            "Texts from files are not those of the paper's systems, whatever their names: no difference from the "
-            "paper's numbers is shown."
+            f"Texts from files or of other tables ({', '.join(map(str, others))}) are not those of the paper's "
+            "systems, whatever their names: no difference from the paper's numbers is shown."
         )
     yield "Ours: every item counts alike; in brackets 95 % bootstrap intervals over items, with the raters as they are."
     for each in scored:

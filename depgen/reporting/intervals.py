@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
 from depgen.reporting.results import item_documents, seed_scores
-from depgen.reporting.store import Bounds, Ours
+from depgen.reporting.store import Bounds, Ours, RecordedIntervals
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -48,12 +48,14 @@ def intervals(ours: Ours) -> dict[Place, tuple[Bounds, frozenset[int]]]:
     definition = ours.definition
     scored = _scored(ours, [(row.name, column.key) for row in definition.rows for column in definition.columns])
     found = {
-        place: (_bounds(each), frozenset(ours.figures[place].values)) for place, each in _resampled(scored).items()
+        place: (percentile_interval(each, confidence=CONFIDENCE), frozenset(ours.figures[place].values))
+        for place, each in _resampled(scored).items()
     }
-    for place, recorded in ours.recorded.intervals.items():
-        figure = ours.figure(*place)
-        if ours.source(place[0]) == "measured" and figure is not None and recorded[1] >= set(figure.values):
-            found.setdefault(place, recorded)
+    for line in (each for each in ours.recorded if isinstance(each, RecordedIntervals)):
+        for key, ends in line.intervals.items():
+            figure = ours.figure(line.row, key)
+            if ours.source(line.row) == "measured" and figure is not None and line.seeds >= set(figure.values):
+                found.setdefault((line.row, key), (ends, line.seeds))
     return found
 
 
@@ -71,7 +73,8 @@ def gain_intervals(ours: Ours, pairs: Iterable[tuple[str, str, str]]) -> dict[tu
     for row, other, key in paired:
         mine, theirs = (row, key), (other, key)
         if mine in scored and theirs in scored and _of_the_same_items(scored[mine], scored[theirs]):
-            found[row, other, key] = _bounds((resampled[mine] - resampled[theirs]) * directions[key])
+            gains = (resampled[mine] - resampled[theirs]) * directions[key]
+            found[row, other, key] = percentile_interval(gains, confidence=CONFIDENCE)
     return found
 
 
@@ -80,10 +83,6 @@ def _of_the_same_items(mine: _Scored, theirs: _Scored) -> bool:
     if mine.documents is None or theirs.documents is None:
         return mine.documents is theirs.documents and len(mine.scores) == len(theirs.scores)
     return np.array_equal(mine.documents, theirs.documents)
-
-
-def _bounds(resampled: Float[np.ndarray, " resamples"]) -> Bounds:
-    return percentile_interval(resampled, confidence=CONFIDENCE)
 
 
 def _resampled(scored: Mapping[Place, _Scored]) -> dict[Place, Float[np.ndarray, " resamples"]]:

@@ -9,8 +9,8 @@ from depgen.errors import UserError
 from depgen.locations import below_runs, file_sha256, lines_sha256, results_root
 from depgen.reporting.definition import Row, TableDefinition, chosen_table, load_definition
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
+from depgen.reporting.generation import Generation
 from depgen.reporting.needs import runs_in
-from depgen.reporting.numbers import Generation
 from depgen.reporting.pretrained import begun_from
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
@@ -65,11 +65,6 @@ class Job:
     def result(self) -> Path:
         """The result's JSON file."""
         return result_path(self.definition.table, self.row.slug, size=self.size, seed=self.seed)
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the result's per-item scores."""
-        return self.result.with_suffix("")
 
     def trainings(self) -> Iterator[Training]:
         """The training of the row's experiment, after those of the experiments whose runs it loads.
@@ -165,7 +160,7 @@ def run_of_row(table: str, row: str, size: str | None) -> Path:
             return run
     raise UserError(
         f"{system.name} of {definition.table} is not trained at size {chosen}. Train it: "
-        f"depgen reproduce {definition.argument} --row {system.slug} --size {chosen}"
+        f"{definition.command(chosen, system)}"
     )
 
 

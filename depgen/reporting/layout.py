@@ -7,8 +7,7 @@ from typing import Literal, get_args
 from depgen.reporting.age import ages_in
 from depgen.reporting.compare import Mark, compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition, is_made
-from depgen.reporting.extras import Extra, runs_of, verdicts_of
-from depgen.reporting.findings import Finding, findings
+from depgen.reporting.extras import Extra, Finding, findings, runs_of, verdicts_of
 from depgen.reporting.intervals import intervals
 from depgen.reporting.notes import judges_of, notes_of, reason_of
 from depgen.reporting.store import Bounds, Ours, Source

@@ -1,12 +1,9 @@
 """The result of one row at one size and seed, from its trained model or from its source."""
 
 import dataclasses
-import io
 import math
-from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import data_of
@@ -15,16 +12,16 @@ from depgen.data.source import DataSource, source_of
 from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.locations import below_runs, write_atomically
+from depgen.locations import below_runs
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
-from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
-from depgen.reporting.results import Result
+from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_of
+from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
-from depgen.training.experiment_runs import DEV, Depgen, FinishedRun, SplitNumbers, measure_dev, measure_test
+from depgen.training.experiment_runs import DEV, Depgen, SplitNumbers, measure_dev, measure_test
 
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:
@@ -42,18 +39,20 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         filelock.Timeout: another process works on it, and this one does not wait.
     """
     trained = fit(job, depgen, wait=wait)
-    found = _tested(job, trained, depgen, remeasure=remeasure)
+    found = numbers_of_test(measure_test(job.training, trained.run, depgen, remeasure=remeasure))
+    asked = {column.key for column in job.definition.columns}
+    if any(key.startswith(DEV) for key in asked):
+        found.metrics.update(measure_dev(job.training, trained.run, depgen))
     data = data_of(trained.run / "config.yaml")
     facts = facts_of(trained.run, data)
     row = TrainedRow(
         job=job, corpus=data.corpus, options=options, depgen=depgen, wait=wait, trained=trained, facts=facts
     )
-    for each in job.definition.made_measures():
+    for each in measures_of(job.definition):
         measured = each.measure(row)
         if measured.metrics:
             found.drop(each.replaces)
         found.add(measured)
-    asked = {column.key for column in job.definition.columns}
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
         _result(job, found, facts.data),
@@ -64,15 +63,6 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
         run=below_runs(str(trained.run)),
         precision=other_precision(trained.run, job.config),
     )
-
-
-def _tested(job: Job, trained: FinishedRun, depgen: Depgen, *, remeasure: bool) -> Numbers:
-    """What a run's own test gives, and its validation where the table asks for that."""
-    tested = measure_test(job.training, trained.run, depgen, remeasure=remeasure)
-    found = numbers_of_test(tested)
-    if any(column.key.startswith(DEV) for column in job.definition.columns):
-        found.metrics.update(measure_dev(job.training, trained.run, depgen))
-    return found
 
 
 def numbers_of_test(tested: SplitNumbers) -> Numbers:
@@ -97,7 +87,7 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
         seed=job.seed,
         metrics=found.metrics,
         not_computed=found.not_computed,
-        items=_keep_items(job, found.items),
+        items={name: packed(scores) for name, scores in found.items.items()},
         settings=found.settings,
         data=data,
         hardware=provenance.hardware_in_words(provenance.hardware()),
@@ -125,13 +115,18 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
         if job.row.floor == split:
             corpus, found = data_of(job.config).corpus, Numbers()
             row = MeasuredRow(job=job, corpus=corpus, options=options, depgen=depgen, wait=wait)
-            for each in job.definition.made_measures():
+            for each in measures_of(job.definition):
                 found.add(each.measure_split(row, split))
             return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
         return _consensus(job)
-    made = {"corpus": _sizes, "source": _floor_of_source, "speed": _speed}
-    return made.get(job.row.floor or "", _floor_of_trees)(job)
+    if job.row.floor == "corpus":
+        return _sizes(job)
+    if job.row.floor == "source":
+        return _floor_of_source(job)
+    if job.row.floor == "speed":
+        return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
+    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
 
 
 def _sizes(job: Job) -> Result:
@@ -161,19 +156,11 @@ def _sizes(job: Job) -> Result:
     return _result(job, Numbers(metrics), source)
 
 
-def _speed(job: Job) -> Result:
-    return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
-
-
 def _consensus(job: Job) -> Result:
     """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
     runs = [run for run in members(job).values() if run is not None]
     result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
     return dataclasses.replace(result, weights_sha256=weights_of(job))
-
-
-def _floor_of_trees(job: Job) -> Result:
-    return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
 
 
 def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:
@@ -206,18 +193,3 @@ def sift(found: Numbers) -> Numbers:
     kept = {name: value for name, value in found.metrics.items() if math.isfinite(value)}
     reasons = {name: f"it came out as {value}" for name, value in found.metrics.items() if not math.isfinite(value)}
     return Numbers(kept, found.items, found.settings, {**reasons, **found.not_computed})
-
-
-def _keep_items(job: Job, items: Mapping[str, NDArray[np.float64]]) -> dict[str, str]:
-    """Write per-item scores beside the result, each file whole or not at all; their paths relative to its folder.
-
-    They are written before the JSON that names them, so that it never names what is not there.
-    """
-    paths = {}
-    for name, scores in items.items():
-        path = job.folder / f"{name}.npy"
-        stream = io.BytesIO()
-        np.save(stream, np.asarray(scores, dtype=np.float64), allow_pickle=False)
-        write_atomically(path, stream.getvalue())
-        paths[name] = str(path.relative_to(job.result.parent))
-    return paths

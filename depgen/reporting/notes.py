@@ -238,8 +238,7 @@ def _not_computed(ours: Ours) -> Iterator[str]:
     for (reason, rows), headers in missing.items():
         yield f"{_listed(headers)} ({_rows_listed(ours, rows)}): {reason.rstrip('.')}"
     if missing and definition.generation is not None:
-        command = f"depgen reproduce {definition.argument} --size {ours.size} --remeasure"
-        yield f"`{command}` measures the texts again without training"
+        yield f"`{definition.command(ours.size, option='--remeasure')}` measures the texts again without training"
     if alone := [column.header for column in definition.columns if column.published_only]:
         yield f"{_listed(alone)}: the data are not at hand"
 

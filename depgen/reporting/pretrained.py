@@ -1,6 +1,5 @@
 """Experiments begun from pretrained weights at hand, in place of random ones or of those that they name."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.hub import required_folder
+from depgen.locations import json_object
 from depgen.training.experiment import PAPER, Experiment
 
 SIZES = ("model_type", "layers", "width", "attention_heads", "feedforward", "max_length")
@@ -65,10 +65,7 @@ def end_of_text(name: str) -> str:
     configuration = required_folder(name, holding="config.json") / "config.json"
     pieces = required_folder(name, holding="tokenizer.json") / "tokenizer.json"
     unclear = f"{configuration} and {pieces} do not tell what ends a text"
-    try:
-        end = json.loads(configuration.read_text(encoding="utf-8")).get("eos_token_id")
-    except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"{unclear}: {error}.") from error
+    end = json_object(configuration, remedy="It names the token that ends a text.").get("eos_token_id")
     first = end[0] if isinstance(end, list) and end else end
     if not isinstance(first, int):
         raise UserError(f"{unclear}: expected eos_token_id to be the number of a token, found {end!r}.")

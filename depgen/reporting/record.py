@@ -8,10 +8,10 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.age import ages_in
-from depgen.reporting.compare import SystemComparison, compare, scored
-from depgen.reporting.definition import Row, TableDefinition, chosen_tables
+from depgen.reporting.compare import SystemComparison, compare
+from depgen.reporting.definition import TableDefinition, chosen_tables
 from depgen.reporting.intervals import intervals
-from depgen.reporting.results import Result, packed
+from depgen.reporting.results import Result
 from depgen.reporting.store import (
     Ours,
     measured_page,
@@ -31,9 +31,9 @@ MAX_BYTES = 1_000_000
 def record(table: str | None = None, *, size: str | None = None) -> str:
     """Which tracked files were written: `experiments/measured/<table>.jsonl` and its page `<table>-<size>.md`.
 
-    The file has a line for each row, size and seed. Item scores are kept, compressed, as long as the file stays below
-    1 MB; else the intervals and tests that they gave. A local result replaces the tracked one of its seed; other
-    tracked seeds stay. The page is written again if the table's definition has changed, too.
+    The file has a line for each row, size and seed, and lines of the intervals and tests that item scores gave. The
+    scores are kept too, compressed, as long as the file stays below 1 MB. A local result replaces the tracked one of
+    its seed; other tracked seeds stay. The page is written again if the table's definition has changed, too.
 
     Args:
         table: the table's name; unset: every table that has results, each at the given size or at its only one.
@@ -50,7 +50,7 @@ def record(table: str | None = None, *, size: str | None = None) -> str:
         elif not ours.results and table is not None:
             raise UserError(
                 f"No results of size {chosen} under {results_root() / definition.table}. "
-                f"Make them first: depgen reproduce {definition.argument} --size {chosen}."
+                f"Make them first: {definition.command(chosen)}."
             )
         if ours.results:
             written += _show(definition, chosen)
@@ -74,14 +74,12 @@ def _record(ours: Ours) -> str:
     """
     definition, path = ours.definition, measured_path(ours.definition.table)
     _check_age(ours)
-    for row in definition.rows:
-        _check_that_none_is_lost(ours, row)
+    _check_that_none_is_lost(ours)
     names = {row.name for row in definition.rows}
     others = [line for _, line in tracked_lines(path) if line["size"] != ours.size or line["row"] not in names]
-    comparisons = compare(ours)[0]
+    found = _found(ours, compare(ours)[0])
     whole, bare = (
-        _text([*others, *(_plain(each, items=items) for each in ours.results), *_found(ours, comparisons, items=items)])
-        for items in (True, False)
+        _text([*others, *(_plain(each, items=items) for each in ours.results), *found]) for items in (True, False)
     )
     write_atomically(path, whole if len(whole.encode()) < MAX_BYTES else bare)
     rows = sorted({row for row, _ in ours.local}, key=[row.name for row in definition.rows].index)
@@ -98,13 +96,13 @@ def _check_age(ours: Ours) -> None:
     if not old:
         return
     definition = ours.definition
+    found: dict[tuple[str, str], list[int]] = {}
+    for (row, seed), age in old.items():
+        found.setdefault((row, age.remedy), []).append(seed)
     reasons = "; ".join(f"{row}, seed {seed}: {age.reason}" for (row, seed), age in old.items())
     commands = "; ".join(
-        f"depgen reproduce {definition.argument} --row {definition.row(name).slug} --size {ours.size} "
-        f"--seeds {[seed for (row, seed), age in old.items() if (row, age.remedy) == (name, remedy)]} {remedy}".replace(
-            ", ", ","
-        )
-        for name, remedy in dict.fromkeys((row, age.remedy) for (row, _), age in old.items())
+        definition.command(ours.size, definition.row(name), seeds=seeds, option=remedy)
+        for (name, remedy), seeds in found.items()
     )
     raise UserError(
         f"{results_root() / definition.table}: results are out of date, so that nothing was recorded: {reasons}. Make "
@@ -112,23 +110,20 @@ def _check_age(ours: Ours) -> None:
     )
 
 
-def _check_that_none_is_lost(ours: Ours, row: Row) -> None:
-    """Raises UserError if a tracked seed would be lost, being of another training than the local seeds."""
+def _check_that_none_is_lost(ours: Ours) -> None:
+    """Raises UserError if a tracked seed would be lost, being of another training than the local seeds of its row."""
     definition, size = ours.definition, ours.size
-    mine = [each for each in ours.of(row.name) if (each.row, each.seed) in ours.local]
-    if not mine or row.is_floor:
-        return
-    seeds = {each.seed for each in ours.of(row.name)}
     for lost in read_tracked(definition, size=size)[0]:
-        if lost.row != row.name or lost.seed in seeds:
+        row, mine = definition.row(lost.row), ours.local_of(lost.row)
+        if not mine or row.is_floor or lost.seed in {each.seed for each in ours.of(row.name)}:
             continue
         names = ("configuration", "data", "trees", "initial weights")
         pairs = zip(names, training_of(lost), training_of(mine[0]), strict=True)
         differ = ", ".join(f"{name} ({theirs} before, {own} here)" for name, theirs, own in pairs if theirs != own)
         raise UserError(
             f"{measured_path(definition.table)}: {row.name}, size {size}: seed {lost.seed} is of another training than "
-            f"the local results: {differ}. Make it again (depgen reproduce {definition.argument} --row {row.slug} "
-            f"--size {size} --seeds [{lost.seed}] --redo), or delete its line."
+            f"the local results: {differ}. Make it again "
+            f"({definition.command(size, row, seeds=[lost.seed], option='--redo')}), or delete its line."
         )
 
 
@@ -140,38 +135,25 @@ def _plain(result: Result, *, items: bool) -> dict[str, Any]:
     kept = thin(result.curve or result.clock, CURVE_POINTS)
     for name, points in (("curve", result.curve), ("clock", result.clock)):
         content[name] = [[float(f"{each:.6g}") for each in points[index]] for index in kept if points]
-    content["items"] = packed(result) if items else {}
+    content["items"] = dict(sorted(result.items.items())) if items else {}
     return {name: value for name, value in content.items() if value not in (None, {}, [])}
 
 
-def _found(ours: Ours, comparisons: Sequence[SystemComparison], *, items: bool) -> list[dict[str, Any]]:
-    """The intervals and tests that the items of the file's lines do not give."""
-    definition = ours.definition
-    kept = {(row.name, column.key): items and _is_scored(ours, row.name, column.key)
-            for row in definition.rows for column in definition.columns}  # fmt: skip
+def _found(ours: Ours, comparisons: Sequence[SystemComparison]) -> list[dict[str, Any]]:
+    """The lines of intervals, and those of tests, each in one direction."""
     lines: dict[tuple[str, str | frozenset[int]], dict[str, Any]] = {}
     for (row, column), (ends, seeds) in intervals(ours).items():
-        if not kept[row, column]:
-            line = lines.setdefault(
-                (row, seeds), {"row": row, "size": ours.size, "seeds": sorted(seeds), "intervals": {}}
-            )
-            line["intervals"][column] = [float(f"{end:.6g}") for end in ends]
+        line = lines.setdefault((row, seeds), {"row": row, "size": ours.size, "seeds": sorted(seeds), "intervals": {}})
+        line["intervals"][column] = [float(f"{end:.6g}") for end in ends]
     for item in comparisons:
-        mirrored = lines.get((item.other, item.row), {"tests": {}})["tests"]  # the same tests in the other direction
-        known = kept[item.row, item.column] and kept[item.other, item.column]
-        if item.p_items is not None and not known and item.column not in mirrored:
+        mirrored = lines.get((item.other, item.row), {"tests": {}})["tests"]
+        if item.p_items is not None and item.column not in mirrored:
             line = lines.setdefault(
                 (item.row, item.other), {"row": item.row, "size": ours.size, "other": item.other, "tests": {}}
             )
             gain, p_value = float(f"{item.gain:.4g}"), float(f"{item.p_items:.3g}")
             line["tests"][item.column] = {"gain": gain, "n": item.items, "p": p_value}
     return [*lines.values()]
-
-
-def _is_scored(ours: Ours, row: str, column: str) -> bool:
-    """Whether all seeds of a figure have its item scores."""
-    results = ours.results_of(row, column)
-    return bool(results) and len(scored(results, ours.definition.column(column))) == len(results)
 
 
 def thin(curve: Sequence[tuple[float, float]], points: int) -> list[int]:

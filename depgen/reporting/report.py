@@ -15,14 +15,13 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import Verdict
 from depgen.reporting.definition import TableDefinition, load_definition
 from depgen.reporting.experiments import own_tables, table_names
-from depgen.reporting.findings import DECIDED, ITEMS_ONLY, Finding, counted
+from depgen.reporting.extras import DECIDED, ITEMS_ONLY, Finding, counted, data_in_words
 from depgen.reporting.layout import Layout, lay_out
 from depgen.reporting.pictures.curves import draw_curves
 from depgen.reporting.pictures.dot_plots import Panel, panels_of
 from depgen.reporting.pictures.plotting import check_picture
 from depgen.reporting.pictures.series import draw_series
-from depgen.reporting.results import Result
-from depgen.reporting.store import read_ours
+from depgen.reporting.store import Ours, read_ours
 from depgen.training import provenance
 
 log = logging.getLogger(__name__)
@@ -53,24 +52,49 @@ class Section:
 
     Attributes:
         paper: whose table it is; tables of one's own, and those of no paper, have names of their own.
+        ours: its numbers.
         layout: the table.
-        provenance: data, seeds, machines and days.
         pictures: drawn here, and those of its folder.
-        panels: its measures as dots.
-        lacking: rows and measures without numbers of ours.
     """
 
     paper: str
+    ours: Ours
     layout: Layout
-    provenance: tuple[str, ...]
     pictures: tuple[Picture, ...]
-    panels: tuple[Panel, ...]
-    lacking: tuple[str, ...]
 
     @property
     def anchor(self) -> str:
         """What links within the page name it by."""
         return f"{self.layout.definition.table}-{self.layout.size}"
+
+    @property
+    def panels(self) -> list[Panel]:
+        """Its measures as dots."""
+        return [] if _is_series(self.layout.definition) else panels_of(self.layout)
+
+    @property
+    def provenance(self) -> list[str]:
+        """Data with its size, seeds, machines and days, over all rows."""
+        results = self.ours.results
+        corpora = dict.fromkeys(data_in_words(each, "training documents") for each in results)
+        seeds = sorted({each.seed for each in results if not self.ours.definition.row(each.row).is_floor})
+        days = sorted({each.date for each in results})
+        return [
+            f"data: {'; '.join(corpora)}",
+            *([f"seeds: {', '.join(map(str, seeds))}"] if seeds else []),
+            "; ".join(dict.fromkeys(each.hardware for each in results)),
+            days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}",
+        ]
+
+    @property
+    def lacking(self) -> list[str]:
+        """Rows without numbers of ours, and measures that were not computed."""
+        rows: dict[str, list[str]] = {}
+        for system in self.layout.systems:
+            if system.missing is not None:
+                rows.setdefault(system.missing, []).append(system.row.name)
+        missing = [f"{reason}: {'; '.join(names)}" for reason, names in rows.items()]
+        return [*missing, *(note for note in self.layout.notes if note.startswith("Not computed"))]
 
 
 def report(*, tables: Sequence[str] = (), output: Path | None = None) -> str:
@@ -179,45 +203,8 @@ def _sections(definition: TableDefinition, paper: str) -> tuple[list[Section], d
             errors[f"{definition.caption} ({size})"] = str(error)
             continue
         kept = () if sections else _pictures(results_root() / definition.table)
-        sections.append(
-            Section(
-                paper=paper,
-                layout=layout,
-                provenance=tuple(_provenance(definition, ours.results)),
-                pictures=(*_drawn(definition, size), *kept),
-                panels=() if _is_series(definition) else tuple(panels_of(layout)),
-                lacking=tuple(_lacking(layout)),
-            )
-        )
+        sections.append(Section(paper, ours, layout, (*_drawn(definition, size), *kept)))
     return sections, errors
-
-
-def _provenance(definition: TableDefinition, results: Sequence[Result]) -> Iterator[str]:
-    """Data with its size, seeds, machines and days, over all rows."""
-    corpora = dict.fromkeys(
-        result.data.corpus
-        + (" (reduced)" if result.data.reduced else "")
-        + ("" if result.data.train_documents is None else f", {result.data.train_documents:,} training documents")
-        for result in results
-    )
-    yield "data: " + "; ".join(corpora)
-    seeds = {result.seed for result in results if not definition.row(result.row).is_floor}
-    if seeds:
-        yield "seeds: " + ", ".join(map(str, sorted(seeds)))
-    yield "; ".join(dict.fromkeys(result.hardware for result in results))
-    days = sorted({result.date for result in results})
-    yield days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-
-
-def _lacking(layout: Layout) -> Iterator[str]:
-    """Rows without numbers of ours, and measures that were not computed."""
-    rows: dict[str, list[str]] = {}
-    for system in layout.systems:
-        if system.missing is not None:
-            rows.setdefault(system.missing, []).append(system.row.name)
-    for reason, names in rows.items():
-        yield f"{reason}: {'; '.join(names)}"
-    yield from (note for note in layout.notes if note.startswith("Not computed"))
 
 
 def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:

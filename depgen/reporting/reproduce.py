@@ -186,7 +186,6 @@ def put_aside(jobs: Sequence[Job]) -> None:
                 ) from None
         for job in jobs:
             _rename(job.result)
-            _rename(job.folder)
         for root in trained:
             _rename(root)
 
@@ -276,7 +275,7 @@ def make(
         lacking = [] if job.row.consensus_of is None else [seed for seed, run in members(job).items() if run is None]
         if lacking:
             row, seeds = job.definition.row(str(job.row.consensus_of)), ", ".join(map(str, lacking))
-            remedy = f"depgen reproduce {job.definition.argument} --row {row.slug} --size {job.size}"
+            remedy = job.definition.command(job.size, row)
             return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {remedy}"
         try:
             made = (

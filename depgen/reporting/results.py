@@ -15,11 +15,11 @@ from jaxtyping import Float, Int
 
 from depgen.data.source import DataSource
 from depgen.errors import UserError
-from depgen.locations import results_root, write_atomically
+from depgen.locations import json_object, results_root, write_atomically
 from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import read_as
-from depgen.reporting.numbers import Generation
+from depgen.reporting.generation import Generation
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Result:
         seed: of training.
         metrics: numbers by measure.
         not_computed: reasons by measure.
-        items: per-item scores by measure: `.npy` files, relative to the result's folder; in tracked files the scores.
+        items: per-item scores by measure, as `packed` makes them.
         settings: what a measure depends on (model, layer, version), by measure.
         data: what it was trained on.
         trees: the annotation scheme, or None for a system without trees.
@@ -113,34 +113,22 @@ class Result:
         return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
 
     def scores(self, name: str) -> Float[np.ndarray, " items"] | None:
-        """Per-item scores, from their file or as the result holds them itself; None where there are none.
+        """Per-item scores, in single precision; None where there are none.
 
         Raises:
             UserError: they are damaged.
         """
-        held, path = self.items.get(name, ""), self.scores_path(name)
-        if held.startswith(_PACKED):
-            try:
-                content = zlib.decompress(base64.b64decode(held.removeprefix(_PACKED), validate=True))
-                return np.frombuffer(content, "<f4").astype(np.float64)
-            except (binascii.Error, zlib.error, ValueError) as error:
-                raise UserError(
-                    f"{self.table}, {self.row}, seed {self.seed}: {name}: expected packed scores ({error}). "
-                    "Restore the tracked file (git checkout experiments/measured)."
-                ) from error
-        if not held or not path.is_file():
+        if name not in self.items:
             return None
         try:
-            return np.atleast_1d(np.load(path, allow_pickle=False).astype(np.float64))
-        except (OSError, EOFError, ValueError, AttributeError) as error:
+            content = zlib.decompress(base64.b64decode(self.items[name].removeprefix(_PACKED), validate=True))
+            return np.frombuffer(content, "<f4").astype(np.float64)
+        except (binascii.Error, zlib.error, ValueError) as error:
             raise UserError(
-                f"{path}: expected the scores of single items ({error}). Delete it, so that they stay untested, or "
-                "measure the row again (depgen reproduce ... --remeasure)."
+                f"{self.table}, {self.row}, seed {self.seed}: {name}: expected packed scores of single items "
+                f"({error}). Measure the row again (depgen reproduce ... --remeasure), or restore a tracked file (git "
+                "checkout experiments/measured)."
             ) from error
-
-    def scores_path(self, name: str) -> Path:
-        """The file of per-item scores that the result does not hold itself."""
-        return row_folder(self.table, Row(self.row).slug) / self.items.get(name, "")
 
 
 def row_folder(table: str, row_slug: str) -> Path:
@@ -169,15 +157,9 @@ def read_result(path: Path) -> Result:
     """The result in a JSON file.
 
     Raises:
-        UserError: the file is not there, not JSON, or no result.
+        UserError: the file is not there, no JSON, or no result.
     """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"No result at {path}.") from None
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not JSON ({error}).{REMEDY}") from error
-    return Result.from_dict(content, where=str(path))
+    return Result.from_dict(json_object(path, remedy=REMEDY.strip()), where=str(path))
 
 
 def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
@@ -194,29 +176,20 @@ def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
     return sorted(found.values(), key=lambda result: result.seed)
 
 
-def with_items(results: Sequence[Result], *names: str) -> list[Result]:
-    """Those that have the per-item scores of these names."""
-    return [each for each in results if all(each.scores(name) is not None for name in names)]
-
-
 def seed_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, "items seeds"] | None:
     """Per-item scores, a column a seed; None where a seed lacks them.
 
     Raises:
-        UserError: the seeds' files differ in length.
+        UserError: the seeds differ in the number of items.
     """
     scores = _scores(results, name)
     if scores is None:
         return None
     if len({len(array) for array in scores}) != 1:
-        places = ["tracked" if each.items[name].startswith(_PACKED) else each.scores_path(name) for each in results]
-        files = "; ".join(
-            f"{len(array)} of seed {each.seed} ({place})"
-            for each, array, place in zip(results, scores, places, strict=True)
-        )
+        found = "; ".join(f"{len(array)} of seed {each.seed}" for each, array in zip(results, scores, strict=True))
         raise UserError(
             f"{results[0].row} of {results[0].table}, size {results[0].size}: the seeds differ in the number of "
-            f"{name} items: {files}. All seeds are tested on one test split: measure again those that are not "
+            f"{name} items: {found}. All seeds are tested on one test split: measure again those that are not "
             "(depgen reproduce ... --remeasure); a run that was tested on another split is tested again once its "
             "folder's test.json is deleted."
         )
@@ -227,7 +200,7 @@ def item_scores(results: Sequence[Result], name: str) -> Float[np.ndarray, " ite
     """Per-item scores averaged over seeds, NaN where a seed has no score; None where a seed lacks them.
 
     Raises:
-        UserError: the seeds' files differ in length.
+        UserError: the seeds differ in the number of items.
     """
     scores = seed_scores(results, name)
     return None if scores is None else np.asarray(scores.mean(axis=1))
@@ -257,15 +230,9 @@ def _scores(results: Sequence[Result], name: str) -> list[Float[np.ndarray, " it
 
 
 _PACKED = "zlib:"
-"""The beginning of scores that are kept in a tracked file: float32, compressed, in base64."""
+"""The beginning of packed scores: float32, compressed, in base64."""
 
 
-def packed(result: Result) -> dict[str, str]:
-    """The per-item scores of a result as text, by measure; single precision."""
-    found = {name: result.scores(name) for name in sorted(result.items)}
-    return {name: as_text(scores) for name, scores in found.items() if scores is not None}
-
-
-def as_text(scores: Float[np.ndarray, " items"]) -> str:
-    """Per-item scores as text that the items of a result may hold in place of a file; single precision."""
+def packed(scores: Float[np.ndarray, " items"]) -> str:
+    """Per-item scores as the text that a result holds; in single precision."""
     return _PACKED + base64.b64encode(zlib.compress(scores.astype("<f4").tobytes(), 9)).decode()

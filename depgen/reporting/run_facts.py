@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from depgen.data.run_record import other_data, recorded_source, tokens_per_epoch
-from depgen.data.source import DataSource, source_of
+from depgen.data.run_record import other_data, recorded_source
+from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.pretrained import BACKBONE, arguments_at
@@ -49,37 +49,30 @@ class RunFacts:
 def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any data module
     """The facts of a finished run.
 
-    Data, trees and tokens are those that its `run.json` names; where an older version did not keep them, those of the
-    data module, or unknown without one. Tokens seen are epochs times the tokens of the training split (one eos an item;
-    of documents, one a sentence): each epoch sees each item once.
+    Data, trees and tokens are those that its `run.json` names. Tokens seen are epochs times the tokens of the training
+    split (one eos an item; of documents, one a sentence): each epoch sees each item once.
 
     Args:
         run: its folder.
-        data: its data module (`data_of`), which says what an older `run.json` does not; None where only the folder is
-            at hand, which may then lack its curve too.
+        data: its data module (`data_of`): where it gives other data than the run has seen, a warning says so.
 
     Raises:
         UserError: `metrics.csv` lacks epochs.
     """
-    record, source, path = read_record(run), recorded_source(run), run / "metrics.csv"
-    trees, tokens = record.get("trees"), record.get("tokens_per_epoch")
-    if data is not None and source is None:
-        data.use_vocabulary(run / "vocabulary")
-        source = source_of(data.corpus, max_documents=getattr(data, "max_documents", None))
-        trees, tokens = None if data.annotator is None else data.annotator.scheme, tokens_per_epoch(data)
-    elif data is not None and (changed := other_data(run, data)):
+    record, path = read_record(run), run / "metrics.csv"
+    tokens = record.get("tokens_per_epoch")
+    if data is not None and (changed := other_data(run, data)):
         logger.warning("%s. Its result names the former; texts and trees are measured on what lies there.", changed)
     facts = RunFacts(
-        source or DataSource("unknown", reduced=False),
-        trees,
+        recorded_source(run) or DataSource("unknown", reduced=False),
+        record.get("trees"),
         record.get("parameters"),
         beginning=beginning_of(run / "config.yaml"),
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
     )
-    if data is None and not (path.is_file() and isinstance(tokens, int)):
+    if not isinstance(tokens, int) or not path.is_file():
         return facts
-    assert isinstance(tokens, int)
     epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
     costs = Budget(epochs, epochs * tokens)
     return replace(facts, budget=costs, curve=curve, clock=clock, processor_seconds=processor_seconds(path))

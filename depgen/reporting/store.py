@@ -1,10 +1,9 @@
 """Every number of a table in one frame: published, tracked (`experiments/measured/<table>.jsonl`) and local ones."""
 
 import dataclasses
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,7 +12,8 @@ import numpy as np
 from pydantic import Field
 
 from depgen.errors import UserError
-from depgen.reporting.definition import Row, TableDefinition
+from depgen.locations import json_value
+from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
@@ -44,16 +44,27 @@ class ItemTest:
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What was found from item scores that are not tracked.
+class RecordedIntervals:
+    """Intervals of a system by measure, over the items of these seeds."""
 
-    Attributes:
-        intervals: by row and measure: the interval, and the seeds whose items it is over.
-        tests: by system, other system and measure.
-    """
+    row: str
+    size: str
+    seeds: frozenset[int]
+    intervals: Mapping[str, Bounds]
 
-    intervals: Mapping[tuple[str, str], tuple[Bounds, frozenset[int]]] = field(default_factory=dict)
-    tests: Mapping[tuple[str, str, str], ItemTest] = field(default_factory=dict)
+
+@dataclass(frozen=True)
+class RecordedTests:
+    """Tests of a system against another one, by measure."""
+
+    row: str
+    size: str
+    other: str
+    tests: Mapping[str, ItemTest]
+
+
+Recorded = tuple[RecordedIntervals | RecordedTests, ...]
+"""What item scores gave, which are not tracked themselves where they are too many."""
 
 
 @dataclass(frozen=True)
@@ -89,14 +100,14 @@ class Ours:
         results: one a row and seed, by row and seed. A local result replaces the tracked one of its seed; tracked
             seeds of another training than the local ones are left out.
         local: the rows and seeds whose results are on this machine.
-        recorded: what was found from item scores that are gone.
+        recorded: what item scores gave that may be gone.
     """
 
     definition: TableDefinition
     size: str
     results: tuple[Result, ...] = ()
     local: frozenset[tuple[str, int]] = frozenset()
-    recorded: Recorded = Recorded()
+    recorded: Recorded = ()
 
     def of(self, row: str) -> tuple[Result, ...]:
         """The results of a row, by seed."""
@@ -104,22 +115,30 @@ class Ours:
 
     def source(self, row: str) -> Source:
         """`local` or `measured` (tracked), where all results of a row are; else `joined`."""
-        found = {(result.row, result.seed) in self.local for result in self.of(row)}
+        found = {(each.row, each.seed) in self.local for each in self.of(row)}
         return "joined" if len(found) > 1 else "local" if True in found else "measured"
+
+    def local_of(self, row: str) -> tuple[Result, ...]:
+        """The results of a row that are on this machine, by seed."""
+        return tuple(each for each in self.of(row) if (row, each.seed) in self.local)
 
     @cached_property
     def frame(self) -> "DataFrame":
         """One line a number, with columns `row seed measure value judge source`; published ones have no seed."""
         import pandas as pd
 
-        lines = [*_published(self.definition.rows), *self._measured()]
-        return pd.DataFrame(lines, columns=["row", "seed", "measure", "value", "judge", "source"])
-
-    def _measured(self) -> Iterator[tuple[str, int, str, float, str, str]]:
-        for result in self.results:
-            source = "local" if (result.row, result.seed) in self.local else "measured"
-            for measure, value in result.metrics.items():
-                yield result.row, result.seed, measure, value, result.settings.get(measure, ""), source
+        published = [
+            (row.name, None, measure, value, "", "paper")
+            for row in self.definition.rows
+            for measure, value in row.values.items()
+        ]
+        ours = [
+            (each.row, each.seed, measure, value, each.settings.get(measure, ""), source)
+            for each in self.results
+            for source in ["local" if (each.row, each.seed) in self.local else "measured"]
+            for measure, value in each.metrics.items()
+        ]
+        return pd.DataFrame([*published, *ours], columns=["row", "seed", "measure", "value", "judge", "source"])
 
     @cached_property
     def figures(self) -> Mapping[tuple[str, str], Figure]:
@@ -146,12 +165,6 @@ class Ours:
         """The results behind a figure."""
         figure = self.figure(row, measure)
         return () if figure is None else tuple(each for each in self.of(row) if each.seed in figure.values)
-
-
-def _published(rows: Iterable[Row]) -> Iterator[tuple[str, None, str, float, str, str]]:
-    for row in rows:
-        for measure, value in row.values.items():
-            yield row.name, None, measure, value, "", "paper"
 
 
 def measured_path(table: str) -> Path:
@@ -193,26 +206,6 @@ def training_of(result: Result) -> tuple[str | None, str | None, str | None, str
     return result.config_sha256, result.data.fingerprint, result.trees, result.beginning
 
 
-@dataclass(frozen=True)
-class _Intervals:
-    """A line of intervals, by measure, over the items of these seeds."""
-
-    row: str
-    size: str
-    seeds: frozenset[int]
-    intervals: Mapping[str, Bounds]
-
-
-@dataclass(frozen=True)
-class _Tests:
-    """A line of tests of two systems, by measure."""
-
-    row: str
-    size: str
-    other: str
-    tests: Mapping[str, ItemTest]
-
-
 def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Result, ...], Recorded]:
     """The tracked results of a table at a size, and what was recorded from item scores.
 
@@ -222,8 +215,7 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
     path = measured_path(definition.table)
     remedy = f" Restore it: git checkout {path}"
     results: list[Result] = []
-    bounds: dict[tuple[str, str], tuple[Bounds, frozenset[int]]] = {}
-    tests: dict[tuple[str, str, str], ItemTest] = {}
+    recorded: list[RecordedIntervals | RecordedTests] = []
     names = {row.name for row in definition.rows}
     for where, line in tracked_lines(path):
         if line["size"] != size or line["row"] not in names:
@@ -231,12 +223,10 @@ def read_tracked(definition: TableDefinition, *, size: str) -> tuple[tuple[Resul
         if "seed" in line:
             results.append(Result.from_dict({"table": definition.table, **line}, where=where))
         elif "intervals" in line:
-            found = read_as(_Intervals, line, where, remedy=remedy)
-            bounds |= {(found.row, key): (ends, found.seeds) for key, ends in found.intervals.items()}
+            recorded.append(read_as(RecordedIntervals, line, where, remedy=remedy))
         else:
-            pair = read_as(_Tests, line, where, remedy=remedy)
-            tests |= {(pair.row, pair.other, key): each for key, each in pair.tests.items()}
-    return tuple(sorted(results, key=lambda each: each.seed)), Recorded(bounds, tests)
+            recorded.append(read_as(RecordedTests, line, where, remedy=remedy))
+    return tuple(sorted(results, key=lambda each: each.seed)), tuple(recorded)
 
 
 def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -247,10 +237,7 @@ def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     for number, line in read_lines(path) if path.is_file() and path.stat().st_size else ():
         where = f"{path}:{number}"
-        try:
-            content = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{where}: expected a JSON object ({error}). Restore it: git checkout {path}") from error
+        content = json_value(line, where, remedy=f"Restore it: git checkout {path}")
         if not isinstance(content, dict) or not {"row", "size"} <= set(content):
             raise UserError(f"{where}: expected row and size. Restore it: git checkout {path}")
         yield where, content
@@ -262,8 +249,10 @@ _ROUNDING = 1e-2
 
 def recorded_test(ours: Ours, row: str, other: str, measure: str, gain: float) -> ItemTest | None:
     """The recorded test of two systems' figures of today, in either direction; None where it was of other figures."""
-    for first, second, sign in ((row, other, 1), (other, row, -1)):
-        found = ours.recorded.tests.get((first, second, measure))
-        if found is not None and math.isclose(gain, sign * found.gain, rel_tol=_ROUNDING):
-            return dataclasses.replace(found, gain=sign * found.gain)
+    signs = {(row, other): 1, (other, row): -1}
+    for line in ours.recorded:
+        if isinstance(line, RecordedTests) and measure in line.tests and (line.row, line.other) in signs:
+            found, sign = line.tests[measure], signs[line.row, line.other]
+            if math.isclose(gain, sign * found.gain, rel_tol=_ROUNDING):
+                return dataclasses.replace(found, gain=sign * found.gain)
     return None

@@ -245,6 +245,7 @@ class PhaseSwitch(L.Callback):
         self.index += 1
         self.first_epoch, self.stopped_at, self.validated = trainer.current_epoch, None, False
         _enter(model, self.index)
+        trainer.callback_metrics.clear()  # Lightning keeps what this phase may not log any more
         trainer.strategy.setup_optimizers(trainer)
         self._limit(trainer)
         logger.info(

@@ -5,7 +5,7 @@ spans of two words or more; constituents over the same words are one span, whate
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -254,12 +254,25 @@ def format_bracketing(words: Sequence[str], bracketing: Bracketing) -> str:
     >>> format_bracketing(["the", "cat", "sat"], frozenset({(0, 2), (0, 3)}))
     '((the cat) sat)'
     """
-    opened, closed = [0] * len(words), [0] * len(words)
-    for start, end in bracketing:
-        opened[start] += 1
+    return format_constituents(words, [(*span, "") for span in bracketing])
+
+
+def format_constituents(words: Sequence[str], constituents: Iterable[Constituent]) -> str:
+    """The words with a pair of brackets around each constituent and its label, as in the Penn Treebank without tags.
+
+    Args:
+        words: those that are brackets are written as in the Penn Treebank.
+        constituents: in any order, but of several over the same words the outermost first; "" for no label.
+
+    >>> format_constituents(["the", "dog", "barks"], [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")])
+    '(S (NP the dog) (VP barks))'
+    """
+    opened, closed = [""] * len(words), [0] * len(words)
+    for start, end, label in sorted(constituents, key=_top_down):
+        opened[start] += f"({label} " if label else "("
         closed[end - 1] += 1
     parts = zip(opened, (_ESCAPED.get(word, word) for word in words), closed, strict=True)
-    return " ".join(f"{'(' * before}{word}{')' * after}" for before, word, after in parts)
+    return " ".join(f"{before}{word}{')' * after}" for before, word, after in parts)
 
 
 def heads_of_bracketing(length: int, bracketing: Bracketing, *, head: Literal["leftmost", "rightmost"]) -> list[int]:

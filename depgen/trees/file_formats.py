@@ -11,6 +11,15 @@ _UNREAD = frozenset({".conll", ".conllx", ".json", ".mrg", ".parquet", ".xls", "
 """Endings of files that hold no plain text, and that no verb reads."""
 
 
+def unpacked(path: Path) -> Path:
+    """A file's path without the ending `.gz`.
+
+    >>> unpacked(Path("pairs.tsv.gz")).name, unpacked(Path("pairs.tsv")).name
+    ('pairs.tsv', 'pairs.tsv')
+    """
+    return path.with_suffix("") if path.suffix == ".gz" else path
+
+
 def format_of(path: Path) -> FileFormat:
     """What a file holds by the ending of its name, `.gz` aside: text where the ending says nothing.
 
@@ -20,7 +29,7 @@ def format_of(path: Path) -> FileFormat:
     Raises:
         UserError: the ending is of a file that no verb reads.
     """
-    ending = Path(path.name.removesuffix(".gz")).suffix.lower()
+    ending = unpacked(path).suffix.lower()
     if ending in _UNREAD:
         raise UserError(
             f"{path}: expected text, CoNLL-U (.conllu), SDP (.sdp), JSON lines (.jsonl) or a table (.csv, .tsv), found "

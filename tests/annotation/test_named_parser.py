@@ -1,5 +1,7 @@
 """`depgen parse --parser`: raw text and CoNLL-U parsed by a parser that `train-parser` made."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -43,7 +45,8 @@ def test_a_parser_and_a_run_exclude_each_other(own_cache, toy_parsers, tmp_path,
 
 def test_what_is_no_parser_is_refused(own_cache, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("dogs\n")
-    for name, message in (("nowhere", "No parser 'nowhere'"), (str(tmp_path / "a.txt"), "found a file")):
+    others = ((str(tmp_path / "a.txt"), "found a file"), (str(tmp_path), "found a folder without them"))
+    for name, message in (("nowhere", "No parser 'nowhere'"), *others):
         assert main(["parse", "--parser", name, "--input", str(tmp_path / "a.txt")]) == 2
         assert message in capsys.readouterr().err
 
@@ -63,5 +66,33 @@ def test_fit_learns_from_the_trees_of_a_parser_by_its_name(own_cache, toy_parser
     annotator = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["annotator"]
     assert annotator["class_path"] == f"depgen.annotation.{class_path}"
     assert annotator["init_args"][argument] == name
-    assert main(["fit", *experiment, "--parser", "nowhere"]) == 2
-    assert "No run at" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["folder", "package", "run"])
+def test_fit_keeps_the_absolute_path_of_a_folder_and_the_name_of_a_package(
+    own_cache, tmp_path, monkeypatch, capsys, place
+):
+    for each in ("a_b_spacy/meta.json", "a_b_spacy/__init__.py", "run/run.json", "run/checkpoints/best.ckpt"):
+        (tmp_path / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / each).write_text("{}")
+    monkeypatch.syspath_prepend(tmp_path)
+    experiment = ["--config", str(Path("experiments/dmlm_brown.yaml").absolute())]
+    experiment += ["--data.init_args.corpus", GENERATED, "--print_config"]
+    monkeypatch.chdir(tmp_path)
+    given = {"folder": "./a_b_spacy", "package": "a_b_spacy", "run": "../" + tmp_path.name + "/run"}[place]
+    assert main(["fit", *experiment, "--parser", given]) == 0
+    arguments = yaml.safe_load(capsys.readouterr().out)["data"]["init_args"]["annotator"]["init_args"]
+    found = arguments["run" if place == "run" else "pipeline"]
+    assert found == "a_b_spacy" if place == "package" else Path(found).samefile(given) and Path(found).is_absolute()
+
+
+def test_fit_says_which_parsers_there_are_and_how_to_get_one(own_cache, toy_parsers, capsys):
+    for more in ([], ["--print_config"]):
+        assert main(["fit", "--config", "experiments/demo_transformer.yaml", "--parser", "tohy", *more]) == 2
+        error = capsys.readouterr().err
+        assert "No parser 'tohy'; looked for" in error
+        assert (
+            "Did you mean 'toy'? Trained here: toy, toy_supar. Train one of your own by `depgen train-parser" in error
+        )
+        assert "python -m spacy download en_core_web_sm" in error
+        assert "No run at" in error

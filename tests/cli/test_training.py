@@ -275,6 +275,7 @@ def test_a_log_without_a_terminal_has_a_line_for_each_validation(tiny, capsys):
     assert lines[1].startswith("Epoch 2, step 12, phase second: train/loss ")
     assert "best val/first" in lines[0]
     assert "best val/loss" in lines[1]
+    assert "val/first" not in lines[1]  # a figure of the phase before
     assert lines[2].startswith("Trained 12 steps in ")
     assert "best val/loss of phase second" in lines[2]
     assert len(lines) == 3

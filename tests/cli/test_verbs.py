@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import docstring_parser
@@ -12,7 +13,7 @@ import pytest
 from depgen import cli
 from depgen.cli import OTHER_WORDS, main, usage
 from depgen.cli.requests import Request
-from depgen.cli.verb_functions import _target, run_function
+from depgen.cli.verb_functions import _target, parser_of, run_function
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
 from depgen.data.missing import check_corpus
 from depgen.data.vocabulary import VocabularyBuilder
@@ -233,6 +234,44 @@ def test_a_verb_takes_lists_of_values():
             run_function("show", verb, arguments)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What is shown.
+
+    Attributes:
+        sizes: some sizes.
+        loud: loudly.
+        ratio: a ratio.
+    """
+
+    sizes: Sequence[int] = (1,)
+    loud: bool = False
+    ratio: float | None = None
+
+
+def show_dataclass(file: str, *, json: bool = False, shown: Shown = Shown()) -> str:
+    """Shows what it is given.
+
+    Args:
+        file: a file.
+        json: as JSON.
+        shown: what.
+    """
+    return repr((file, json, shown))
+
+
+def test_the_fields_of_a_dataclass_are_options_of_a_verb():
+    verb = Verb("show", f"{__name__}:show_dataclass", positionals=("file",), spread=("shown",))
+    assert run_function("show", verb, ["a"]) == "('a', False, Shown(sizes=[1], loud=False, ratio=None))"
+    given = ["a", "--sizes", "[2, 3]", "--loud", "--json", "--ratio", "0.5"]
+    assert run_function("show", verb, given) == "('a', True, Shown(sizes=[2, 3], loud=True, ratio=0.5))"
+    lines = parser_of("show", verb).format_help().splitlines()
+    assert any("--ratio" in line and "a ratio" in line for line in lines)
+    for wrong in (["--ratio", "1", "--ratio", "2"], ["--shown", "x"], ["--loud", "--loud"]):
+        with pytest.raises(UserError):
+            run_function("show", verb, ["a", *wrong])
+
+
 @pytest.mark.parametrize(("verb", "count"), [(name, count) for name, verb in VERBS.items() for count in verb.counts])
 def test_a_count_is_at_least_one(verb, count, capsys):
     for number in ("0", "-1", "1.5"):
@@ -322,6 +361,9 @@ def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
     assert f"Did you mean '--input {text}'?" in capsys.readouterr().err
     assert main(["parse", "--input", str(text), str(tmp_path)]) == 2
     assert f"Did you mean '--run {tmp_path}'?" in capsys.readouterr().err
+    (tmp_path / "run.json").write_text("{}")
+    assert main(["heat-map", "--run", str(tmp_path), str(tmp_path)]) == 2
+    assert "--run takes one run here." in capsys.readouterr().err
     assert main(["train-parser", str(text)]) == 2
     assert "Did you mean" not in capsys.readouterr().err
 

@@ -1,9 +1,12 @@
 import logging
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
+from depgen.data.document_lines import DocumentLines
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
+from depgen.data.text_lines import TextLines
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
@@ -44,3 +47,31 @@ def test_what_is_left_out_is_said_once(caplog):
         log_left_out(0, "lines", corpus="c", split="train")
         log_left_out(3, "lines", corpus="c", split="train")
     assert caplog.messages == ["c, train: left out 3 lines."]
+
+
+@pytest.mark.parametrize("corpus", [TextLines, DocumentLines])
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [
+        ("a.conllu", "depgen.data.treebank.ConlluTreebank"),
+        ("a.sdp.gz", "depgen.data.treebank.SdpTreebank"),
+        ("a.jsonl", "depgen.data.json_documents.JsonDocuments"),
+        ("a.csv", "depgen.data.hub_corpus.HubCorpus"),
+        ("a.TSV", "depgen.data.hub_corpus.HubCorpus"),
+        ("a.json", "convert the file"),
+    ],
+)
+def test_a_file_of_another_format_is_no_plain_text(tmp_path, corpus, name, reader):
+    (tmp_path / name).write_text("1\tThe\n2\tcat\n")
+    with pytest.raises(UserError, match=rf"{name}: expected .*{reader}"):
+        list(corpus(str(tmp_path), train=name).documents("train"))
+    if reader.startswith("depgen."):
+        assert callable(resolve_name(reader).documents)
+
+
+@pytest.mark.parametrize("corpus", [TextLines, DocumentLines])
+@pytest.mark.parametrize("name", ["a.txt", "a", "wiki.tokens", "a.en"])
+def test_other_endings_are_of_plain_text(tmp_path, corpus, name):
+    (tmp_path / name).write_text("The cat\n")
+    (document,) = corpus(str(tmp_path), train=name).documents("train")
+    assert document.sentences[0].words == ("The", "cat")

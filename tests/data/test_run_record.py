@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import pytest
 import yaml
@@ -130,16 +129,6 @@ def test_a_result_names_the_data_that_the_run_was_trained_on(run, tmp_path, capl
     _replace(tmp_path / "data")
     assert facts_of(run, data_of(run / "config.yaml")) == before
     assert "the files that lie there now are others" in caplog.text
-
-
-def test_a_result_of_an_older_run_names_the_data_at_hand(run, tmp_path):
-    before = replace(facts_of(run, data_of(run / "config.yaml")), trees="left chain")
-    update_record(run, {"data": None})
-    assert facts_of(run, data_of(run / "config.yaml")) == before
-    _replace(tmp_path / "data")
-    assert facts_of(run, data_of(run / "config.yaml")).data.train_documents == 32
-    assert main(["test", "--run", str(run)]) == 0
-    assert (run / "test.json").is_file()
 
 
 def test_another_parser_is_spoken_of(run, tmp_path, capsys):

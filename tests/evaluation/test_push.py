@@ -12,7 +12,9 @@ from safetensors import safe_open
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.push import push
+from depgen.evaluation.push import model_card, push
+from depgen.models.causal_lm import CausalLM
+from depgen.models.itexp import ITEXP
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import WEIGHTS, best_checkpoint
 from depgen.training.safe_weights import read_weights, write_weights
@@ -88,6 +90,11 @@ def test_the_card_holds_data_trees_and_measures_and_leaves_the_licence_to_the_us
     assert "| Data | generated, 200 training documents |" in card
     assert "| Dependency trees | none |" in card
     assert 'depgen.load("stories")' in card.replace("'", '"')
+
+
+def test_the_card_of_a_system_that_scores_trees_shows_how_it_writes():
+    for system, call in ((CausalLM, "score"), (ITEXP, "generate")):
+        assert f"print(system.{call}(" in model_card(system, {}, {}, place="stories")
 
 
 def test_nothing_of_the_machine_travels(pushed):

@@ -279,10 +279,26 @@ def test_fields_of_texts_are_columns(systems, caplog):
     assert scores.texts[0].fields == {"item": 1, "condition": "a"}
     assert systems["causal"].score([{"text": "a", "word": 1}]).to_frame()["word"][0] == "a"
     assert "called word: those of the texts are left out" in caplog.text
-    with pytest.raises(UserError, match=r"^text-1: expected a string under 'text', found 'sentence'"):
-        systems["causal"].score([{"sentence": "a"}])
+    assert systems["causal"].score([{"text": "a", "start": 7}]).to_frame()["start"][0] == 0
+    assert "called start: those of the texts are left out" in caplog.text
+    rows = [{name: TEXTS[0], "item": 1} for name in ("text", "sentence")]  # as a table's column is called
+    called = [systems["causal"].score([row]).to_frame() for row in rows]
+    assert called[0].equals(called[1])
+    with pytest.raises(UserError, match=r"^text-1: expected a string under 'text' or 'sentence', found 'words'"):
+        systems["causal"].score([{"words": "a"}])
     with pytest.raises(UserError, match=r"^text-1: expected a string, found \{.* of type dict"):
         systems["causal"].hidden_states([{"text": "a"}])
+
+
+@pytest.mark.parametrize(("name", "method"), [("causal", "score"), ("masked", "parse")])
+def test_unknown_words_with_punctuation_are_warned_of(systems, caplog, name, method):
+    call, raw = getattr(systems[name], method), ["the cat ran.", 'dogs saw "a cat."', "the cat"]
+    call(raw, tokens="rules")
+    call(["the cat ran .", "dogs ran", "the cat."])
+    assert "punctuation" not in caplog.text
+    call(raw)
+    assert "2 of 3 sentences end in an unknown word with punctuation, such as 'ran.'" in caplog.text
+    assert "tokens='rules'" in caplog.text
 
 
 def test_tables_and_dictionaries_of_texts_are_no_lists_of_texts(systems):

@@ -156,6 +156,8 @@ def test_holm_refuses_what_is_no_probability():
 def test_seeds_are_compared_by_scipys_welch_test(first, second):
     assert welch_over_seeds(first, second) == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
     assert welch_over_seeds(second, first) == pytest.approx(welch_over_seeds(first, second))
+    tiny = [np.ldexp(each, -800).tolist() for each in (first, second)]  # such as BLEU without a match
+    assert welch_over_seeds(*tiny) == welch_over_seeds(first, second)
 
 
 @pytest.mark.parametrize(("first", "second"), [([50.0], [44.0, 45.0]), ([], [1.0, 2.0]), ([5.0, 5.0], [4.0, 4.0])])

@@ -271,11 +271,18 @@ def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
     np.testing.assert_allclose(found.nll[:, 0], expected, atol=1e-5)
     assert found.tokens[:, 0].tolist() == [9, 2, 4, 6]
     assert not found.of_text
-    mixed = DataLoader([batch, replace(batch, strings=None)], batch_size=None)
+    bare = replace(batch, strings=None)
     trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
-    (logged,) = trainer.validate(model, mixed, verbose=False)
-    assert {"val/loss", "val/perplexity"} <= logged.keys(), "a split may have sentences with and without trees"
-    assert model.item_scores(replace(batch, strings=None)).of_text
+    perplexities = []
+    for batches in ([batch, bare], [bare, batch], [batch], [bare], [bare, bare]):
+        (logged,) = trainer.validate(model, DataLoader(batches, batch_size=None), verbose=False)
+        assert {"val/loss", "val/unk_rate"} <= logged.keys(), "a split may have sentences with and without trees"
+        perplexities.append((logged.get("val/perplexity"), logged.get("val/word_perplexity")))
+        if batch not in batches:
+            assert logged["val/perplexity"] == pytest.approx(math.exp(logged["val/loss"]))
+    assert perplexities[:3] == [(None, None)] * 3, "not of a part of a split, nor with structures"
+    assert perplexities[3] == perplexities[4], "and nothing is left of splits before"
+    assert model.item_scores(bare).of_text
 
 
 def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():

@@ -313,8 +313,8 @@ def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
     for ids in ([8, 9, 3], [4, 3, 7, 9]):
         structures = all_bracketings(len(ids))
         best = structures[int(joint(model, ids, structures).sum(1).argmax())]
-        expected = closed_at_the_end([span[:2] for span in best], len(ids))
-        found = model.bracketings([ids, [5], ids], eos=PLAIN.eos, word_starts=[])
+        expected = [(*span, "") for span in closed_at_the_end([span[:2] for span in best], len(ids))]
+        found = model.bracketings([ids, [5], ids], vocabulary=PLAIN, word_starts=[])
         assert found == [expected, [], expected]
         assert len(expected) == len(ids) - 1
 
@@ -378,6 +378,7 @@ def test_it_learns_the_bracketings_of_eight_sentences():
         optimizer.step()
     model.eval()
     assert loss.item() < 1
-    assert model.bracketings(sentences, eos=PLAIN.eos, word_starts=[], beam_size=9) == spans
+    found = model.bracketings(sentences, vocabulary=PLAIN, word_starts=[], beam_size=9)
+    assert found == [[(*span, "") for span in tree] for tree in spans]
     bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=PLAIN)
     assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from depgen.locations import runs_root, write_atomically
+from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import FOLDER
-from depgen.reporting.numbers import Generation
-from depgen.reporting.results import Budget, DataSource, Result, result_path, row_folder, write_result
+from depgen.reporting.results import Budget, DataSource, Result, packed, result_path, write_result
 from tests.reporting.commands import Commands
 
 ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}
@@ -127,13 +127,8 @@ def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         **changes: object,
     ) -> Result:
         slug = row.replace(", ", "-").replace(" ", "-")
-        paths = {}
-        for name, scores in (items or {}).items():
-            path = row_folder("toy", slug) / f"small-seed{seed}" / f"{name}.npy"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            np.save(path, np.asarray(scores))
-            paths[name] = f"small-seed{seed}/{name}.npy"
-        result = make_result(row, seed, metrics, items=paths, **changes)
+        held = {name: packed(np.asarray(scores, dtype=np.float64)) for name, scores in (items or {}).items()}
+        result = make_result(row, seed, metrics, items=held, **changes)
         write_result(result, result_path("toy", slug, size="small", seed=seed))
         return result
 

@@ -16,8 +16,8 @@ from depgen.data.experiment import data_of
 from depgen.data.source import source_of
 from depgen.locations import file_sha256
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Generation
 from depgen.reporting.results import read_result, result_path, write_result
 from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table
@@ -176,6 +176,18 @@ def test_a_parser_that_was_trained_again_is_named_and_marked(made, capsys):
     (run / "run.json").write_text(json.dumps({"trees_fingerprint": "of the parser before"}))
     assert all("--redo" in line and "(left chain)" in line for line in checked(capsys))
     assert "DM-Base, seeds 1, 2 are out of date: made from other trees" in shown()
+
+
+@pytest.mark.slow
+def test_data_that_cannot_be_made_tell_nothing_of_a_runs_trees(made):
+    path = made / "experiments/dm_toy.yaml"
+    path.write_text(path.read_text().replace("max_documents: 1", "max_documents: 0"))
+    digest = load_definition("toy").row("DM-Base").experiment_at("small").digest
+    run = made / "runs/dm_toy/small/seed1/2026-01-01"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"trees_fingerprint": LeftChain().fingerprint()}))
+    result_of("DM-Base", 1, config_sha256=digest, run=str(run.relative_to(made / "runs")))
+    assert "DM-Base, seed 2 is out of date: made before" in shown()
 
 
 def test_a_file_is_read_once_for_all_rows_of_a_table(made, monkeypatch):

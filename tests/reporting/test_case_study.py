@@ -10,9 +10,10 @@ from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures.texts import prompts_of
-from depgen.reporting.numbers import Generation
+from depgen.reporting.numbers import measures_of
 from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result, store_texts
 
@@ -282,7 +283,7 @@ def test_the_case_studies_of_itexp_show_the_first_texts_that_their_tables_make(m
     names = [name for name in study_names() if name.startswith("itexp_")]
     assert {*names} == {f"itexp_{each}" for each in ("table7", "table8", "table13", "table14", "figure7", "figure8")}
     for study in map(load_study, names):
-        (measure,) = load_definition(study.table).made_measures()
+        (measure,) = measures_of(load_definition(study.table))
         assert study.first
         made = {"temperature": getattr(measure, "temperatures", [1.0]), "options": [{"boost": {"amod": 10.0}}]}
         assert all(value in made[name] for how in study.variants.values() for name, value in how.items())

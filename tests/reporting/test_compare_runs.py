@@ -186,11 +186,9 @@ def test_what_is_refused(runs, capsys):
         runs(name, ITEMS["first"])
     runs("untested/a")
     runs("other/a", ITEMS["second"], data="e" * 64)
-    runs("old/a", [*ITEMS["second"], 2.0], data=None)
     assert "depgen test --run" in refused(capsys, "tested", "untested")
     assert "No run at" in refused(capsys, "tested", "nowhere")
     assert "different data" in refused(capsys, "tested", "other")
-    assert "3 items" in refused(capsys, "tested", "old")
     assert "at least two" in refused(capsys, "tested")
     (Path("runs/again/a/checkpoints/best.ckpt")).write_bytes(b"other weights")
     assert "Test it again" in refused(capsys, "tested", "again")
@@ -234,6 +232,9 @@ def test_other_items_of_the_same_text_have_no_test_over_items(runs, capsys):
     assert main(["compare", "lines", "stream"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "divided into other items (lines 3, stream 6)" in shown
+    runs("parts/a", [*ITEMS["second"], 2.0, 1.0, 2.0], kind="dmlm", tokens=1, words=[2, 0, 1, 1, 1, 1])
+    error = refused(capsys, "lines", "stream", "parts")
+    assert all(each in error for each in ("runs/stream/a", "runs/parts/a", "divided into other items"))
 
 
 def test_a_test_keeps_the_digest_of_its_split(finished, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.reporting.definition import choose_size, is_made, load_definition
 from depgen.reporting.experiments import experiment_of, settings_as, table_names
+from depgen.reporting.numbers import measures_of
 from tests.reporting.conftest import TABLE
 
 ROOT = Path(__file__).parents[2]
@@ -308,7 +309,7 @@ def test_what_systems_are_asked_is_there(monkeypatch):
     monkeypatch.chdir(ROOT)
     for table in ("dclm_table3", "coherence_tasks"):
         definition = load_definition(table)
-        tasks = [settings_as(CoherenceTask, name) for name in definition.made_measures()[0].tasks]
+        tasks = [settings_as(CoherenceTask, name) for name in measures_of(definition)[0].tasks]
         assert {column.key.split("_")[0] for column in definition.columns} == {each.task for each in tasks}
         assert len({each.task for each in tasks}) == len(tasks)
 

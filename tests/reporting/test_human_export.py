@@ -8,8 +8,9 @@ from depgen.cli import main
 from depgen.data.generated import GeneratedStories
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import read_key
-from depgen.reporting.human_export import export
-from depgen.reporting.numbers import Generation
+from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
+from depgen.reporting.human_export import OF_PAPER, export
 from tests.reporting.conftest import make_result, store_texts
 
 CONTEXTS = [f"beginning {number} ." for number in range(8)]
@@ -91,6 +92,31 @@ def test_a_row_beside_a_plain_file(rows):
     write(rows / "a.txt", [f"other {number} ." for number in range(8)])
     export(texts=["Base", "Other=a.txt"], table="toy", size="small", training_seed=2, number=4, output=rows / "out")
     assert read_key(rows / "out/key.json").sources["Other"].file == "a.txt"
+
+
+@pytest.mark.parametrize("table", ["toy", "dmlm_table2"])
+@pytest.mark.parametrize("other", [[], ["Other=a.txt"]])
+def test_the_papers_words_are_for_rows_of_its_tables_alone(rows, table, other):
+    path = rows / "experiments/tables/toy.yaml"
+    path.with_stem(table).write_text(path.read_text().replace("table: toy", f"table: {table}"))
+    for row in ("Base", "DM-Base, left chain"):
+        store_texts(make_result(row, 2, {}, table=table), [f"{row} {number} ." for number in range(8)], CONTEXTS)
+    write(rows / "a.txt", [f"other {number} ." for number in range(8)])
+    texts = ["Base", *(other or ["DM-Base-left-chain"])]
+    export(texts=texts, table=table, size="small", training_seed=2, number=4, output=rows / "out")
+    asked, said = read_key(rows / "out/key.json"), (rows / "out/raters/instructions.txt").read_text()
+    assert asked.profile == "small"
+    assert asked.of_paper == ("[MALE]" in said) == (table == "dmlm_table2" and not other)
+    assert asked.of_paper == ("the texts may be lower-cased" not in said)
+
+
+def test_the_tables_of_a_paper_write_texts(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[2])
+    for kind, tables in OF_PAPER.items():
+        for table in tables:
+            definition = load_definition(table)
+            assert definition.generation is not None
+            assert (definition.generation.samples is None) == (kind == "pairwise")
 
 
 def test_of_several_nuclei_one_is_named_and_its_texts_are_taken(rows):

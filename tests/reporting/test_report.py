@@ -243,7 +243,7 @@ def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
     assert "1 tables" in said
     assert "1.50" in found.texts
     missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
-    assert any("small-seed1.json is not JSON" in each for each in missing)
+    assert any("small-seed1.json: expected JSON" in each for each in missing)
     assert any("slip.yaml: " in each for each in missing)
     assert 'href="#"' not in text
 

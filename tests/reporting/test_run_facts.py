@@ -1,7 +1,10 @@
+import json
+
 import pytest
 import yaml
 
 from depgen.data.experiment import data_of
+from depgen.data.run_record import tokens_per_epoch
 from depgen.data.tagged import TaggedDocuments
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
@@ -109,14 +112,16 @@ def facts(tmp_path, monkeypatch):
     write_corpora(tmp_path / "data")
     for name in ("data", "cache"):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
-    (tmp_path / "run.json").write_text("{}")
     (tmp_path / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,7.0\n19,1,40.25,15.5\n")
     Vocabulary.of_words(["the", "."]).save(tmp_path / "vocabulary")
 
     def of(data, corpus, **options):
         settings = {"data": {"class_path": data, "init_args": {"corpus": corpus, **options}}}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
-        return facts_of(tmp_path, data_of(tmp_path / "config.yaml"))
+        module = data_of(tmp_path / "config.yaml")
+        module.use_vocabulary(tmp_path / "vocabulary")
+        (tmp_path / "run.json").write_text(json.dumps({"tokens_per_epoch": tokens_per_epoch(module)}))
+        return facts_of(tmp_path, module)
 
     return of
 

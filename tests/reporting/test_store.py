@@ -9,7 +9,7 @@ from depgen.errors import UserError
 from depgen.reporting.definition import load_definition
 from depgen.reporting.intervals import intervals
 from depgen.reporting.record import record
-from depgen.reporting.store import ItemTest, measured_path, read_ours, recorded_test
+from depgen.reporting.store import ItemTest, RecordedIntervals, measured_path, read_ours, recorded_test
 from tests.reporting.conftest import OTHER_DATA
 
 
@@ -126,7 +126,7 @@ def test_recorded_intervals_and_tests_are_read(project):
     )
     ours = toy()
     assert [each.metrics for each in ours.results] == [{"bleu1": 9.0}]
-    assert ours.recorded.intervals == {("Base", "bleu1"): ((8.0, 10.0), frozenset({1}))}
+    assert ours.recorded[0] == RecordedIntervals("Base", "small", frozenset({1}), {"bleu1": (8.0, 10.0)})
     assert recorded_test(ours, "Base", "DM-Base", "bleu1", 2.001) == ItemTest(2.0, 100, 0.01)
     assert recorded_test(ours, "DM-Base", "Base", "bleu1", -2.001) == ItemTest(-2.0, 100, 0.01)
     assert recorded_test(ours, "Base", "DM-Base", "bleu1", 2.1) is None, "a test of other figures"

@@ -10,11 +10,12 @@ import pytest
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
 from depgen.reporting.definition import TOKENS, load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
 from depgen.reporting.layout import Cell, lay_out
 from depgen.reporting.measurement import sift
 from depgen.reporting.measures.texts import options_for
-from depgen.reporting.numbers import Generation, Numbers
+from depgen.reporting.numbers import Numbers
 from depgen.reporting.record import record
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.store import read_ours

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nltk import Tree
 
 from depgen.errors import UserError
 from depgen.trees.constituency import (
     bracketing_of_distances,
     check_constituents,
     format_bracketing,
+    format_constituents,
     heads_of_bracketing,
     left_branching,
     random_bracketing,
@@ -20,6 +22,7 @@ from depgen.trees.constituency import (
     unlabelled_f1,
 )
 from depgen.trees.constituents import kept_constituents
+from tests.trees.trees import constituents
 
 TREES = r"""
 ( (S
@@ -62,8 +65,6 @@ def test_words_without_meaning_leave_the_tree(tmp_path):
 
 
 def test_spans_are_those_of_nltk(tmp_path):
-    from nltk import Tree
-
     path = write(tmp_path, TREES)
     texts = ["(S" + TREES.split("( (S")[1].split("(X")[0].rstrip()[:-1], "(X (UH yes) (. !))"]
     for text, found in zip(texts, read_bracketed(path), strict=False):
@@ -150,6 +151,15 @@ def test_random_trees_are_cut_evenly_and_repeat_with_their_seed():
                 "((a (b c)) d)": 1 / 6, "(((a b) c) d)": 1 / 6}  # fmt: skip
     assert shares == pytest.approx(expected, abs=0.03)
     assert random_bracketing(20, np.random.default_rng(7)) == random_bracketing(20, np.random.default_rng(7))
+
+
+@given(st.integers(1, 6).flatmap(lambda length: st.tuples(st.just(length), constituents(length))))
+def test_nltk_reads_what_is_written_with_labels(drawn):
+    length, parts = drawn
+    words = [f"w{place}" for place in range(length)]
+    tree = Tree.fromstring(format_constituents(words, [(0, length, "ROOT"), *parts]))
+    found = [(subtree.label(), subtree.leaves()) for subtree in tree.subtrees()]
+    assert found == [("ROOT", words), *((label, words[start:end]) for start, end, label in parts)]
 
 
 def test_brackets_among_the_words_do_not_count_as_brackets():

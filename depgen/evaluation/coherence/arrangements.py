@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.corpus import Corpus, Split
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.trees.sentence import Sentence
 
 Task = Literal["order", "insertion", "ending"]
@@ -64,18 +64,21 @@ class CoherenceTask:
     """The questions about a corpus.
 
     Args:
-        task: see the module.
-        corpus: whose documents; None for that of the run's own.
+        task: `order`, the document or its sentences shuffled; `insertion`, where a sentence belongs that was taken out;
+            `ending`, its own last sentence or another document's.
+        corpus: whose documents; by default that of the run's own.
         split: of it.
-        max_documents: number of documents, the first ones; None for all.
-        sentences: cut documents into pieces of like length, each a document of at most this many sentences;
-            None keeps them whole. Not of endings, which a piece has none of.
+        max_documents: number of documents, the first ones; by default all.
+        sentences: (not of endings) cut documents into pieces of like length of at most this many sentences, each a
+            document from here on.
         shuffles: (order) of each document.
-        insertions: (insertion) sentences that are taken out of each document, one at a time; None for every one, which
-            makes as many arrangements of a document as it has pairs of sentences.
+        insertions: (insertion) sentences that are taken out of each document, one at a time; `null` for every one.
         distractors: (ending) last sentences of other documents, each against the true one.
-        seed: of all draws.
+        seed: of all draws; they depend on it and on the corpus alone.
         resamples: of the test set.
+
+    Raises:
+        UserError: numbers out of range, or of another task.
     """
 
     task: Task = "order"
@@ -90,15 +93,12 @@ class CoherenceTask:
     resamples: int = 1000
 
     def __post_init__(self) -> None:
-        for name in ("max_documents", "sentences", "shuffles", "insertions", "distractors", "resamples"):
-            number = getattr(self, name)
-            if number is not None and number < 1:
-                raise UserError(f"{name}: expected at least 1, found {number}.")
+        counts = ("max_documents", "sentences", "shuffles", "insertions", "distractors", "resamples")
+        check_at_least(1, **{name: getattr(self, name) for name in counts})
         for task, name in _NUMBERS.items():
             if task != self.task and getattr(self, name) != self.__dataclass_fields__[name].default:
                 raise UserError(f"{name}: this number is of `{task}`, and the task is `{self.task}`: leave it out.")
-        if self.seed < 0:
-            raise UserError(f"seed: expected at least 0, found {self.seed}.")
+        check_at_least(0, seed=self.seed)
         if self.task == "ending" and self.sentences is not None:
             raise UserError(
                 "sentences: a piece of a document does not end where the document does, so that `ending` takes whole "

@@ -6,7 +6,6 @@ words are brought into the form of the text that the run has learnt from.
 """
 
 import logging
-import math
 import sys
 from dataclasses import dataclass
 from json import JSONDecodeError, dumps, loads
@@ -16,14 +15,15 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from depgen.data.corpus import Corpus, Split, form_of
+from depgen.data.corpus import Corpus, form_of
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
-from depgen.evaluation.coherence.arrangements import CoherenceTask, Task, Trial, trials
+from depgen.evaluation.coherence.arrangements import CoherenceTask, Trial, trials
 from depgen.evaluation.coherence.scoring import LogLikelihoods, score_trials
 from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.reading import reading_of
+from depgen.evaluation.tabular import json_ready
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import check_output, write_atomically
 from depgen.metrics.coherence import (
@@ -211,7 +211,8 @@ def assess(
         "resamples": asked.resamples,
     }
     empty = [np.array([not each.candidates.any() for each in trial.questions]) for trial in found]
-    return Assessment(asked, facts, answers(found, scores), _guesses(found), found, scores, empty)
+    chance = answers(found, [np.zeros(len(trial.arrangements)) for trial in found])  # where all are as likely
+    return Assessment(asked, facts, answers(found, scores), chance, found, scores, empty)
 
 
 def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answers:
@@ -225,47 +226,21 @@ def answers(found: list[Trial], scores: list[Float[np.ndarray, " _"]]) -> Answer
     return Answers(names, documents, credits, distances)
 
 
-def _guesses(found: list[Trial]) -> Answers:
-    """What is answered where all are as likely."""
-    return answers(found, [np.zeros(len(trial.arrangements)) for trial in found])
-
-
 def coherence(
     *,
     run: str | None = None,
-    task: Task = "order",
-    corpus: Corpus | None = None,
-    split: Split = "test",
-    max_documents: int | None = None,
-    sentences: int | None = None,
-    shuffles: int = 24,
-    insertions: int | None = 5,
-    distractors: int = 3,
-    seed: int = 0,
-    resamples: int = 1000,
     form: FormName | None = None,
     against: Path | None = None,
     output: Path | None = None,
     tokens_per_batch: int = 65_536,
     device: str | None = None,
     json: bool = False,
+    asked: CoherenceTask = CoherenceTask(),  # noqa: B008 - frozen
 ) -> str:
     """How often a run finds documents likelier than other arrangements of sentences, per cent; tab-separated.
 
     Args:
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
-        task: `order`, the document or its sentences shuffled; `insertion`, where a sentence belongs that was taken out;
-            `ending`, its own last sentence or another document's.
-        corpus: whose documents; by default that of the run's own.
-        split: of it.
-        max_documents: number of documents, the first ones; by default all.
-        sentences: (not of endings) cut documents into pieces of like length of at most this many sentences, each a
-            document from here on.
-        shuffles: (order) of each document.
-        insertions: (insertion) sentences that are taken out of each document, one at a time; `null` for every one.
-        distractors: (ending) last sentences of other documents, each against the true one.
-        seed: of all draws; they depend on it and on the corpus alone.
-        resamples: of the test set.
         form: what words are brought into, as in `depgen score`: by default the form of the run's own corpus.
         against: another run's `--output` of the same task: the difference of the two accuracies, with its 95 % interval
             over documents (pieces of one are drawn together); and the z of the paper, which is of resampled test sets.
@@ -274,13 +249,11 @@ def coherence(
         tokens_per_batch: read at a time; no figure depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
+        asked: the questions.
 
     Raises:
-        UserError: no such run or file, a system without likelihood, nothing to ask about, numbers out of range.
+        UserError: no such run or file, a system without likelihood, or nothing to ask about.
     """
-    asked = CoherenceTask(
-        task, corpus, split, max_documents, sentences, shuffles, insertions, distractors, seed, resamples
-    )
     if output is not None:
         check_output(output)
     other = None if against is None else _read(against)
@@ -291,20 +264,11 @@ def coherence(
     if output is not None:
         # A line a document.
         documents = ",\n".join(
-            f"  {dumps(_json_ready(each), ensure_ascii=False, allow_nan=False)}" for each in found.documents
+            f"  {dumps(json_ready(each), ensure_ascii=False, allow_nan=False)}" for each in found.documents
         )
-        facts = dumps(_json_ready(content), indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
+        facts = dumps(json_ready(content), indent=1, ensure_ascii=False, allow_nan=False).removesuffix("\n}")
         write_atomically(output, f'{facts},\n "documents_asked": [\n{documents}\n ]\n}}\n')
-    return dumps(_json_ready(content), allow_nan=False) if json else _table(content)
-
-
-def _json_ready(content: Any) -> Any:  # noqa: ANN401 - values of JSON
-    """The content with null for what JSON has no word for: infinite or undefined numbers."""
-    if isinstance(content, dict):
-        return {name: _json_ready(value) for name, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_json_ready(each) for each in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    return dumps(json_ready(content), allow_nan=False) if json else _table(content)
 
 
 @dataclass(frozen=True)

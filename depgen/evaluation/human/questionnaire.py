@@ -14,8 +14,8 @@ Deviations, all where the paper is silent:
     D3. The instructions are the paper's (Tables 14 and 15) word for word, but for layout, the number of sentences, and
         a last line that allows ties: the paper counts them, and its questionnaire does not speak of them. Those of
         ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness. What the paper's say
-        of ROCStories and of its preprocessing is said of a table's rows only; where all texts are from files, the words
-        are neutral.
+        of ROCStories and of its preprocessing is said of the rows of its own tables only. For all other texts, the
+        words are neutral.
 """
 
 import hashlib
@@ -70,7 +70,7 @@ QUESTIONS: Mapping[Kind, tuple[Question, ...]] = {
 _SEPARATED = (
     "preprocessed by lowercasing, separating punctuation, and splitting conjunctions. They are not grammar errors."
 )
-_ROWS: Mapping[str, str] = {
+_PAPER: Mapping[str, str] = {
     "stories": "Each story contains about five sentences. For each story, we will put the first four sentences into "
     "two different systems, and then systems generate the last sentence.",
     "beginning": "the first four sentences",
@@ -79,7 +79,7 @@ _ROWS: Mapping[str, str] = {
     f"the sentences are {_SEPARATED}",
     "turing": f"Note: All the sentences are {_SEPARATED}",
 }
-_FILES: Mapping[str, str] = {
+_NEUTRAL: Mapping[str, str] = {
     "stories": "For each story, we will put its beginning into two different systems, and then "
     "systems generate the rest.",
     "beginning": "the beginning",
@@ -89,7 +89,7 @@ _FILES: Mapping[str, str] = {
         "Note: the texts may be lower-cased, or cut into words and punctuation with spaces between. That is no error.",
     ),
 }
-"""What the instructions say of a table's rows and of texts from files; of their form, by the kind of questionnaire."""
+"""What the instructions say of the paper's rows and of other texts; of their form, by the kind of questionnaire."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,7 @@ class Questionnaire:
         sources: of the texts, by system.
         profile: at which the systems were trained; None where all texts are from files.
         top_p: the nucleus that their texts were drawn with; None where that is not known.
+        of_paper: whether every system is a row of a table of the paper: its words and numbers are right for no others.
     """
 
     kind: Kind
@@ -168,6 +169,7 @@ class Questionnaire:
     sources: Mapping[str, Source] = field(default_factory=dict)
     profile: str | None = None
     top_p: float | None = None
+    of_paper: bool = False
 
     @cached_property
     def name(self) -> str:
@@ -188,15 +190,10 @@ class Questionnaire:
         return QUESTIONS[self.kind]
 
     @property
-    def from_files(self) -> bool:
-        """Whether no system is a row of a table, so that the texts may be of any kind."""
-        return self.profile is None
-
-    @property
     def instructions(self) -> str:
         """What raters read first: paragraphs separated by empty lines."""
         text = (files("depgen.evaluation.human") / f"{self.kind}.txt").read_text(encoding="utf-8")
-        said = _FILES if self.from_files else _ROWS
+        said = _PAPER if self.of_paper else _NEUTRAL
         return text.format(**said, form=said.get(self.kind), items=len(self.sheets[0].items))
 
     def shown(self, sheet: Sheet, item: Item) -> tuple[str, ...]:
@@ -367,7 +364,8 @@ def read_key(path: Path) -> Questionnaire:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         name = content.pop("questionnaire")
-        found = Questionnaire(**content | _parts(content))
+        older = {"of_paper": content.get("profile") is not None}  # keys of earlier versions do not say
+        found = Questionnaire(**older | content | _parts(content))
         known = found.kind in QUESTIONS and found.name == name
     except OSError as error:
         raise UserError(

@@ -40,16 +40,6 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
         system.beam_size = own
 
 
-def beam_size_of(model: LanguageModel, size: int | None) -> int | None:
-    """The beam that counts: this one, or by default the system's own; None where its scores are no bounds.
-
-    Raises:
-        UserError: see `beam_of`.
-    """
-    with beam_of(model, size) as found:
-        return found
-
-
 def as_words(size: int | None) -> str:
     """What a log line says of a beam: nothing without one.
 

@@ -12,8 +12,8 @@ is the sum over all of them. A tree with a label or an expansion that the system
 
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -27,11 +27,10 @@ from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tre
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.likelihood.documents import tokens_at_once
+from depgen.evaluation.likelihood.score_table import By, ScoredText, ScoreTable, Unit, without_clashes
 from depgen.evaluation.likelihood.scored_text import Totals
-from depgen.evaluation.likelihood.scores import By, Unit
-from depgen.evaluation.likelihood.text_columns import TextColumns, without_clashes
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.tabular import Results, Row
+from depgen.evaluation.tabular import Row
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
@@ -138,17 +137,7 @@ class BoundedSentence:
 
 
 @dataclass(frozen=True)
-class BoundedText:
-    """The sentences of a document, and what is said about it besides: see `TextDocument`."""
-
-    identifier: str
-    sentences: tuple[BoundedSentence, ...]
-    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    sentence_ids: tuple[str | None, ...] = ()
-
-
-@dataclass(frozen=True)
-class TreeScores(Results[BoundedText]):
+class TreeScores(ScoreTable[ScoredText[BoundedSentence]]):
     """Bounds of the log-probabilities of texts, in the order in which the texts were given.
 
     Sums are over the sentences that have a tree which the system can write. Others have the bound -inf and are counted.
@@ -179,27 +168,12 @@ class TreeScores(Results[BoundedText]):
         """The sums over all sentences that have a bound."""
         return _sums(self.sentences)
 
-    def rows(self) -> list[Row]:
-        """The rows, those of a text one after the other; documents and sentences count from 1."""
-        if self.by == "all":
-            return [{"documents": len(self.texts), **self._of_several(self.sentences)}]
-        rows, columns = list[Row](), TextColumns.of(self.texts)
-        for number, text in enumerate(self.texts, start=1):
-            if self.by == "document":
-                place = {**columns.of_text(number, text), "identifier": text.identifier}
-                rows.append(place | self._of_several(text.sentences))
-                continue
-            for index, each in enumerate(text.sentences):
-                place = {**columns.of_sentence(number, text, index), "place": each.place}
-                rows.append(place | self._row(each.counts, [each]) | {"text": each.text})
-        return rows
+    def _of_each(self, text: ScoredText[BoundedSentence], places: Sequence[Row]) -> Iterator[Row]:
+        for place, each in zip(places, text.sentences, strict=True):
+            yield {**place, "place": each.place, **self._row(each.counts, [each]), "text": each.text}
 
-    def columns(self) -> list[str]:
-        """The names of the columns, whether there are rows or not."""
-        text = BoundedText(
-            "", (BoundedSentence("", "", Totals(), None),), dict.fromkeys(TextColumns.of(self.texts).names)
-        )
-        return list(replace(self, texts=(text,)).rows()[0])
+    def _blank(self) -> ScoredText[BoundedSentence]:
+        return ScoredText("", (BoundedSentence("", "", Totals(), None),))
 
     def _of_several(self, sentences: Sequence[BoundedSentence]) -> Row:
         without = sum(each.bound is not None and each.bound.log_prob == -math.inf for each in sentences)
@@ -211,8 +185,7 @@ class TreeScores(Results[BoundedText]):
 
     def _row(self, totals: Totals, sentences: Sequence[BoundedSentence]) -> Row:
         bounds = [each.bound for each in sentences if each.bound is not None]
-        scale = math.log(2) if self.unit == "bits" else 1.0
-        log_prob = totals.log_prob / scale if totals.tokens else None
+        log_prob = totals.log_prob / self.scale if totals.tokens else None
         numbers = numbers_of(self.number_of_trees)
         row: Row = {
             "words": totals.words, "tokens": totals.tokens, "unknown": totals.unknown, "log_prob": log_prob,
@@ -223,7 +196,7 @@ class TreeScores(Results[BoundedText]):
             **{name: sum(getattr(each, name.partition("_")[0]) for each in bounds) for name in TREE_COUNTS},
         }  # fmt: skip
         for place, number in enumerate(numbers):
-            row[f"log_prob_{number}"] = sum(each.log_probs[place] for each in bounds) / scale if bounds else None
+            row[f"log_prob_{number}"] = sum(each.log_probs[place] for each in bounds) / self.scale if bounds else None
         for place, number in enumerate(numbers if self.trees == "sampled" else ()):
             sizes = [each.effective[place] for each in bounds if each.effective is not None]
             row[f"effective_{number}"] = sum(sizes) / len(sizes) if sizes else None
@@ -289,13 +262,11 @@ class TreeScorer:
         empty = TreeScores((), self.trees, self.number, annotator.scheme, by, unit)
         documents = without_clashes(documents, empty.columns())
         encoder = TextEncoder(self.trained, self.reading, as_one=False)
-        read = [encoder.sentences(document) for document in documents]
-        for document, sentences in zip(documents, read, strict=True):
-            encoder.units(document, sentences)  # refuses what is too long
+        read, _ = encoder.encoded(documents)  # refuses what is too long
         filled = [each for sentences in read for each in sentences if len(each.encoding.ids)]
         bounds = self._bounds(filled, annotator)
         found = tuple(
-            BoundedText(
+            ScoredText(
                 document.identifier,
                 tuple(
                     _bounded(each, place, next(bounds) if len(each.encoding.ids) else None)

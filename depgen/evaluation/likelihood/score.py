@@ -15,10 +15,10 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import as_words
 from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
+from depgen.evaluation.likelihood.score_table import By, Unit
 from depgen.evaluation.likelihood.scored_text import PERPLEXITY
-from depgen.evaluation.likelihood.scores import By, Scores, Unit
-from depgen.evaluation.likelihood.text_columns import TextColumns
-from depgen.evaluation.loading import load_pretrained, load_run
+from depgen.evaluation.likelihood.scores import Scores
+from depgen.evaluation.loading import load_system
 from depgen.evaluation.system import Reads, System
 from depgen.evaluation.tabular import check_table_output, written_table
 from depgen.evaluation.text_documents import Tokens, read_documents
@@ -114,41 +114,28 @@ def score(
         raise UserError(f"{', '.join(misplaced)}: expected {'with' if trees is None else 'without'} trees: {remedy}.")
     if seed is not None and trees != "sampled":
         raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
-    if pretrained is None:
-        system = load_run(run, device=device, form=form, first_word_space=first_word_space)
+    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
+    asked: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
+    table: Scores | TreeScores
+    if trees is None:
+        table = system.score(
+            documents, by=by or "word", reads=reads, next_words=next_words, beam_size=beam_size, **asked
+        )
+        read = table.totals.tokens
     else:
-        system = load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
-    if trees is not None:
-        chosen: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
-        bounds = system.score_over_trees(
-            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
-            progress=sys.stderr.isatty(), **chosen,
-        )  # fmt: skip
-        _check_read(sum(each.counts.words for each in bounds.sentences), file, system)
-        _report_bounds(bounds, system)
-        return _written(bounds, json=json, output=output)
-    scores = system.score(
-        documents, by=by or "word", unit=unit, reads=reads, next_words=next_words, beam_size=beam_size,
-        tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty(),
-    )  # fmt: skip
-    _check_read(scores.totals.tokens, file, system)
-    _report(scores, system, reads)
-    return _written(scores, json=json, output=output)
-
-
-def _check_read(units: int, file: Path, system: System) -> None:
-    """Raises UserError if nothing of a file was read."""
-    if not units:
+        asked |= {name: value for name, value in of_trees.items() if value is not None}
+        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **asked)
+        read = sum(each.counts.words for each in table.sentences)
+    if not read:
         raise UserError(
             f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
             "another by --form."
         )
-
-
-def _written(scores: Scores | TreeScores, *, json: bool, output: Path | None) -> str | None:
-    """The rows, or None once they are in the file."""
-    fields = TextColumns.of(scores.texts).names
-    return written_table(scores.rows(), output=output, json=json, as_given=fields)
+    if isinstance(table, Scores):
+        _report(table, system, reads)
+    else:
+        _report_bounds(table, system)
+    return written_table(table.rows(), output=output, json=json, as_given=table.fields)
 
 
 def _report_bounds(scores: TreeScores, system: System) -> None:
@@ -169,7 +156,7 @@ def _report_bounds(scores: TreeScores, system: System) -> None:
         "perplexity-bound per word %s, per token %s. %d of %d different trees have a label or an expansion that the "
         "run does not write. Read sentence by sentence by %s.",
         totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees.replace("_", "-"),
-        scores.parser, totals.log_prob / (math.log(2) if scores.unit == "bits" else 1.0), scores.unit,
+        scores.parser, totals.log_prob / (scores.scale), scores.unit,
         *("-" if each is None else f"{each:.2f}" for each in (word, token)), impossible, distinct,
         system.trained.checkpoint,
     )  # fmt: skip
@@ -186,7 +173,7 @@ def _report(scores: Scores, system: System, reads: Reads | None) -> None:
         totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
         "" if likelihood == "pseudo" else " with <eos>", likelihood,
         as_words(scores.beam_size),
-        totals.log_prob / (math.log(2) if unit == "bits" else 1.0), unit, PERPLEXITY[likelihood].replace("_", "-"),
+        totals.log_prob / (scores.scale), unit, PERPLEXITY[likelihood].replace("_", "-"),
         *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
         "document by document" if system.reads_documents(reads) else "sentence by sentence", system.trained.checkpoint,
     )  # fmt: skip

@@ -1,21 +1,20 @@
 """Texts as a system scores them: each word's log-probability, and sums over sentences, documents and all of a text."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import repeat
+from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from depgen.data.vocabulary import EOS_WORD, Vocabulary
+from depgen.data.vocabulary import EOS_WORD
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
+from depgen.evaluation.likelihood.documents import score_documents
 from depgen.evaluation.likelihood.next_words import WordFigures, figures_of_next_words
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.likelihood.score_table import ScoredText
 from depgen.evaluation.tabular import Row, Tabular
 from depgen.evaluation.text_documents import Span, TextDocument
-from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.metrics.perplexity import perplexity
 
@@ -117,22 +116,14 @@ def _perplexity(log_prob: float, count: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class ScoredDocument(Tabular):
-    """A document's sentences as scored words, in the order of the text.
+class ScoredDocument(ScoredText[tuple[ScoredWord, ...]], Tabular):
+    """A document's sentences as scored words, with the ends that the system predicts.
 
     Attributes:
-        identifier: of the document.
-        sentences: the words of each, and the ends that the system predicts.
         places: where each sentence comes from.
-        fields: what is said about the document besides its text, such as item and condition.
-        sentence_ids: the `sent_id` of each sentence; empty where there are none.
     """
 
-    identifier: str
-    sentences: tuple[tuple[ScoredWord, ...], ...]
-    places: tuple[str, ...]
-    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    sentence_ids: tuple[str | None, ...] = ()
+    places: tuple[str, ...] = ()
 
     @property
     def words(self) -> tuple[ScoredWord, ...]:
@@ -174,73 +165,52 @@ class ScoredDocument(Tabular):
                 }
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """Scores documents by a trained system.
+def score_texts(
+    encoder: TextEncoder,
+    documents: Sequence[TextDocument],
+    *,
+    tokens_per_batch: int | None = None,
+    batch_size: int | None = None,
+    next_words: bool = False,
+    progress: bool = False,
+) -> list[ScoredDocument]:
+    """The documents with each word's score.
 
-    Attributes:
-        trained: the system.
-        reading: how sentences and documents are given to it.
-        as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
+    Args:
+        encoder: how documents are given to the system.
+        documents: of any texts.
         tokens_per_batch: see `depgen.evaluation.likelihood.documents.score_documents`; no score depends on it.
         batch_size: the most sentences or documents that are scored at once; no score depends on it.
         next_words: measure entropies and ranks too.
         progress: show a progress bar.
+
+    Raises:
+        UserError: a text that is longer than the system reads at once.
     """
-
-    trained: Trained
-    reading: Reading
-    as_one: bool
-    tokens_per_batch: int | None = None
-    batch_size: int | None = None
-    next_words: bool = False
-    progress: bool = False
-
-    def score(self, documents: Sequence[TextDocument]) -> list[ScoredDocument]:
-        """The documents with each word's score.
-
-        Raises:
-            UserError: a text that is longer than the system reads at once.
-        """
-        encoder = TextEncoder(self.trained, self.reading, self.as_one)
-        read = list(map(encoder.sentences, documents))
-        units = [unit for pair in zip(documents, read, strict=True) for unit in encoder.units(*pair)]
-        scores = score_documents(
-            self.trained.model, units, vocabulary=self.vocabulary, tokens_per_batch=self.tokens_per_batch,
-            batch_size=self.batch_size, progress=self.progress,
-        )  # fmt: skip
-        found = iter(each for unit in scores for each in unit)
-        figures = iter(self._figures(units))
-        return [
-            ScoredDocument(
-                document.identifier,
-                tuple(
-                    _scored(each, next(found), next(figures, None)) if len(each.encoding.ids) else _unread(each)
-                    for each in sentences
-                ),
-                document.places,
-                document.fields,
-                document.sentence_ids,
-            )
-            for document, sentences in zip(documents, read, strict=True)
-        ]
-
-    def _figures(self, units: Sequence[DocumentIds]) -> list[WordFigures]:
-        """Entropies and ranks of the tokens of each sentence, where they are wanted."""
-        if not self.next_words:
-            return []
-        found = figures_of_next_words(self.trained.model, units, vocabulary=self.vocabulary, progress=self.progress)
-        return [each for unit in found for each in unit]
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The run's own."""
-        return self.trained.vocabulary
-
-
-def _unread(sentence: EncodedSentence) -> tuple[ScoredWord, ...]:
-    """The words of a sentence that the system does not read."""
-    return tuple(_not_read(sentence, place) for place in range(len(sentence.sentence.words)))
+    model, vocabulary = encoder.trained.model, encoder.trained.vocabulary
+    read, units = encoder.encoded(documents)
+    scores = score_documents(
+        model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, batch_size=batch_size, progress=progress
+    )
+    found, figures = chain.from_iterable(scores), iter(list[WordFigures]())
+    if next_words:
+        of_units = figures_of_next_words(model, units, vocabulary=vocabulary, progress=progress)
+        figures = chain.from_iterable(of_units)
+    return [
+        ScoredDocument(
+            document.identifier,
+            tuple(
+                _scored(each, next(found), next(figures, None))
+                if len(each.encoding.ids)
+                else _scored(each, np.zeros(0))
+                for each in sentences
+            ),
+            document.fields,
+            document.sentence_ids,
+            document.places,
+        )
+        for document, sentences in zip(documents, read, strict=True)
+    ]
 
 
 def _scored(
@@ -259,18 +229,14 @@ def _scored(
         measured = figures.of_words(owner, read)
     numbers = zip(counts, unknown, sums, measured, strict=False)
     words, spans = [], sentence.spans
-    for place, (word, keep, span) in enumerate(zip(sentence.sentence.words, sentence.kept, spans, strict=True)):
+    for word, keep, span in zip(sentence.sentence.words, sentence.kept, spans, strict=True):
         if keep:
             count, new, log_prob, (entropy, rank) = next(numbers)
             words.append(ScoredWord(word, count, new, log_prob, False, span, entropy, rank))
         else:
-            words.append(_not_read(sentence, place))
+            words.append(ScoredWord(word, 0, False, 0.0, span=span))
     last = None if not spans or spans[-1] is None else (spans[-1][1],) * 2
     for place in range(length, len(scores)):
         ends = (None, None) if figures is None else (float(figures.entropies[place]), int(figures.ranks[place]))
         words.append(ScoredWord(EOS_WORD, 1, False, float(scores[place]), True, last, *ends))
     return tuple(words)
-
-
-def _not_read(sentence: EncodedSentence, place: int) -> ScoredWord:
-    return ScoredWord(sentence.sentence.words[place], 0, False, 0.0, span=sentence.spans[place])

@@ -1,14 +1,20 @@
-"""A system's answers to a benchmark of syntax, and the files that they are written to."""
+"""A system's answers to a benchmark of syntax, the options of both verbs, and the files that answers go to."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from depgen.evaluation.loading import load_system
 from depgen.evaluation.syntax.sentences import Protocol as ProtocolName
-from depgen.evaluation.tabular import Row, Tabular, as_json_lines, written_table
+from depgen.evaluation.syntax.sentences import usual_tokens
+from depgen.evaluation.system import System
+from depgen.evaluation.tabular import Row, Tabular, as_json_lines, check_table_output, written_table
+from depgen.evaluation.text_documents import Tokens
 from depgen.language_models.base import Likelihood
 from depgen.locations import write_atomically
+from depgen.trees.text_form import FormName
 
 MOST_UNKNOWN = 0.2
 """The largest share of pairs or items with `<unk>` at which a score still decides between systems."""
@@ -51,10 +57,65 @@ class Answers(Tabular, Generic[Item]):
         return row | {"unknown": unknown, "decided": decided, **kind}
 
 
-def written(
-    found: Answers[_Item], rows: Sequence[Row], *, item_output: Path | None, output: Path | None, json: bool
-) -> str | None:
-    """The rows as text, unless they go to a file; writes the items to theirs."""
-    if item_output is not None:
-        write_atomically(item_output, as_json_lines(each.row() for each in found.items))
-    return written_table(rows, output=output, json=json, digits=2)
+@dataclass(frozen=True)
+class BenchmarkOptions:
+    """The options that `depgen minimal-pairs` and `depgen syntactic-suites` share.
+
+    Attributes:
+        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
+        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
+        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
+        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
+            protocol.
+        form: what words are brought into, as in `depgen score`.
+        first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
+        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
+        json: JSON lines instead of tab-separated columns.
+        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
+        device: cpu, cuda, …; by default a GPU where there is one.
+    """
+
+    run: str | None = None
+    pretrained: str | None = None
+    five_gram: bool = False
+    tokens: Tokens | None = None
+    form: FormName | None = None
+    first_word_space: bool | None = None
+    output: Path | None = None
+    json: bool = False
+    beam_size: int | None = None
+    tokens_per_batch: int | None = None
+    device: str | None = None
+
+    def system(self) -> System:
+        """The system that answers.
+
+        Raises:
+            UserError: there is none, or several are named.
+        """
+        return load_system(
+            self.run, self.pretrained, device=self.device, form=self.form, first_word_space=self.first_word_space
+        )
+
+    def scoring(self, protocol: ProtocolName) -> dict[str, Any]:
+        """How sentences are scored, as `score_pairs` and `score_suites` take it."""
+        return {
+            "protocol": protocol,
+            "tokens": self.tokens or usual_tokens(protocol, self.pretrained),
+            "five_gram": self.five_gram,
+            "beam_size": self.beam_size,
+            "tokens_per_batch": self.tokens_per_batch,
+            "progress": sys.stderr.isatty(),
+        }
+
+    def check_outputs(self, item_output: Path | None) -> None:
+        """Raises UserError if the rows or the items can't be written to their files."""
+        check_table_output(item_output, json=True)
+        check_table_output(self.output, json=self.json)
+
+    def written(self, found: Answers[_Item], rows: Sequence[Row], item_output: Path | None) -> str | None:
+        """The rows as text, unless they go to a file; writes the items to theirs."""
+        if item_output is not None:
+            write_atomically(item_output, as_json_lines(each.row() for each in found.items))
+        return written_table(rows, output=self.output, json=self.json, digits=2)

@@ -1,28 +1,24 @@
 """`depgen minimal-pairs`: how often a system finds a grammatical sentence likelier than an ungrammatical one."""
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
-from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
+from depgen.evaluation.likelihood.bounds import as_words, beam_of
+from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.sentences import (
     Protocol,
     ScoredSentence,
-    load_system,
     score_sentences,
-    usual_tokens,
 )
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, check_table_output
+from depgen.evaluation.tabular import Row
 from depgen.evaluation.text_documents import Tokens
-from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
@@ -187,9 +183,8 @@ def score_pairs(
     """
     chosen = pairs_of_protocol(pairs, protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
-    scores = score_sentences(
-        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
-    )  # fmt: skip
+    with beam_of(system.model, beam_size) as size:
+        scores = score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
     floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
     items = [
         ScoredPair(
@@ -201,25 +196,15 @@ def score_pairs(
         )
         for place, pair in enumerate(chosen)
     ]
-    return PairScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
+    return PairScores(tuple(items), protocol, system.model.likelihood, size)
 
 
 def minimal_pairs(
     file: Path | None = None,
     *,
-    run: str | None = None,
-    pretrained: str | None = None,
     protocol: Protocol = "plain",
-    five_gram: bool = False,
-    tokens: Tokens | None = None,
-    form: FormName | None = None,
-    first_word_space: bool | None = None,
     item_output: Path | None = None,
-    output: Path | None = None,
-    json: bool = False,
-    beam_size: int | None = None,
-    tokens_per_batch: int | None = None,
-    device: str | None = None,
+    options: BenchmarkOptions = BenchmarkOptions(),  # noqa: B008 - frozen
 ) -> str | None:
     """How often a system finds the grammatical sentence of a pair likelier, per cent; tab-separated.
 
@@ -229,43 +214,22 @@ def minimal_pairs(
     Args:
         file: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such files;
             by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and
-            `pairID` or `id` may be there too.
-        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
-        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
+            `pairID` or `id` may be there too. `.gz` is unpacked.
         protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
             paradigm, final punctuation cut off as a word and scored, the end of the sentence not.
-        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
-        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
-            protocol.
-        form: what words are brought into, as in `depgen score`.
-        first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
         item_output: a file for the scores of each pair, as JSON lines, with further fields or columns of `file`.
-        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
-        json: JSON lines instead of tab-separated columns.
-        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
-        tokens_per_batch: scored at once, padding included; no score depends on it.
-        device: cpu, cuda, …; by default a GPU where there is one.
+        options: those of both benchmarks.
 
     Raises:
         UserError: no such file, run or column, an empty sentence, or a system without likelihood.
     """
-    check_table_output(item_output, json=True)
-    check_table_output(output, json=json)
+    options.check_outputs(item_output)
     pairs = read_pairs(file)
-    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
-    found = score_pairs(
-        system,
-        pairs,
-        protocol=protocol,
-        tokens=tokens or usual_tokens(protocol, pretrained),
-        five_gram=five_gram,
-        beam_size=beam_size,
-        tokens_per_batch=tokens_per_batch,
-        progress=sys.stderr.isatty(),
-    )
+    system = options.system()
+    found = score_pairs(system, pairs, **options.scoring(protocol))
     rows = found.rows()
     _report(rows[-1], system)
-    return written(found, rows, item_output=item_output, output=output, json=json)
+    return options.written(found, rows, item_output)
 
 
 def _report(overall: Row, system: System) -> None:

@@ -113,10 +113,8 @@ def _before(gram: Int64[np.ndarray, " ids"], length: int) -> Int64[np.ndarray, "
     return gram if length == 1 else np.concatenate([[-1], gram[:-1]])
 
 
-def floor_scores(
-    system: System, sentences: Sequence[TestSentence], *, tokens: Tokens, order: int = 5
-) -> list[ScoredSentence]:
-    """The sentences as an n-gram model scores them that has learnt from the training split of the run's corpus.
+def floor_scores(system: System, sentences: Sequence[TestSentence], *, tokens: Tokens) -> list[ScoredSentence]:
+    """The sentences as a 5-gram model scores them that has learnt from the training split of the run's corpus.
 
     Words are in the form in which the run reads them, and known if they occur twice in training.
 
@@ -129,8 +127,7 @@ def floor_scores(
         raise UserError(f"{system.trained.run} names no corpus that a 5-gram could learn from: leave out --five_gram.")
     reading = system.reading
     model = NgramModel(
-        (reading.words(sentence) for document in corpus.documents("train") for sentence in document.sentences),
-        order=order,
+        reading.words(sentence) for document in corpus.documents("train") for sentence in document.sentences
     )
     found = []
     for document in documents_of(sentences, tokens):

@@ -9,6 +9,7 @@ from depgen.errors import UserError
 from depgen.evaluation.syntax.sentences import Protocol, TestSentence, one_line
 from depgen.locations import find_data, json_value
 from depgen.trees.columns import Separator, read_columns
+from depgen.trees.file_formats import unpacked
 from depgen.trees.lines import read_lines
 
 NAMES = {
@@ -48,6 +49,8 @@ class Pair:
 def read_pairs(path: Path | None = None) -> list[Pair]:
     """The pairs of a file, or of all files in a folder; by default of BLiMP under `$DEPGEN_DATA/blimp`.
 
+    `.gz` is unpacked.
+
     Raises:
         UserError: there is no such file, or none in the folder; a field or column is missing, a sentence empty, or two
             pairs of a paradigm have the same identifier (file and line are named).
@@ -69,11 +72,11 @@ def _files(path: Path | None) -> list[Path]:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
         path = find_data("blimp", how_to_get=how)
     if path.is_dir():
-        found = sorted(each for each in path.iterdir() if each.suffix.lower() in _ENDINGS)
+        found = sorted(each for each in path.iterdir() if unpacked(each).suffix.lower() in _ENDINGS)
         if not found:
             raise UserError(f"{path}: expected files of pairs ({' or '.join(_ENDINGS)}), found none.")
         return found
-    if path.suffix.lower() not in _ENDINGS:
+    if unpacked(path).suffix.lower() not in _ENDINGS:
         raise UserError(
             f"{path}: expected pairs as JSON lines (.jsonl), or as columns separated by tabs (.tsv) or commas (.csv), "
             "found another ending: rename the file by what it holds."
@@ -82,7 +85,7 @@ def _files(path: Path | None) -> list[Path]:
 
 
 def _of_file(path: Path) -> list[Pair]:
-    ending, kinds = path.suffix.lower(), dict[str, Separator]({".tsv": "tab", ".csv": "comma"})
+    ending, kinds = unpacked(path).suffix.lower(), dict[str, Separator]({".tsv": "tab", ".csv": "comma"})
     rows = _json_rows(path) if ending == ".jsonl" else _column_rows(path, kinds[ending])
     found = [_pair(row, path, line) for line, row in rows]
     if not found:
@@ -93,7 +96,7 @@ def _of_file(path: Path) -> list[Pair]:
 def _pair(row: Mapping[str, Any], path: Path, line: int) -> Pair:
     place = f"{path}:{line}"
     good, bad = (TestSentence(place, _sentence(row, name, place)) for name in ("good", "bad"))
-    paradigm = _text(row, "paradigm", place) or path.stem
+    paradigm = _text(row, "paradigm", place) or unpacked(path).stem
     phenomenon = _text(row, "phenomenon", place) or paradigm
     known = {each for names in NAMES.values() for each in names}
     others = {name: value for name, value in row.items() if name not in known}

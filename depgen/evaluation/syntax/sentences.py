@@ -1,6 +1,5 @@
 """The log-probability of each token of a sentence, with the place in the sentence where its word begins."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,14 +9,9 @@ from jaxtyping import Bool, Float64, Int
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
-from depgen.evaluation.loading import load_pretrained, load_run
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
-from depgen.trees.text_form import FormName
-
-logger = logging.getLogger(__name__)
 
 Protocol = Literal["plain", "paper"]
 """`paper`: that of the GiLT paper; `plain`: whole sentences, all pairs and all predictions."""
@@ -73,26 +67,6 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def load_system(
-    run: str | None,
-    pretrained: str | None,
-    *,
-    device: str | None = None,
-    form: FormName | None = None,
-    first_word_space: bool | None = None,
-) -> System:
-    """The system of a run, or a pretrained one where that is named.
-
-    Raises:
-        UserError: both are named, or there is no such system.
-    """
-    if pretrained is None:
-        return load_run(run, device=device, form=form, first_word_space=first_word_space)
-    if run is not None:
-        raise UserError(f"Give only one of --run {run} and --pretrained {pretrained}.")
-    return load_pretrained(pretrained, device=device, form=form, first_word_space=first_word_space)
-
-
 def usual_tokens(protocol: Protocol, pretrained: str | None) -> Tokens:
     """How words are separated if no option says it: by rules for runs in the plain protocol, as in most corpora."""
     return "rules" if protocol == "plain" and pretrained is None else "whitespace"
@@ -108,7 +82,6 @@ def score_sentences(
     sentences: Sequence[TestSentence],
     *,
     tokens: Tokens,
-    beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> list[ScoredSentence]:
@@ -136,10 +109,9 @@ def score_sentences(
         if ids not in places:
             places[ids] = len(units)
             units += encoder.units(document, found)
-    with beam_of(system.model, beam_size):
-        scores = score_documents(
-            system.model, units, vocabulary=system.tokenizer, tokens_per_batch=tokens_per_batch, progress=progress
-        )
+    scores = score_documents(
+        system.model, units, vocabulary=system.tokenizer, tokens_per_batch=tokens_per_batch, progress=progress
+    )
     return [
         _scored(each, scores[places[tuple(each.encoding.ids.tolist())]][0].astype(np.float64), sentence.place)
         for each, sentence in zip(read, sentences, strict=True)

@@ -1,7 +1,6 @@
 """`depgen syntactic-suites`: how often predictions about a system's surprisals hold."""
 
 import logging
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_size_of
-from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, written
+from depgen.evaluation.likelihood.bounds import as_words, beam_of
+from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
 from depgen.evaluation.syntax.ngrams import floor_scores
@@ -18,15 +17,12 @@ from depgen.evaluation.syntax.sentences import (
     Protocol,
     ScoredSentence,
     TestSentence,
-    load_system,
     score_sentences,
-    usual_tokens,
 )
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, check_table_output
+from depgen.evaluation.tabular import Row, json_ready
 from depgen.evaluation.text_documents import Tokens
-from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +135,7 @@ class ScoredItem:
             "unknown": self.has_unknown,
             "unread": self.is_unread,
             "surprisals": {
-                name: {str(number): _finite(value) for number, value in each.surprisals.items()}
+                name: json_ready({str(number): value for number, value in each.surprisals.items()})
                 for name, each in self.conditions.items()
             },
             **({} if floor is None else {"holds_5gram": list(floor)}),
@@ -148,10 +144,6 @@ class ScoredItem:
 
 def _holds(predictions: Sequence[Formula], conditions: Mapping[str, ScoredCondition]) -> tuple[bool, ...]:
     return tuple(bool(each.holds(lambda region: conditions[region.condition].of(region))) for each in predictions)
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -273,11 +265,10 @@ def score_suites(
     stop = " ." if protocol == "paper" else ""
     conditions = [each for suite in suites for item in suite.items for each in item.conditions.values()]
     sentences = [TestSentence(each.place, each.text + stop) for each in conditions]
-    scores = iter(
-        score_sentences(
-            system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+    with beam_of(system.model, beam_size) as size:
+        scores = iter(
+            score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
         )
-    )
     floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
     items = []
     for suite in suites:
@@ -286,7 +277,7 @@ def score_suites(
             own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
             assert own is not None
             items.append(ScoredItem(suite, item, predictions, own, floor))
-    return SuiteScores(tuple(items), protocol, system.model.likelihood, beam_size_of(system.model, beam_size))
+    return SuiteScores(tuple(items), protocol, system.model.likelihood, size)
 
 
 def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
@@ -299,19 +290,9 @@ def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -
 def syntactic_suites(
     file: Path | None = None,
     *,
-    run: str | None = None,
-    pretrained: str | None = None,
     protocol: Protocol = "plain",
-    five_gram: bool = False,
-    tokens: Tokens | None = None,
-    form: FormName | None = None,
-    first_word_space: bool | None = None,
     item_output: Path | None = None,
-    output: Path | None = None,
-    json: bool = False,
-    beam_size: int | None = None,
-    tokens_per_batch: int | None = None,
-    device: str | None = None,
+    options: BenchmarkOptions = BenchmarkOptions(),  # noqa: B008 - frozen
 ) -> str | None:
     """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent; tab-separated.
 
@@ -320,42 +301,21 @@ def syntactic_suites(
 
     Args:
         file: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in `$DEPGEN_DATA/syntaxgym`.
-        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
-        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
         protocol: `plain`, all predictions of all suites; or `paper`, that of GiLT: the first prediction alone, a final
             stop after every sentence, and no suite outside the six circuits.
-        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
-        tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
-            protocol.
-        form: what words are brought into, as in `depgen score`.
-        first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.
         item_output: a file for the surprisals and outcomes of each item, as JSON lines.
-        output: a file for the rows, with commas if its name ends in `.csv`; without it they are printed.
-        json: JSON lines instead of tab-separated columns.
-        beam_size: (systems whose scores are bounds) structures of a sentence that are summed over; see `depgen score`.
-        tokens_per_batch: scored at once, padding included; no score depends on it.
-        device: cpu, cuda, …; by default a GPU where there is one.
+        options: those of both benchmarks.
 
     Raises:
         UserError: no such file or run, a suite that is not as it should be, or a system without likelihood.
     """
-    check_table_output(item_output, json=True)
-    check_table_output(output, json=json)
+    options.check_outputs(item_output)
     suites = read_suites(file)
-    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
-    found = score_suites(
-        system,
-        suites,
-        protocol=protocol,
-        tokens=tokens or usual_tokens(protocol, pretrained),
-        five_gram=five_gram,
-        beam_size=beam_size,
-        tokens_per_batch=tokens_per_batch,
-        progress=sys.stderr.isatty(),
-    )
+    system = options.system()
+    found = score_suites(system, suites, **options.scoring(protocol))
     rows = found.rows()
     _report(next(row for row in reversed(rows) if row["level"] != "prediction"), found, system)
-    return written(found, rows, item_output=item_output, output=output, json=json)
+    return options.written(found, rows, item_output)
 
 
 def _report(overall: Row, found: SuiteScores, system: System) -> None:

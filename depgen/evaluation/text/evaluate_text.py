@@ -15,8 +15,6 @@ from depgen.evaluation.text.measures import (
     TextOptions,
     text_metrics,
 )
-from depgen.evaluation.text.oracle import Average
-from depgen.metrics.bleu import EmptyPolicy
 from depgen.seeds import checked_seed
 
 WIDTH = max(map(len, NAMES.values())) + 2
@@ -28,22 +26,7 @@ def evaluate_text(
     references: Path | None = None,
     prompts: Path | None = None,
     json: bool = False,
-    empty: EmptyPolicy = "zero",
-    bertscore_model: str | None = "roberta-large",
-    bertscore_layer: int | None = None,
-    bertscore_baseline: Path | None = None,
-    perplexity_model: str | None = "gpt2",
-    mauve_model: str | None = None,
-    within_texts: bool = False,
-    detokenize: bool = False,
-    union: str | None = None,
-    oracle: str | None = None,
-    reverse: bool = False,
-    average: Average = "texts",
-    download: bool = False,
-    device: str | None = None,
-    resamples: int = 2000,
-    seed: int = 0,
+    options: TextOptions = TextOptions(),  # noqa: B008 - frozen
 ) -> str:
     """A table, or JSON, of text measures on a file of one text a line.
 
@@ -57,52 +40,16 @@ def evaluate_text(
         prompts: what each text continues, for UNION, in a file of the same kinds, where they may be called `prompt`;
             without them texts count as whole stories.
         json: print JSON instead of a table.
-        empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
-        bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
-        bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
-        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
-        perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
-        mauve_model: folder or hub name of a model, such as gpt2-large, whose hidden states MAUVE compares texts and
-            references by; `oracle` takes the language model of --oracle. By default no MAUVE.
-        within_texts: Distinct-n of the n-grams inside texts, as Li et al. (2016) define it. By default n-grams over the
-            border of two texts count too, as in the code of DMLM's authors and in our tables.
-        detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
-            they are given the tokens as they are.
-        union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
-        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
-            experiments/oracle_news.yaml, or any run folder.
-        reverse: train the oracle's network on the texts too, for the reverse LM score.
-        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
-        download: fetch models that are not on this machine from the hub.
-        device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
+        options: what is measured, and how.
 
     Raises:
         UserError: a file is missing, empty or not UTF-8, or the numbers of lines differ; options that need another.
     """
-    if reverse and oracle is None:
+    if options.reverse and options.oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
-    if mauve_model == ORACLE and oracle is None:
+    if options.mauve_model == ORACLE and options.oracle is None:
         raise UserError("--mauve_model oracle takes a language model of your own: name it by --oracle.")
-    options = TextOptions(
-        empty=empty,
-        bertscore_model=bertscore_model,
-        bertscore_layer=bertscore_layer,
-        bertscore_baseline=bertscore_baseline,
-        perplexity_model=perplexity_model,
-        mauve_model=mauve_model,
-        within_texts=within_texts,
-        detokenize=detokenize,
-        union=union,
-        oracle=oracle,
-        reverse=reverse,
-        average=average,
-        download=download,
-        device=device,
-        resamples=resamples,
-        seed=checked_seed(seed),
-    )
+    checked_seed(options.seed)
     texts = read_file_texts(file)
     evaluation = text_metrics(
         texts,

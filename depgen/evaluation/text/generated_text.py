@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from depgen.data.constituent_labels import LABELS
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
@@ -19,11 +20,13 @@ from depgen.evaluation.text.document_generation import continue_documents
 from depgen.evaluation.text.given_text import given_trees
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.bracketing import constituents_over_words
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.seeds import seed_of
 from depgen.trees.conllu import format_conllu
-from depgen.trees.sentence import Sentence
+from depgen.trees.constituency import format_constituents
+from depgen.trees.sentence import Constituent, Sentence
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,6 +47,8 @@ class GeneratedText:
         structure: what the system has built over it; None from systems without structure.
         words: those of prompt and text, over which the structure is a graph or tree; None where it is neither.
         tree: heads and relations of the words; None where the structure is no tree.
+        brackets: prompt and text as labelled constituents over words, `(S (NP the dog) (VP barks))`; None from systems
+            without labels of constituents.
         prompt_sentences: the sentences of the prompt, for systems that read documents sentence by sentence; else None.
         sentences: the new sentences, for such systems; else None. A sentence may have no word.
     """
@@ -55,6 +60,7 @@ class GeneratedText:
     structure: Any = None
     words: tuple[str, ...] | None = None
     tree: Tree | None = None
+    brackets: str | None = None
     prompt_sentences: tuple[str, ...] | None = None
     sentences: tuple[str, ...] | None = None
 
@@ -87,6 +93,7 @@ class GeneratedTexts(Results[GeneratedText]):
             {"prompt": each.prompt, "text": each.text, "seed": each.seed, "log_prob": each.log_prob}
             | ({} if each.words is None else {"words": each.words})
             | ({} if each.structure is None else {"structure": each.structure})
+            | ({} if each.brackets is None else {"brackets": each.brackets})
             for each in self.texts
         ]
 
@@ -164,11 +171,13 @@ class TextGenerator:
             **given,
         )
         counted = isinstance(model, GraphNetwork) or model.writes_trees
+        labelled = not counted and LABELS in vocabulary.tables
         return tuple(
             GeneratedText(
                 prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
                 _words(vocabulary, [*begun, *each.ids]) if counted else None,
                 _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if model.writes_trees else None,
+                _brackets([*begun, *each.ids], each.structure, vocabulary) if labelled and each.structure else None,
             )
             for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)
         )  # fmt: skip
@@ -255,6 +264,12 @@ def _tree_of_words(ids: Sequence[int], structure: Mapping[str, Any], vocabulary:
     firsts = [token for token in range(1, len(numbers)) if numbers[token] != numbers[token - 1]]
     heads, relations = structure["heads"], structure["relations"]
     return tuple(numbers[heads[token - 1]] for token in firsts), tuple(relations[token - 1] for token in firsts)
+
+
+def _brackets(ids: Sequence[int], structure: Sequence[Constituent], vocabulary: Vocabulary) -> str:
+    """The words of a text as constituents; those that cut a word of several tokens are left out."""
+    over_words = constituents_over_words(structure, vocabulary.word_of_token(ids) - 1)
+    return format_constituents(_words(vocabulary, ids), over_words)
 
 
 def _words(vocabulary: Vocabulary, ids: Sequence[int]) -> tuple[str, ...]:

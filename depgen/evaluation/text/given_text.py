@@ -20,7 +20,7 @@ from depgen.trees.annotator import SentenceError, structure_of
 from depgen.trees.conllu import Block, read_blocks
 from depgen.trees.sentence import Sentence
 
-REMEDY = "Give prompts with their trees, in a file that ends in .conllu, or name a parser."
+REMEDY = "Give prompts with their trees, in a file that ends in .conllu, or name a parser (`--parser NAME`)."
 
 
 def read_given_texts(path: Path) -> list[TextDocument]:

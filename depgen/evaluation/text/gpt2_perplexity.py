@@ -11,7 +11,7 @@ Deviations:
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -107,15 +107,12 @@ def text_perplexities(
     """
     encoded = [[*begin, *pretrained.tokenizer.encode(text, add_special_tokens=False)] if text else [] for text in texts]
     limit = readable_tokens(pretrained)
-    readable = [index for index, ids in enumerate(encoded) if 2 <= len(ids) <= limit]
-    readable.sort(key=lambda index: len(encoded[index]))
+    readable = np.array([index for index, ids in enumerate(encoded) if 2 <= len(ids) <= limit], dtype=np.int64)
     perplexities = np.full(len(texts), np.nan)
-    for start in range(0, len(readable), batch_size):
-        batch = readable[start : start + batch_size]
-        tokens, is_word = pad_right([encoded[index] for index in batch])
-        tokens, is_word = tokens.to(device), is_word.to(device)
+    batches = padded_batches([encoded[index] for index in readable], batch_size=batch_size, device=device)
+    for batch, tokens, is_word in batches:
         logits = pretrained.model(input_ids=tokens, attention_mask=is_word.long()).logits
-        perplexities[batch] = mean_nll(logits, tokens, is_word).exp().cpu().numpy()
+        perplexities[readable[batch]] = mean_nll(logits, tokens, is_word).exp().cpu().numpy()
     return perplexities, sum(len(ids) > limit for ids in encoded)
 
 
@@ -147,6 +144,17 @@ def pad_right(sequences: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch le
     tokens = torch.tensor([[*ids, *[0] * (longest - len(ids))] for ids in sequences])
     lengths = torch.tensor([len(ids) for ids in sequences])
     return tokens, mask_of(lengths, longest)
+
+
+def padded_batches(
+    sequences: Sequence[Sequence[int]], *, batch_size: int, device: str
+) -> Iterator[tuple[list[int], Int[Tensor, "batch length"], Bool[Tensor, "batch length"]]]:
+    """Sequences of like length: their places, the tokens as `pad_right` pads them, and True where tokens are."""
+    by_length = sorted(range(len(sequences)), key=lambda place: len(sequences[place]))
+    for start in range(0, len(by_length), batch_size):
+        batch = by_length[start : start + batch_size]
+        tokens, is_word = pad_right([sequences[place] for place in batch])
+        yield batch, tokens.to(device), is_word.to(device)
 
 
 def readable_tokens(pretrained: ModelWithTokenizer) -> int:

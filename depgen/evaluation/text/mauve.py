@@ -23,7 +23,7 @@ from jaxtyping import Float
 
 from depgen.data.vocabulary import encode
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
-from depgen.evaluation.text.gpt2_perplexity import pad_right, readable_tokens
+from depgen.evaluation.text.gpt2_perplexity import padded_batches, readable_tokens
 from depgen.evaluation.text.oracle import TOKENS_PER_BATCH, name_of
 from depgen.evaluation.text.outcome import MeasuredSet, NotComputed
 from depgen.evaluation.token_states import token_states
@@ -94,11 +94,8 @@ def pretrained_features(
     if cut := sum(len(ids) > limit for ids in encoded):
         logger.warning("MAUVE encodes the first %d tokens of %d of %d texts.", limit, cut, len(texts))
     encoded = [ids[:limit] for ids in encoded]
-    by_length = sorted(range(len(texts)), key=lambda place: len(encoded[place]))
     found: list[np.ndarray] = [np.empty(0)] * len(texts)
-    for start in range(0, len(texts), batch_size):
-        batch = by_length[start : start + batch_size]
-        tokens, is_word = (each.to(device) for each in pad_right([encoded[place] for place in batch]))
+    for batch, tokens, is_word in padded_batches(encoded, batch_size=batch_size, device=device):
         states = pretrained.model(input_ids=tokens, attention_mask=is_word.long()).last_hidden_state
         for row, place in enumerate(batch):
             found[place] = states[row, len(encoded[place]) - 1].float().cpu().numpy()

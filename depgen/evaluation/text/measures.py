@@ -75,23 +75,27 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Everything that `text_metrics` lets one choose.
+    """Everything that `text_metrics` lets one choose; the options of `depgen evaluate-text`.
 
     Attributes:
-        empty: an empty text scores zero, or is dropped from every measure with its reference.
-        bertscore_model: folder or hub name of the encoder; None = no BERTScore.
-        bertscore_layer: its layer; None = the authors' choice for that model.
-        bertscore_baseline: baseline file of the bert-score package; None = unrescaled.
-        perplexity_model: folder or hub name of a causal language model; None = no LM perplexity.
-        mauve_model: folder or hub name of a model, or `oracle` for the one of `oracle`; None = no MAUVE.
-        within_texts: whether Distinct-n leaves out n-grams that run over the border of two texts.
-        detokenize: whether pretrained models are given raw text (`depgen.data.detokenization`) in place of tokens.
-        union: name or folder of a scorer that `train-union` has trained; None = no UNION.
-        oracle: an experiment's YAML whose oracle is trained, or a run folder; None = no measure of an oracle.
-        reverse: whether the reverse LM score is computed, for which the oracle's network is trained on the texts.
-        average: how LM score and reverse LM score average nats per token.
-        download: whether weights that are not on this machine may be downloaded.
-        device: where models run; None = a GPU where there is one.
+        empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
+        bertscore_model: folder or hub name of an encoder, or null for no BERTScore.
+        bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
+        bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
+        perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
+        mauve_model: folder or hub name of a model, such as gpt2-large, whose hidden states MAUVE compares texts and
+            references by; `oracle` takes the language model of --oracle. By default no MAUVE.
+        within_texts: Distinct-n of the n-grams inside texts, as Li et al. (2016) define it. By default n-grams over the
+            border of two texts count too, as in the code of DMLM's authors and in our tables.
+        detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
+            they are given the tokens as they are.
+        union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
+        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
+            experiments/oracle_news.yaml, or any run folder.
+        reverse: train the oracle's network on the texts too, for the reverse LM score.
+        average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
+        download: fetch models that are not on this machine from the hub.
+        device: where models run, such as `cpu` or `cuda:0`; by default a GPU where there is one.
         resamples: of the bootstrap.
         seed: of the bootstrap.
     """

@@ -14,7 +14,6 @@ Deviations
     D4. Empty samples are left out of training.
 """
 
-import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,8 +30,6 @@ from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, w
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
 from depgen.yaml_files import read_settings
-
-logger = logging.getLogger(__name__)
 
 
 def reverse_lm_score(

@@ -169,7 +169,7 @@ def _of_left_to_right(model: LeftToRight, ids: list[int], vocabulary: Vocabulary
     if isinstance(model, GraphNetwork):
         (structure,) = model.parse([ids], vocabulary=vocabulary)
     elif isinstance(model, Bracketer):
-        (structure,) = model.bracketings([ids], eos=vocabulary.eos, word_starts=[vocabulary.opens_word[ids]])
+        (structure,) = model.bracketings([ids], vocabulary=vocabulary, word_starts=[vocabulary.opens_word[ids]])
     else:
         raise UserError(f"The attention of {type(model).__name__} depends on a structure that can't be shown here.")
     found = list[Tensor]()
@@ -183,6 +183,10 @@ def _of_left_to_right(model: LeftToRight, ids: list[int], vocabulary: Vocabulary
         asked.remove()
         read.remove()
     (log_probs,) = found
+    if log_probs.size(2) != len(ids) + 1:
+        raise UserError(
+            f"The attention of {type(model).__name__} is over words and brackets, which can't be shown here."
+        )
     return log_probs[0, :, :-1, :-1]
 
 

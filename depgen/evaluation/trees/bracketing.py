@@ -13,7 +13,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from torch.nn.utils.rnn import pad_sequence
 
+from depgen.annotation.scores import labelled_scores
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
 from depgen.errors import UserError
@@ -23,10 +25,11 @@ from depgen.nn.lengths import mask_of
 from depgen.trees.constituency import (
     CURRENCY_TAGS,
     TRACE_TAGS,
+    UNNAMED,
     Bracketing,
     ConstituencyTree,
-    Span,
     UnlabelledF1,
+    bracketing,
     bracketing_of_distances,
     left_branching,
     random_bracketing,
@@ -36,6 +39,7 @@ from depgen.trees.constituency import (
 )
 from depgen.trees.normalization import NUMBER, normalize_word
 from depgen.trees.punctuation import PUNCTUATION_TAGS
+from depgen.trees.sentence import Constituent
 
 Distances = Float[np.ndarray, "layers words"]
 
@@ -48,15 +52,15 @@ class Bracketer(Protocol):
         self,
         sentences: Sequence[Sequence[int]],
         *,
-        eos: int,
+        vocabulary: Vocabulary,
         word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
-    ) -> list[list[Span]]:
-        """The spans of each sentence's tree, over its tokens.
+    ) -> list[list[Constituent]]:
+        """The constituents of each sentence's tree, over its tokens; their labels are "" where the system has none.
 
         Args:
             sentences: token ids, without beginning and end.
-            eos: the id that begins and ends a text.
+            vocabulary: that the system was trained with.
             word_starts: whether each token is the first of a word.
             beam_size: the most trees of a sentence that are compared, where a beam is; None: as the system was made.
         """
@@ -81,6 +85,9 @@ def bracketing_f1(
     json: bool = False,
 ) -> str:
     """Unlabelled F1 (per cent) of a run's bracketings against a treebank's, and of floors; tab-separated.
+
+    Of a run that labels constituents, as TG does, precision, recall and F1 (per cent) of labelled constituents precede.
+    All count but those with the label `TOP`, also the whole sentence and single words, as in the program EVALB.
 
     Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
     for numbers; what the run's vocabulary lacks is unknown. A word of several pieces has the distance of its first.
@@ -112,21 +119,25 @@ def bracketing_f1(
         )
     trees = treebank_sentences(treebank, files, max_words=max_words, currency=currency)
     words = [[normalize_word(word, (word.lower(), NUMBER)) for word in tree.words] for tree in trees]
+    labelled: dict[str, float] = {}
     if isinstance(network, DistanceNetwork):
         distances = word_distances(network, trained.vocabulary, words, batch_size=batch_size)
         found = _by_layer(distances, layer, lone_word)
     else:
         assert isinstance(model, Bracketer)
-        own = word_bracketings(model, trained.vocabulary, words, batch_size=batch_size, beam_size=beam_size)
-        found = {"trees": [own]}
-    rows: dict[str, list[UnlabelledF1]] = {}
-    for name, drawn in {
-        **found,
-        **floors([len(tree.words) for tree in trees], seeds=seeds, lone_word=lone_word),
-    }.items():
-        rows[name] = [_agreement(trees, each, whole_sentence, single_words) for each in drawn]
+        own = word_constituents(model, trained.vocabulary, words, batch_size=batch_size, beam_size=beam_size)
+        found, labelled = {"trees": [[bracketing(each) for each in own]]}, _labelled(trees, own)
+    gold, lengths = [tree.spans for tree in trees], [len(tree.words) for tree in trees]
+    rows = {
+        name: [
+            unlabelled_f1(gold, each, lengths, whole_sentence=whole_sentence, single_words=single_words)
+            for each in drawn
+        ]
+        for name, drawn in {**found, **floors(lengths, seeds=seeds, lone_word=lone_word)}.items()
+    }
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
     facts = {"run": str(trained.run), "treebank": treebank, "sentences": len(trees), "unknown_share": float(unknown)}
+    facts |= labelled
     return _as_json(facts, rows) if json else _as_table(facts, rows)
 
 
@@ -169,12 +180,9 @@ def word_distances(
     found: list[Distances] = []
     for start in range(0, len(sentences), batch_size):
         encoded = [encode(vocabulary, words) for words in sentences[start : start + batch_size]]
-        longest = 1 + max(len(each.ids) for each in encoded)
-        tokens = torch.full((len(encoded), longest), vocabulary.eos)
-        for row, each in enumerate(encoded):
-            tokens[row, 1 : 1 + len(each.ids)] = torch.from_numpy(each.ids)
-        lengths = torch.tensor([1 + len(each.ids) for each in encoded])
-        padding = ~mask_of(lengths, longest)
+        read = [torch.tensor([vocabulary.eos, *each.ids.tolist()]) for each in encoded]
+        tokens = pad_sequence(read, batch_first=True, padding_value=vocabulary.eos)
+        padding = ~mask_of(torch.tensor(list(map(len, read))), tokens.size(1))
         distances = network.syntactic_distances(tokens.to(device), padding=padding.to(device)).cpu().double().numpy()
         for row, each in enumerate(encoded):
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]
@@ -182,33 +190,51 @@ def word_distances(
     return found
 
 
-def word_bracketings(
+def word_constituents(
     system: Bracketer,
     vocabulary: Vocabulary,
     sentences: Sequence[Sequence[str]],
     *,
     batch_size: int,
     beam_size: int | None = None,
-) -> list[Bracketing]:
-    """The spans of two words or more in each sentence's tree; those that cut a word of several pieces are left out."""
-    found: list[Bracketing] = []
+) -> list[list[Constituent]]:
+    """The constituents of each sentence's tree over words; see `constituents_over_words`."""
+    found: list[list[Constituent]] = []
     for start in range(0, len(sentences), batch_size):
         encoded = [encode(vocabulary, words) for words in sentences[start : start + batch_size]]
         pieces = [np.asarray(each.word_of_piece) for each in encoded]
-        spans = system.bracketings(
-            [each.ids.tolist() for each in encoded], eos=vocabulary.eos, beam_size=beam_size,
+        trees = system.bracketings(
+            [each.ids.tolist() for each in encoded], vocabulary=vocabulary, beam_size=beam_size,
             word_starts=[np.diff(each, prepend=-1) > 0 for each in pieces],
         )  # fmt: skip
-        found += [spans_over_words(of_tokens, words) for of_tokens, words in zip(spans, pieces, strict=True)]
+        found += [constituents_over_words(of_tokens, words) for of_tokens, words in zip(trees, pieces, strict=True)]
     return found
 
 
-def spans_over_words(spans: Sequence[Span], word_of_piece: Int[np.ndarray, " pieces"]) -> Bracketing:
-    """Spans of tokens as those of words, of two words or more; those that cut a word are left out."""
+def constituents_over_words(
+    constituents: Sequence[Constituent], word_of_piece: Int[np.ndarray, " pieces"]
+) -> list[Constituent]:
+    """Constituents over tokens as those over words; without those that cut a word, and single words without a label.
+
+    >>> constituents_over_words([(0, 3, "S"), (0, 2, "NP"), (1, 3, "X")], np.array([0, 0, 1]))
+    [(0, 2, 'S'), (0, 1, 'NP')]
+    """
     word = np.append(word_of_piece, word_of_piece[-1:] + 1)
     first = {int(place) for place in np.flatnonzero(np.diff(word, prepend=-1))}
-    words = ((int(word[start]), int(word[end])) for start, end in spans if {start, end} <= first)
-    return frozenset(span for span in words if span[1] - span[0] > 1)
+    moved = ((int(word[start]), int(word[end]), label) for start, end, label in constituents if {start, end} <= first)
+    return [(start, end, label) for start, end, label in moved if end - start > (0 if label else 1)]
+
+
+def _labelled(trees: Sequence[ConstituencyTree], found: Sequence[Sequence[Constituent]]) -> dict[str, float]:
+    """Labelled precision, recall and F1 (per cent), if a constituent has a label."""
+    if not any(label for each in found for *_, label in each):
+        return {}
+    gold, own = (
+        [[part for part in each if part[2] != UNNAMED] for each in side]
+        for side in ([tree.constituents for tree in trees], found)
+    )
+    scores = labelled_scores(gold, own, words=sum(len(tree.words) for tree in trees), seconds=0.0).as_dict()
+    return {key: scores[key] for key in ("labelled_precision", "labelled_recall", "labelled_f1")}
 
 
 def floors(lengths: Sequence[int], *, seeds: int, lone_word: bool) -> dict[str, list[list[Bracketing]]]:
@@ -230,18 +256,6 @@ def _drawn(
 ) -> list[Bracketing]:
     """Each sentence's tree depends on the seed and its place alone."""
     return [rule(length, np.random.default_rng((seed, place))) for place, length in enumerate(lengths)]
-
-
-def _agreement(
-    trees: Sequence[ConstituencyTree], found: Sequence[Bracketing], whole_sentence: bool, single_words: bool
-) -> UnlabelledF1:
-    return unlabelled_f1(
-        [tree.spans for tree in trees],
-        found,
-        [len(tree.words) for tree in trees],
-        whole_sentence=whole_sentence,
-        single_words=single_words,
-    )
 
 
 def _as_table(facts: Mapping[str, object], rows: Mapping[str, Sequence[UnlabelledF1]]) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Int
 
-from depgen.data.vocabulary import is_unknown
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import TextEncoder
@@ -14,7 +13,7 @@ from depgen.evaluation.likelihood.documents import batches_of
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.trees.induced_parser import InducedParser, SystemParser, form_for_parsing
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
@@ -26,24 +25,16 @@ BEAM_SIZE = 20
 
 
 @dataclass(frozen=True)
-class GraphParser:
+class GraphParser(SystemParser):
     """Gives each sentence the likeliest graph that a system finds as it reads it; labels are `root` and `dep`.
 
     Words that the system does not read, such as punctuation, keep their place and have no arcs.
 
     Attributes:
-        trained: the system.
-        reading: how sentences are given to it.
         beam_size: hypotheses about the graph of a sentence.
-        tokens_per_batch: parsed at once, padding included.
-        batch_size: the most sentences at once; None: any number.
     """
 
-    trained: Trained
-    reading: Reading
     beam_size: int = BEAM_SIZE
-    tokens_per_batch: int = 8192
-    batch_size: int | None = None
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with edges.
@@ -70,15 +61,6 @@ class GraphParser:
                 over_words = edges_over_words(edges, vocabulary.word_of_token(each.encoding.ids), owner)
                 found[filled[unit]] = replace(found[filled[unit]], edges=over_words)
         return found
-
-    def kept(self, sentence: Sentence) -> list[bool]:
-        """Whether the system reads each word of a sentence."""
-        return self.reading.kept(sentence)
-
-    def unknown(self, sentence: Sentence) -> list[bool]:
-        """Whether each word that the system reads is unknown to it; False for the words that it does not read."""
-        read = iter(self.reading.words(sentence))
-        return [keep and is_unknown(self.trained.vocabulary, next(read)) for keep in self.kept(sentence)]
 
 
 def edges_over_words(
@@ -112,7 +94,7 @@ def parser_of_system(
     tokens_per_batch: int = 8192,
     batch_size: int | None = None,
     others: Sequence[Trained] = (),
-) -> GraphParser | InducedParser:
+) -> SystemParser:
     """The parser of graphs or trees that a system is; see `depgen.evaluation.system.System.parse`.
 
     Raises:
@@ -125,8 +107,8 @@ def parser_of_system(
             raise UserError(f"A consensus of several runs is of trees, and {name} gives graphs: name one run.")
         if attention_head is not None or decoding != "tree":
             raise UserError(f"decoding and attention_head are of trees, and {name} gives graphs: leave them out.")
-        return GraphParser(trained, reading, beam_size or BEAM_SIZE, tokens_per_batch, batch_size)
-    found = form_for_parsing(trained, form)
+        return GraphParser(trained, reading, tokens_per_batch, batch_size, beam_size or BEAM_SIZE)
+    reading = replace(reading, form=form_for_parsing(trained, form))
     if beam_size is not None:
         raise UserError(f"beam_size is of systems that search for graphs, and {name} gives trees: leave it out.")
-    return InducedParser(trained, found, decoding, tokens_per_batch, batch_size, attention_head, tuple(others))
+    return InducedParser(trained, reading, tokens_per_batch, batch_size, decoding, attention_head, tuple(others))

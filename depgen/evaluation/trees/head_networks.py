@@ -1,10 +1,10 @@
 """Trained systems as networks that parse by probabilities of heads: one alone, or the consensus of several."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -18,6 +18,7 @@ from depgen.language_models.masked import HeadNetwork
 from depgen.locations import lines_sha256
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.configurations import differences
 from depgen.training.experiment import settings_of
 from depgen.training.keeping import best_value
 
@@ -73,25 +74,15 @@ def _log_other_settings(run: Path, other: Path) -> None:
     paths = [each / "config.yaml" for each in (run, other)]
     if not all(path.is_file() for path in paths):
         return
-    one, another = (dict(_flat(settings_of(path))) for path in paths)
     named = [
-        f"{name} {one.get(name)} / {another.get(name)}"
-        for name in sorted(one.keys() | another.keys())
-        if one.get(name) != another.get(name) and "seed" not in name.rpartition(".")[2]
+        f"{each.name} {each.given} / {each.held}"
+        for each in differences(*map(settings_of, paths))
+        if "seed" not in each.name
     ]
     if named:
         logger.warning(
             "The consensus is of runs that differ in more than their seed: %s (%s / %s).", ", ".join(named), run, other
         )
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """The settings by their dotted names."""
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{name}.")
-        else:
-            yield f"{above}{name}", value
 
 
 def _kinds(trained: Trained) -> Iterator[str]:

@@ -55,5 +55,5 @@ class InducedGraphs(AnnotatingRun):
         if not isinstance(self.trained.model, GraphNetwork):
             kind = type(self.trained.model).__name__
             raise UserError(f"run: expected a system that finds graphs, such as GiLT, found {kind}, {self.run}.")
-        parser = GraphParser(self.trained, Reading("as_is"), self.beam_size, self.tokens_per_batch)
+        parser = GraphParser(self.trained, Reading("as_is"), self.tokens_per_batch, beam_size=self.beam_size)
         return parser.annotate(sentences)

@@ -1,5 +1,6 @@
-"""A trained system as a parser of sentences, in the form of the text that it has learnt from."""
+"""Trained systems as parsers of sentences: what all of them have, and those that give trees."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from depgen.data.vocabulary import is_unknown
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.head_networks import network_of, parser_of
 from depgen.evaluation.trees.parsing import likely_heads, predicted_heads
@@ -36,24 +38,46 @@ def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName
 
 
 @dataclass(frozen=True)
-class InducedParser:
-    """Gives each sentence the tree that a system finds in it; see `depgen.evaluation.trees.induced_trees.InducedTrees`.
+class SystemParser(ABC):
+    """Gives each sentence the structure that a system finds in it.
 
     Attributes:
         trained: the system.
-        form: what sentences are brought into.
-        decoding: `tree` or `argmax`.
+        reading: how sentences are given to it.
         tokens_per_batch: parsed at once, padding included.
         batch_size: the most sentences at once; None: any number.
+    """
+
+    trained: Trained
+    reading: Reading
+    tokens_per_batch: int = 8192
+    batch_size: int | None = None
+
+    @abstractmethod
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with trees or graphs."""
+
+    def kept(self, sentence: Sentence) -> list[bool]:
+        """Whether the system reads each word of a sentence."""
+        return self.reading.kept(sentence)
+
+    def unknown(self, sentence: Sentence) -> list[bool]:
+        """Whether each word that the system reads is unknown to it; False for the words that it does not read."""
+        read = iter(self.reading.words(sentence))
+        return [keep and is_unknown(self.trained.vocabulary, next(read)) for keep in self.kept(sentence)]
+
+
+@dataclass(frozen=True)
+class InducedParser(SystemParser):
+    """Gives each sentence the tree that a system finds in it; see `depgen.evaluation.trees.induced_trees.InducedTrees`.
+
+    Attributes:
+        decoding: `tree` or `argmax`.
         attention_head: layer and attention head that a masked Transformer parses by, both 0-based; None: its own.
         others: systems whose consensus with the first one gives the trees.
     """
 
-    trained: Trained
-    form: FormName
     decoding: Decoding = "tree"
-    tokens_per_batch: int = 8192
-    batch_size: int | None = None
     attention_head: tuple[int, int] | None = None
     others: tuple[Trained, ...] = ()
 
@@ -65,56 +89,40 @@ class InducedParser:
                 word is empty.
         """
         check_words(sentences)
-        kept = [self.kept(sentence) for sentence in sentences]
         with self._network() as network:
             found = predicted_heads(
                 network,
                 self.trained.vocabulary,
-                [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
+                list(map(self.reading.words, sentences)),
                 decoding=self.decoding,
                 as_trees=True,
                 tokens_per_batch=self.tokens_per_batch,
                 batch_size=self.batch_size,
             )
-        annotated = []
-        for sentence, marks, tree in zip(sentences, kept, found, strict=True):
-            annotated.append(sentence.with_heads(put_words_back(tree, marks)))
-        return annotated
+        return [
+            sentence.with_heads(put_words_back(tree, self.kept(sentence)))
+            for sentence, tree in zip(sentences, found, strict=True)
+        ]
 
     def with_graphs(self, sentences: Sequence[Sentence], *, least: float) -> list[Sentence]:
         """Sentences that `annotate` returned, with graphs: their trees, and all heads that are at least so likely."""
-        kept = [self.kept(sentence) for sentence in sentences]
         with self._network() as network:
             found = likely_heads(
                 network,
                 self.trained.vocabulary,
-                [self._read(sentence, marks) for sentence, marks in zip(sentences, kept, strict=True)],
+                list(map(self.reading.words, sentences)),
                 least=least,
                 tokens_per_batch=self.tokens_per_batch,
                 batch_size=self.batch_size,
             )
         graphs = []
-        for sentence, marks, pairs in zip(sentences, kept, found, strict=True):
-            places = [place for place, keep in enumerate(marks, start=1) if keep]
+        for sentence, pairs in zip(sentences, found, strict=True):
+            places = [place for place, keep in enumerate(self.kept(sentence), start=1) if keep]
             arcs = {(head, word) for word, head in enumerate(sentence.heads or (), start=1)}
             arcs |= {(places[head - 1], places[word - 1]) for head, word in pairs}
             edges = sorted_edges((head, word, "root" if head == 0 else "dep") for head, word in arcs)
             graphs.append(replace(sentence, edges=edges))
         return graphs
-
-    def kept(self, sentence: Sentence) -> list[bool]:
-        """Whether the system reads each word of a sentence."""
-        return FORMS[self.form].kept(sentence)
-
-    def unknown(self, sentence: Sentence) -> list[bool]:
-        """Whether each word that the system reads is unknown to it; False for the words that it does not read."""
-        spelt, vocabulary = FORMS[self.form].spelt, self.trained.vocabulary
-        marks = zip(sentence.words, self.kept(sentence), strict=True)
-        return [keep and is_unknown(vocabulary, spelt(word)) for word, keep in marks]
-
-    def _read(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
-        spelt = FORMS[self.form].spelt
-        return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
 
     @contextmanager
     def _network(self) -> Iterator[HeadNetwork]:

@@ -7,6 +7,7 @@ from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.trees.annotating_run import AnnotatingRun
 from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
 from depgen.locations import below_runs, file_sha256, lines_sha256
@@ -94,7 +95,7 @@ class InducedTrees(AnnotatingRun):
         """
         check_words(sentences)
         parser = InducedParser(
-            self.trained, self.text_form, self.decoding, tokens_per_batch=self.tokens_per_batch,
+            self.trained, Reading(self.text_form), self.tokens_per_batch, decoding=self.decoding,
             attention_head=self.attention_head,
         )  # fmt: skip
         found = parser.annotate(sentences)

@@ -68,7 +68,8 @@ def parse(
             text, MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, by default xpos, which tell punctuation from words; without tags, forms do.
         format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of
-            Pushdown or TG) brackets around constituents, a line a sentence, without labels.
+            Pushdown or TG) brackets around constituents, a line a sentence, those of TG with labels:
+            `(S (NP the dog) (VP barks))`.
         beam_size: (run of GiLT or DTG) hypotheses about the graph of a sentence; by default 20. (run of Pushdown or TG)
             those about its brackets; by default as in the run.
         tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the

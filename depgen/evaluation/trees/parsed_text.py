@@ -9,8 +9,7 @@ from depgen.annotation.spacy_documents import parsed_document
 from depgen.errors import UserError
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text_documents import Span, TextDocument
-from depgen.evaluation.trees.graph_parser import GraphParser
-from depgen.evaluation.trees.induced_parser import InducedParser
+from depgen.evaluation.trees.induced_parser import SystemParser
 from depgen.progress import progress_bar
 from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import format_conllu
@@ -200,7 +199,7 @@ def _spaces(sentence: ParsedSentence) -> list[bool]:
 
 
 def parse_documents(
-    parser: Annotator | InducedParser | GraphParser, documents: Sequence[TextDocument], *, progress: bool = False
+    parser: Annotator | SystemParser, documents: Sequence[TextDocument], *, progress: bool = False
 ) -> ParsedTexts:
     """The trees or graphs that a parser gives the sentences of documents.
 
@@ -225,15 +224,13 @@ def parse_documents(
     )
 
 
-def _parsed(
-    parser: Annotator | InducedParser | GraphParser, document: TextDocument, place: int, tree: Sentence
-) -> ParsedSentence:
+def _parsed(parser: Annotator | SystemParser, document: TextDocument, place: int, tree: Sentence) -> ParsedSentence:
     words, spans, text = len(tree.words), None, None
     if document.spans is not None and document.string is not None:
         spans = document.spans[place]
         text = " ".join(document.string[spans[0][0] : spans[-1][1]].split())
     read, unknown = [True] * words, [False] * words
-    if isinstance(parser, InducedParser | GraphParser):
+    if isinstance(parser, SystemParser):
         read, unknown = parser.kept(tree), parser.unknown(tree)
     return ParsedSentence(tree, document.places[place], tuple(read), tuple(unknown), text, spans)
 

@@ -6,10 +6,11 @@ network has learnt roots from trees, the logarithm of the root's probability cou
 decodes by another rule has a row for that, the own rule. Floors are reported too.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from json import dumps
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -33,6 +34,7 @@ from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
+T = TypeVar("T")
 Heads = list[list[int]]
 
 
@@ -233,15 +235,13 @@ def floors(seeds: int) -> dict[str, list[Annotator]]:
     }
 
 
-def accuracies(
-    counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000, seed: int = 0
-) -> dict[str, Accuracy]:
+def accuracies(counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000) -> dict[str, Accuracy]:
     """Each row's accuracy, the mean over what there is of it, with a percentile interval over the same resamples."""
     kinds = ("directed", "undirected")
     rows = [(name, kind) for name, several in counts.items() if several for kind in kinds]
     right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
     words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
-    means = 100 * bootstrap_means(right / words, words, resamples=resamples, seed=seed)
+    means = 100 * bootstrap_means(right / words, words, resamples=resamples)
     values = 100 * right.sum(0) / words.sum(0)
     found = {
         row: Interval(float(value), *percentile_interval(resampled))
@@ -274,11 +274,17 @@ def predicted_heads(
             what is in a batch (StructFormer with `calibration: batch`).
         batch_size: the most sentences in a batch; None: any number.
     """
-    read = [Sentence(tuple(words)) for words in sentences]
-    by_decoding = _heads_by(
-        (decoding,), network, vocabulary, read, tokens_per_batch, batch_size=batch_size, as_trees=as_trees
+    return _answers(
+        network,
+        network.head_probabilities,
+        lambda probabilities, lengths: _cut(
+            decoded_heads(probabilities, lengths, decoding, as_trees=as_trees), lengths
+        ),
+        vocabulary,
+        [Sentence(tuple(words)) for words in sentences],
+        tokens_per_batch,
+        batch_size,
     )
-    return by_decoding[decoding]
 
 
 def likely_heads(
@@ -291,44 +297,28 @@ def likely_heads(
     batch_size: int | None = None,
 ) -> list[list[tuple[int, int]]]:
     """The pairs of a head and another word, 1-based, whose probability is at least `least`; see `predicted_heads`."""
-    read = [Sentence(tuple(words)) for words in sentences]
-    found: list[list[tuple[int, int]]] = [[] for _ in sentences]
-    asked = _answers(network, network.head_probabilities, vocabulary, read, tokens_per_batch, batch_size)
-    for rows, probabilities, lengths in asked:
-        for row, own, length in zip(rows.tolist(), probabilities, lengths.tolist(), strict=True):
+
+    def likely(probabilities: np.ndarray, lengths: np.ndarray) -> Iterator[list[tuple[int, int]]]:
+        for own, length in zip(probabilities, lengths.tolist(), strict=True):
             dependents, heads = np.nonzero((own[:length, :length] >= least) & ~np.eye(length, dtype=bool))
-            found[row] = list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
-    return found
+            yield list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
 
-
-def _heads_by(
-    decodings: Sequence[Decoding],
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sentence],
-    tokens_per_batch: int,
-    *,
-    batch_size: int | None = None,
-    as_trees: bool = False,
-) -> dict[Decoding, Heads]:
-    """Heads by several decodings of one pass of the network."""
-    found: dict[Decoding, Heads] = {decoding: [[] for _ in sentences] for decoding in decodings}
-    asked = _answers(network, network.head_probabilities, vocabulary, sentences, tokens_per_batch, batch_size)
-    for rows, probabilities, lengths in asked:
-        for decoding in decodings:
-            heads = decoded_heads(probabilities, lengths, decoding, as_trees=as_trees)
-            for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
-                found[decoding][row] = own[:length].tolist()
-    return found
+    read = [Sentence(tuple(words)) for words in sentences]
+    return _answers(network, network.head_probabilities, likely, vocabulary, read, tokens_per_batch, batch_size)
 
 
 def _counts(
     network: HeadNetwork, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> dict[str, InductionCounts]:
     """What is right in each sentence, by the name of a decoding."""
+
+    def by_decoding(probabilities: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[list[int], ...]]:
+        heads = (_cut(decoded_heads(probabilities, lengths, decoding), lengths) for decoding in DECODINGS)
+        return zip(*heads, strict=True)
+
     gold = _heads_of(sentences)
-    by_decoding = _heads_by(DECODINGS, network, vocabulary, sentences, tokens_per_batch)
-    found = {str(decoding): heads for decoding, heads in by_decoding.items()}
+    decoded = _answers(network, network.head_probabilities, by_decoding, vocabulary, sentences, tokens_per_batch)
+    found: dict[str, Sequence[list[int]]] = dict(zip(DECODINGS, zip(*decoded, strict=True), strict=True))
     if isinstance(network, OwnDecoder):
         found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
     return {name: induction_counts(heads, gold) for name, heads in found.items()}
@@ -338,30 +328,35 @@ def _own_heads(
     network: OwnDecoder, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> Heads:
     """Heads by the rule of the network's own paper."""
-    found: Heads = [[] for _ in sentences]
-    for rows, heads, lengths in _answers(network, network.own_heads, vocabulary, sentences, tokens_per_batch):
-        for row, own, length in zip(rows.tolist(), heads, lengths.tolist(), strict=True):
-            found[row] = own[:length].tolist()
-    return found
+    return _answers(network, network.own_heads, _cut, vocabulary, sentences, tokens_per_batch)
+
+
+def _cut(heads: Int[np.ndarray, "batch length"], lengths: Int[np.ndarray, " batch"]) -> Heads:
+    """The heads of each sentence without padding."""
+    return [own[:length].tolist() for own, length in zip(heads, lengths.tolist(), strict=True)]
 
 
 def _answers(
     network: HeadNetwork,
     ask: Callable[[Tensor, Tensor], Tensor],
+    decode: Callable[[np.ndarray, np.ndarray], Iterable[T]],
     vocabulary: Vocabulary,
     sentences: Sequence[Sentence],
     tokens_per_batch: int,
     batch_size: int | None = None,
-) -> Iterator[tuple[Int[np.ndarray, " batch"], np.ndarray, Int[np.ndarray, " batch"]]]:
-    """Batches of sentences of like length: their places, what the network says of them, their lengths."""
+) -> list[T]:
+    """What `decode` makes, sentence by sentence, of what the network says of a batch, and of the batch's lengths."""
     assert isinstance(network, torch.nn.Module)
     assert not network.training
     device = next(network.parameters()).device
+    found: list[Any] = [[] for _ in sentences]
     batches = sentence_batches(vocabulary, sentences, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
     for batch in batches:
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            found = ask(batch.tokens.to(device), batch.lengths.to(device))
-        yield batch.items.numpy(), found.cpu().numpy(), batch.lengths.numpy()
+            said = ask(batch.tokens.to(device), batch.lengths.to(device)).cpu().numpy()
+        for row, own in zip(batch.items.tolist(), decode(said, batch.lengths.numpy()), strict=True):
+            found[row] = own
+    return found
 
 
 def _heads_of(sentences: Sequence[Sentence]) -> list[Sequence[int]]:

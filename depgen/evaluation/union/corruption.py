@@ -37,9 +37,6 @@ RULES = "1"
 Story = tuple[Sentence, ...]
 Operation = Literal["repeat", "replace", "shuffle", "negate"]
 Form = Literal["repeated sentences", "repeated n-grams", "replaced sentences", "replaced words", "shuffled", "negated"]
-FORMS: tuple[Form, ...] = (
-    "repeated sentences", "repeated n-grams", "replaced sentences", "replaced words", "shuffled", "negated",
-)  # fmt: skip
 MIN_SENTENCES = 3
 """Fewer leave nothing to shuffle after the first."""
 LONGEST_NGRAM = 4

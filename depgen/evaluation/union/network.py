@@ -122,11 +122,11 @@ def segments(
     return numbers + sentences * torch.where(again, 2, before.long())
 
 
-def said_again(tokens: Int[Tensor, "batch length"], *, longest: int = LONGEST_NGRAM) -> Bool[Tensor, "batch length"]:
-    """True in the second of two equal runs of 1 to `longest` tokens that are adjacent."""
+def said_again(tokens: Int[Tensor, "batch length"]) -> Bool[Tensor, "batch length"]:
+    """True in the second of two equal runs of 1 to `LONGEST_NGRAM` tokens that are adjacent."""
     length = tokens.size(1)
     found = torch.zeros_like(tokens, dtype=torch.bool)
-    for size in range(1, min(longest, length // 2) + 1):
+    for size in range(1, min(LONGEST_NGRAM, length // 2) + 1):
         equal = tokens[:, size:] == tokens[:, :-size]
         runs = equal.unfold(1, size, 1).all(
             -1

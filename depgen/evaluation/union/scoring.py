@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.evaluation.text.gpt2_perplexity import pad_right
+from depgen.evaluation.text.gpt2_perplexity import padded_batches
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
 from depgen.evaluation.union.network import ENCODER, UnionNetwork
 from depgen.evaluation.union.stories import StoryPairs, encode, text_of
@@ -53,11 +53,8 @@ class UnionScorer:
         full = sum(len(ids) >= self.max_length for ids in encoded)
         if full:
             logger.warning("UNION reads no more than %d tokens: %d texts may be cut.", self.max_length, full)
-        by_length = sorted(range(len(encoded)), key=lambda index: len(encoded[index]))
         scores = np.zeros(len(encoded))
-        for start in range(0, len(encoded), batch_size):
-            batch = by_length[start : start + batch_size]
-            tokens, is_word = (each.to(self.device) for each in pad_right([encoded[index] for index in batch]))
+        for batch, tokens, is_word in padded_batches(encoded, batch_size=batch_size, device=self.device):
             probabilities = precise(self.network(tokens, is_word)).softmax(-1)[:, 1]
             scores[batch] = 100.0 * probabilities.cpu().numpy()
         return scores
@@ -105,7 +102,6 @@ def union_score(
     prompts: Sequence[str] | None = None,
     *,
     scorer: str,
-    batch_size: int = 64,
     device: str = "cpu",
 ) -> MeasuredItems | NotComputed:
     """The mean UNION score of texts, with every text's own; each is read after its prompt, where there are prompts.
@@ -116,7 +112,6 @@ def union_score(
         texts: one string an item.
         prompts: the context of each; None: texts are whole stories.
         scorer: the name of a trained scorer, or its folder.
-        batch_size: texts read at once; it does not change the scores.
         device: where to compute.
 
     Raises:
@@ -131,7 +126,7 @@ def union_score(
             "`depgen train-union --config experiments/union_rocstories_small.yaml`"
         )
     stories = texts if prompts is None else [f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)]
-    scores = load_scorer(folder, device=device).score(stories, batch_size=batch_size)
+    scores = load_scorer(folder, device=device).score(stories)
     scores[[not text.strip() for text in texts]] = 0.0
     return MeasuredItems(scores, describe(folder, prompted=prompts is not None))
 
@@ -147,14 +142,14 @@ def describe(folder: Path, *, prompted: bool) -> str:
     )
 
 
-def areas(scorer: UnionScorer, pairs: StoryPairs, *, batch_size: int = 64) -> dict[str, float]:
+def areas(scorer: UnionScorer, pairs: StoryPairs) -> dict[str, float]:
     """The area under the ROC curve of human stories against their negative samples.
 
     `all`; those with one operation alone, by its form; and those with 2, 3 and 4.
     """
     corrupted = [pairs.corrupted(index) for index in range(len(pairs))]
-    human = scorer.score([text_of(story) for story in pairs.stories], batch_size=batch_size)
-    negative = scorer.score([text_of(each.story) for each in corrupted], batch_size=batch_size)
+    human = scorer.score([text_of(story) for story in pairs.stories])
+    negative = scorer.score([text_of(each.story) for each in corrupted])
     kinds = [each.forms[0] if len(each.forms) == 1 else f"{len(each.forms)} operations" for each in corrupted]
     found = {"all": auc(human, negative)}
     for kind in sorted(set(kinds)):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -29,8 +28,6 @@ from depgen.locations import file_sha256, lines_sha256
 
 HELD_OUT = "held out"
 """Stands for the seed where negative samples are those of a held-out split, the same for every scorer."""
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

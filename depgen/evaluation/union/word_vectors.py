@@ -15,7 +15,7 @@ _POWER_STEPS = 3
 
 
 def word_vectors(
-    texts: Sequence[Sequence[int]], *, size: int, width: int, window: int, seed: int = 0
+    texts: Sequence[Sequence[int]], *, size: int, width: int, window: int
 ) -> Float[np.ndarray, "size width"]:
     """A vector of length DEVIATION √width for each word id that has a near word; zeros for the others.
 
@@ -24,7 +24,6 @@ def word_vectors(
         size: number of word types.
         width: of a vector; more than there are types leaves zeros at the end.
         window: words on each side that count as near.
-        seed: of the randomised decomposition (Halko et al., 2011).
     """
     from scipy import sparse
 
@@ -39,7 +38,8 @@ def word_vectors(
     counts = sparse.coo_matrix((np.ones(2 * len(left)), (np.r_[left, right], np.r_[right, left])), (size, size)).tocsr()
     information = _positive_information(counts)
     rank = min(width, size)
-    basis = np.random.default_rng(seed).standard_normal((size, rank))
+    # the randomised decomposition of Halko et al. (2011)
+    basis = np.random.default_rng(0).standard_normal((size, rank))
     for _ in range(_POWER_STEPS):
         basis, _ = np.linalg.qr(information @ basis)
     left_vectors, values, _ = np.linalg.svd(information @ basis, full_matrices=False)

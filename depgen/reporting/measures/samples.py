@@ -25,8 +25,9 @@ from depgen.evaluation.trees.generated_trees import (
     shapes,
 )
 from depgen.metrics.pooled_bleu import ReferencePool
+from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import generated
-from depgen.reporting.numbers import Generation, Measure, MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.numbers import Measure, MeasuredRow, Numbers, TrainedRow
 from depgen.training.hyper_parameters import factory
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence

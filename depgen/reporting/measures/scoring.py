@@ -6,7 +6,8 @@ from itertools import islice
 import numpy as np
 
 from depgen.errors import check_at_least
-from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Scorer, Totals
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Totals, score_texts
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
@@ -64,11 +65,9 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     """
     documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
     model = trained.model
-    scorer = Scorer(
-        trained, reading_of_run(trained.run), as_one=model.reads_sentences, tokens_per_batch=TOKENS_PER_BATCH
-    )
+    encoder = TextEncoder(trained, reading_of_run(trained.run), as_one=model.reads_sentences)
     began = now(model.device)
-    scored = scorer.score(documents)
+    scored = score_texts(encoder, documents, tokens_per_batch=TOKENS_PER_BATCH)
     seconds = now(model.device) - began
     totals = [Totals.of(document.words) for document in scored]
     everything = Totals.of(word for document in scored for word in document.words)

@@ -19,8 +19,9 @@ from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
-from depgen.reporting.numbers import Generation, Measure, Numbers, TrainedRow
+from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
 from depgen.training.experiment_runs import Depgen
 from depgen.trees.lines import read_lines

@@ -11,7 +11,7 @@ from depgen.evaluation.forms import warn_of_another_form
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text_documents import Tokens, document_of
 from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
-from depgen.evaluation.trees.induced_parser import InducedParser
+from depgen.evaluation.trees.induced_parser import SystemParser
 from depgen.locations import write_atomically
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.pictures.arc_picture import arc_picture, edges_of, word_places
@@ -205,7 +205,7 @@ def _parser(
     form: FormName | None,
     attention_head: tuple[int, int] | None,
     beam_size: int | None,
-) -> GraphParser | InducedParser:
+) -> SystemParser:
     """The parser of graphs or trees that a run is; without `form`, a corpus that is already normalised stays as it is.
 
     Raises:

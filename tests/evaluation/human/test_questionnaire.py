@@ -84,11 +84,19 @@ def test_a_turing_test_counts_empty_sentences():
 
 @pytest.mark.parametrize(("ask", "papers"), [(compared, "the first four sentences"), (mixed, "by lowercasing")])
 def test_the_papers_words_about_its_corpora_are_for_rows_alone(ask, papers):
-    from_files = ask(number=5)
-    assert papers not in from_files.instructions
-    assert "the texts may be lower-cased" in from_files.instructions
-    assert papers in replace(from_files, profile="small").instructions
-    assert "{" not in from_files.instructions
+    for other in (ask(number=5), replace(ask(number=5), profile="small")):
+        assert papers not in other.instructions
+        assert "the texts may be lower-cased" in other.instructions
+        assert papers in replace(other, of_paper=True).instructions
+        assert "{" not in other.instructions
+
+
+@pytest.mark.parametrize("profile", [None, "small"])
+def test_keys_of_earlier_versions_are_of_the_paper_where_they_have_a_size(profile, tmp_path):
+    content = json.loads(replace(compared(number=5), profile=profile).to_json())
+    del content["of_paper"]
+    (tmp_path / "key.json").write_text(json.dumps(content))
+    assert read_key(tmp_path / "key.json").of_paper == (profile == "small")
 
 
 @pytest.mark.parametrize("ask", [compared, mixed, rated])

@@ -13,7 +13,8 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.data.levels import TreeForm, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.over_trees import BoundedSentence, BoundedText, TreeBound, TreeScorer, TreeScores
+from depgen.evaluation.likelihood.over_trees import BoundedSentence, TreeBound, TreeScorer, TreeScores
+from depgen.evaluation.likelihood.score_table import ScoredText
 from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import document_of
@@ -219,7 +220,7 @@ def test_samples_do_not_depend_on_other_numbers(scored):
 @pytest.mark.parametrize("by", ["sentence", "document", "all"])
 def test_tables_have_the_fields_of_texts_and_the_unit(by):
     sentence = BoundedSentence("a", "t:1", Totals(), None)
-    texts = (BoundedText("t", (sentence,), {"item": 1}, ("s-1",)), BoundedText("u", (sentence,)))
+    texts = (ScoredText("t", (sentence,), {"item": 1}, ("s-1",)), ScoredText("u", (sentence,)))
     rows = TreeScores(texts, "sampled", 10, "p", by, "bits").rows()
     assert {row["unit"] for row in rows} == {"bits"}
     if by != "all":

@@ -285,6 +285,14 @@ def test_a_field_with_the_name_of_a_column_is_left_out_with_a_warning(items, cap
     assert "called place:" in caplog.text
 
 
+@pytest.mark.parametrize("by", ["word", "sentence"])
+def test_fields_called_start_and_end_are_kept_for_files_which_have_no_such_columns(items, caplog, by):
+    items.write_text('{"id": "x", "text": "They saved him .", "start": 1.5, "end": "b"}\n')
+    rows = [json.loads(line) for line in score(items, run="causal", by=by, json=True).splitlines()]
+    assert {(row["start"], row["end"]) for row in rows} == {(1.5, "b")}
+    assert "left out" not in caplog.text
+
+
 def test_rows_of_a_treebank_name_its_sentences(tmp_path):
     path = tmp_path / "t.conllu"
     columns = "\t_" * 8
@@ -293,3 +301,8 @@ def test_rows_of_a_treebank_name_its_sentences(tmp_path):
     assert [row["sent_id"] for row in words] == ["s-1", "s-1", None, None]
     assert [row["sent_id"] for row in sentences] == ["s-1", None]
     assert "sent_id" not in documents[0]
+
+
+def test_a_run_and_a_pretrained_model_are_not_named_at_once(items):
+    with pytest.raises(UserError, match="only one of --run causal and --pretrained gpt2"):
+        score(items, run="causal", pretrained="gpt2")

@@ -12,7 +12,8 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.scored_text import ScoredWord, Scorer, Totals
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.likelihood.scored_text import ScoredWord, Totals, score_texts
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -40,8 +41,8 @@ def trained(model, vocabulary):
     return Trained(model.eval(), vocabulary, Path("run"), Path("run/best.ckpt"))
 
 
-def scorer_of(model, vocabulary, form="as_is", *, as_one=False, **reading):
-    return Scorer(trained(model, vocabulary), Reading(form, **reading), as_one)
+def encoder_of(model, vocabulary, form="as_is", *, as_one=False, **reading):
+    return TextEncoder(trained(model, vocabulary), Reading(form, **reading), as_one)
 
 
 WORDS = Vocabulary.of_words(["the", "cat", "dogs", "ran", "a"], specials=["mask_id", "start"])
@@ -65,7 +66,7 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
     vocabulary = Vocabulary((tiny_gpt2 / "tokenizer.json").read_text(), specials={"eos": "<bos>"})
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(tiny_gpt2)), vocabulary.size)
     texts = ["the old dog saw a quizzical platypus .", "Ränder, it was late", "ran"]
-    (document,) = scorer_of(model, vocabulary).score(documents_of(texts))
+    (document,) = score_texts(encoder_of(model, vocabulary), documents_of(texts))
     for text, scored in zip(texts, document.sentences, strict=True):
         coded = tokenizer(f" {text}", add_special_tokens=False, return_offsets_mapping=True)
         ids = torch.tensor([[0, *coded["input_ids"], 0]])
@@ -86,7 +87,7 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
 
 def test_ends_stand_where_the_system_predicts_them(causal):
     documents = documents_of(*TEXT)
-    apart, together = (scorer_of(causal, WORDS, as_one=as_one).score(documents) for as_one in (False, True))
+    apart, together = (score_texts(encoder_of(causal, WORDS, as_one=as_one), documents) for as_one in (False, True))
     ends = [[sum(word.is_end for word in sentence) for sentence in each.sentences] for each in apart + together]
     assert ends == [[1, 1, 1], [1], [0, 0, 1], [1]]
     assert together[1].sentences == apart[1].sentences, "a document of one sentence is this sentence"
@@ -97,7 +98,7 @@ def test_systems_that_know_of_sentences_are_given_them():
     torch.manual_seed(0)
     model = spread(DCLM(WORDS.size, context=partial(ContextToContext, size=5), embedding_size=4))
     for as_one in (True, False):
-        (document, _) = scorer_of(model, WORDS, as_one=as_one).score(documents_of(*TEXT))
+        (document, _) = score_texts(encoder_of(model, WORDS, as_one=as_one), documents_of(*TEXT))
         units = [[[4, 5], [6, 7], [8]]] if as_one else [[[4, 5]], [[6, 7]], [[8]]]
         expected = [s for scores in model.sentence_log_probs(units, vocabulary=WORDS) for s in scores]
         found = [[word.log_prob for word in sentence] for sentence in document.sentences]
@@ -109,8 +110,8 @@ def test_systems_that_know_of_sentences_are_given_them():
 
 
 def test_words_that_are_not_read_keep_their_place_without_a_score(causal):
-    (document,) = scorer_of(causal, WORDS, "bare").score(documents_of(["`` The cat , ran .", "...", "DOGS"]))
-    (plain,) = scorer_of(causal, WORDS).score(documents_of(["the cat ran", "dogs"]))
+    (document,) = score_texts(encoder_of(causal, WORDS, "bare"), documents_of(["`` The cat , ran .", "...", "DOGS"]))
+    (plain,) = score_texts(encoder_of(causal, WORDS), documents_of(["the cat ran", "dogs"]))
     first, dots, last = document.sentences
     assert [word.word for word in first] == ["``", "The", "cat", ",", "ran", ".", "<eos>"]
     assert [word.tokens for word in first] == [0, 1, 1, 0, 1, 0, 1]
@@ -123,7 +124,7 @@ def test_words_that_are_not_read_keep_their_place_without_a_score(causal):
 
 
 def test_unknown_words_are_scored_as_such_and_counted(causal):
-    (one, other) = scorer_of(causal, WORDS).score(documents_of(["the xyzzy cat"], ["the <eos> cat"]))
+    (one, other) = score_texts(encoder_of(causal, WORDS), documents_of(["the xyzzy cat"], ["the <eos> cat"]))
     assert [word.unknown for word in one.words] == [False, True, False, False]
     for first, second in zip(one.words, other.words, strict=True):
         assert (first.tokens, first.unknown, first.log_prob) == (second.tokens, second.unknown, second.log_prob)
@@ -133,7 +134,7 @@ def test_unknown_words_are_scored_as_such_and_counted(causal):
 
 
 def test_nothing_but_unknown_words_has_a_score(causal):
-    (document,) = scorer_of(causal, WORDS).score(documents_of(["xyzzy plugh"]))
+    (document,) = score_texts(encoder_of(causal, WORDS), documents_of(["xyzzy plugh"]))
     totals = Totals.of(document.words)
     assert (totals.words, totals.unknown) == (2, 2)
     assert math.isfinite(totals.log_prob)
@@ -157,9 +158,9 @@ def test_perplexities_are_exponentials_of_sums_over_counts_and_named_by_their_ki
 
 def test_masked_systems_predict_no_end_and_read_sentence_by_sentence():
     model = spread(MaskedTransformer(encoder(), WORDS.size))
-    (first, second) = scorer_of(model, WORDS).score(documents_of(*TEXT))
+    (first, second) = score_texts(encoder_of(model, WORDS), documents_of(*TEXT))
     assert not any(word.is_end for word in [*first.words, *second.words])
-    (alone,) = scorer_of(model, WORDS).score(documents_of([TEXT[0][1]]))
+    (alone,) = score_texts(encoder_of(model, WORDS), documents_of([TEXT[0][1]]))
     assert [word.log_prob for word in alone.words] == pytest.approx(
         [word.log_prob for word in first.sentences[1]], rel=1e-5
     )
@@ -171,15 +172,15 @@ def test_masked_systems_predict_no_end_and_read_sentence_by_sentence():
 def test_a_text_that_is_too_long_is_named_by_its_place(causal):
     assert causal.longest_scored == 7
     fits = documents_of(["a", " ".join(["a"] * 7)])
-    assert len(scorer_of(causal, WORDS).score(fits)[0].sentences[1]) == 8
+    assert len(score_texts(encoder_of(causal, WORDS), fits)[0].sentences[1]) == 8
     with pytest.raises(UserError, match=r"^t\.txt:1\.2: .*7 tokens.*found 8: cut it"):
-        scorer_of(causal, WORDS).score(documents_of(["a", " ".join(["a"] * 8)]))
+        score_texts(encoder_of(causal, WORDS), documents_of(["a", " ".join(["a"] * 8)]))
     with pytest.raises(UserError, match=r"^t\.txt:2\.1: .*document .*7.*8: leave out --reads document"):
-        scorer_of(causal, WORDS, as_one=True).score(documents_of(["a"], ["a a a a", "a a a a"]))
+        score_texts(encoder_of(causal, WORDS, as_one=True), documents_of(["a"], ["a a a a", "a a a a"]))
 
 
 def test_a_text_without_a_word_that_is_read_has_no_score(causal):
-    first, second = scorer_of(causal, WORDS, "bare").score(documents_of(["...", "!"], ["``"]))
+    first, second = score_texts(encoder_of(causal, WORDS, "bare"), documents_of(["...", "!"], ["``"]))
     assert [(word.word, word.surprisal) for word in first.words + second.words] == [
         ("...", None), ("!", None), ("``", None),
     ]  # fmt: skip

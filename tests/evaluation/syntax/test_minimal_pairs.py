@@ -9,6 +9,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
+from depgen.evaluation.syntax.answers import BenchmarkOptions
 from depgen.evaluation.syntax.minimal_pairs import minimal_pairs, score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from tests.evaluation.syntax.toys import unigrams
@@ -189,7 +190,7 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
         assert main(["minimal-pairs", *options, *wrong]) == 2
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err
     with pytest.raises(UserError, match="only one of --run x and --pretrained"):
-        minimal_pairs(path, run="x", pretrained=str(tiny))
+        minimal_pairs(path, options=BenchmarkOptions(run="x", pretrained=str(tiny)))
     capsys.readouterr()
     assert main(["minimal-pairs", *options, "--five_gram"]) == 2
     assert "leave out --five_gram" in capsys.readouterr().err

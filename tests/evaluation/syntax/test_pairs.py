@@ -1,5 +1,6 @@
 """Files of pairs in every shape, and what is wrong with some."""
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -91,6 +92,14 @@ def test_quoted_cells_commas_and_further_columns_are_read(tmp_path):
         assert pair.fields == {"condition": "c1"}
     (pair,) = read_pairs(write(tmp_path / "b.jsonl", json.dumps(BLIMP)))
     assert pair.fields == {"field": "morphology"}
+
+
+def test_packed_files_are_read_as_what_they_hold(tmp_path):
+    texts = {"a.jsonl": json.dumps(BLIMP), "b.tsv": "good\tbad\na\tb\n", "c.csv": "good,bad\na,b\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+        assert read_pairs(tmp_path / f"{name}.gz")[0].good.place == f"{tmp_path / name}.gz:{1 + (name[0] != 'a')}"
+    assert [pair.paradigm for pair in read_pairs(tmp_path)] == ["regular_1", "b", "c"]
 
 
 def test_a_folder_without_pairs_and_no_file_are_refused(tmp_path):

@@ -129,7 +129,7 @@ def test_the_verb_takes_the_oracle_or_a_folder(run, tiny_gpt2, files, capsys):
     assert found["metrics"]["mauve"] == mauve_score(*raw, model=str(tiny_gpt2)).value
     assert found["settings"]["mauve"].endswith("seed 0, texts detokenised")
     with pytest.raises(UserError, match=r"--mauve_model oracle .*by --oracle"):
-        evaluate_text(files[0], mauve_model="oracle")
+        evaluate_text(files[0], options=TextOptions(mauve_model="oracle"))
 
 
 @pytest.mark.slow

@@ -119,9 +119,9 @@ def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, tmp_path,
     assert found.unknown == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
     file = tmp_path / "texts.txt"
     file.write_text("\n".join(given))
-    asked = {"bertscore_model": None, "perplexity_model": None, "oracle": str(run), "resamples": 50}
-    assert json.loads(evaluate_text(file, json=True, **asked))["unknown"] == found.unknown
-    lines = evaluate_text(file, **asked).splitlines()
+    asked = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(run), resamples=50)
+    assert json.loads(evaluate_text(file, json=True, options=asked))["unknown"] == found.unknown
+    lines = evaluate_text(file, options=asked).splitlines()
     assert lines[-2:] == [
         f"{name}: 42.9 % of the texts' words are read as <unk>" for name in ("Oracle perplexity", "LM score")
     ]

@@ -12,10 +12,11 @@ from depgen.errors import UserError
 from depgen.evaluation.trees.attention import sentence_attention
 from depgen.models.gilt import GiLT
 from depgen.models.pushdown import Pushdown
+from depgen.models.tg import TransformerGrammar
 from depgen.trees.feature_tapes import FEATURES
 from tests.models.test_gilt import batch_of
 
-LETTERS = Vocabulary.of_words("abcdefghijkl")
+LETTERS = Vocabulary.of_words("abcdefghijkl", tables={"labels": ["TOP", "NP"]})
 WORDS = ["b", "c", "d", "e", "f", "g"]
 BACKBONE = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0, positions="relative")
 
@@ -63,6 +64,12 @@ def test_pushdown_attends_with_the_bracketing_that_it_finds(monkeypatch):
         monkeypatch.setattr(model, "bracketings", lambda *_, of=list(starts), **options: [of])
         spans[name] = attention_of(model)
     assert np.abs(spans["left"] - spans["right"]).max() > 1e-3
+
+
+def test_attention_over_words_and_brackets_is_refused():
+    model = system(partial(TransformerGrammar, labels=2), beam_size=3)
+    with pytest.raises(UserError, match="words and brackets"):
+        attention_of(model)
 
 
 def test_a_structure_of_another_kind_is_refused():

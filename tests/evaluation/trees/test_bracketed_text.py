@@ -1,4 +1,4 @@
-"""Brackets that Pushdown finds in texts: over the words of the text, by the verb, and what is refused."""
+"""Brackets that Pushdown and TG find in texts: over the words of the text, by the verb, and what is refused."""
 
 from functools import partial
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nltk import Tree
 
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
@@ -19,7 +20,9 @@ from depgen.evaluation.trees import parse
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.models.causal_lm import CausalLM
 from depgen.models.pushdown import Pushdown
+from depgen.models.tg import TransformerGrammar
 from depgen.trees.constituency import format_bracketing
+from depgen.trees.tree_strings import symbols_of
 
 WORDS = ("the", "cat", "sat", "ran", "fast")
 TEXT = "The cat , ran ran fast .\n... !\nthe"
@@ -28,7 +31,7 @@ BACKBONE = partial(Transformer, layers=2, width=8, attention_heads=2, feedforwar
 
 def system_of(kind, form="bare"):
     torch.manual_seed(5)
-    vocabulary = Vocabulary.of_words(WORDS)
+    vocabulary = Vocabulary.of_words(WORDS, tables={"labels": ["TOP", "S", "NP"]})
     model = kind(BACKBONE, vocabulary.size).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.6)
@@ -47,13 +50,33 @@ def file(tmp_path, monkeypatch):
 def test_words_that_are_not_read_keep_their_place_and_begin_and_end_no_span():
     system = system_of(Pushdown)
     ids = [system.tokenizer.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
-    (spans,) = system.model.bracketings([ids], eos=system.tokenizer.eos, word_starts=[np.ones(5, bool)])
+    (spans,) = system.model.bracketings([ids], vocabulary=system.tokenizer, word_starts=[np.ones(5, bool)])
     places, ends = [0, 1, 3, 4, 5], [1, 2, 4, 5, 6]
-    wide = {(places[start], ends[end - 1]) for start, end in spans if end - start > 1}
+    wide = {(places[start], ends[end - 1]) for start, end, _ in spans if end - start > 1}
     assert len(wide) == 4, "a binary tree"
     first = format_bracketing(TEXT.splitlines()[0].split(), frozenset(wide))
     assert bracketed_lines(system, document_of(TEXT, name="t")) == [first, "... !", "the"]
     assert bracketed_lines(system, document_of(TEXT, name="t"), tokens_per_batch=1)[0] == first
+
+
+def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):
+    system = system_of(partial(TransformerGrammar, labels=3, beam_size=5))
+    text = "( The cat ran ran fast .\n... !\nthe"
+    ids = [system.tokenizer.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
+    (expected,) = system.model.bracketings([ids], vocabulary=system.tokenizer, word_starts=[])
+    trees = [Tree.fromstring(line) for line in bracketed_lines(system, document_of(text, name="t"))]
+    assert [tree.leaves() for tree in trees] == [["-LRB-", *text.split()[1:7]], ["...", "!"], ["the"]]
+    words = trees[0].leaves()
+    within = [(expected[0][2], words)] + [(label, words[start + 1 : end + 1]) for start, end, label in expected[1:]]
+    assert [(tree.label(), tree.leaves()) for tree in trees[0].subtrees()] == within
+    wide, lone = [(0, 5, 1), (0, 2, 2), (2, 5, 0), (2, 4, 2), (4, 5, 2)], [(0, 1, 1), (0, 1, 2)]
+    best = {5: symbols_of(wide, 5), 1: symbols_of(lone, 1)}
+    monkeypatch.setattr(system.model, "best_symbols", lambda sentences, **_: [best[len(each)] for each in sentences])
+    assert bracketed_lines(system, document_of(text, name="t")) == [
+        "(S -LRB- (NP The cat) (TOP (NP ran ran) (NP fast)) .)",
+        "(TOP ... !)",
+        "(S (NP the))",
+    ]
 
 
 def test_the_beam_counts(monkeypatch):

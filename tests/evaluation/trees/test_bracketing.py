@@ -19,7 +19,7 @@ from depgen.evaluation.trees.bracketing import (
     bracketing_f1,
     floors,
     treebank_sentences,
-    word_bracketings,
+    word_constituents,
     word_distances,
 )
 from depgen.models.causal_lm import CausalLM
@@ -66,33 +66,49 @@ def trained(tmp_path, monkeypatch):
 class EverySpan:
     """A system that gives all spans of tokens, which is no tree."""
 
-    def bracketings(self, sentences, *, eos, word_starts, beam_size=None):
-        assert (eos, beam_size) == (0, 7)
+    label = ""
+
+    def bracketings(self, sentences, *, vocabulary, word_starts, beam_size=None):
+        assert (vocabulary.eos, beam_size) == (0, 7)
         self.word_starts = [each.tolist() for each in word_starts]
-        return [[(k, m) for m in range(len(ids) + 1) for k in range(m)] for ids in sentences]
+        return [[(k, m, self.label) for m in range(len(ids) + 1) for k in range(m)] for ids in sentences]
 
 
 def test_a_systems_spans_of_tokens_are_those_of_words():
     pieces, system = SubwordPieces(size=258).build(documents_of("a")), EverySpan()
     sentences = [["cat", "a", "sat"], ["she"]]
-    every = [{(0, 2), (1, 3), (0, 3)}, set()]
+    every = [[(0, 2, ""), (0, 3, ""), (1, 3, "")], []]
     for vocabulary in (KNOWN, pieces):
-        assert word_bracketings(system, vocabulary, sentences, batch_size=2, beam_size=7) == every
+        assert word_constituents(system, vocabulary, sentences, batch_size=2, beam_size=7) == every
         for words, starts in zip(sentences, system.word_starts, strict=True):
             expected = [k == 0 for word in words for k in range(len(vocabulary.pieces(word)))]
             assert starts == expected
     assert len(system.word_starts[0]) > 3
-    assert word_bracketings(system, pieces, sentences, batch_size=1, beam_size=7) == every
+    assert word_constituents(system, pieces, sentences, batch_size=1, beam_size=7) == every
+    system.label = "NP"
+    found = word_constituents(system, pieces, sentences, batch_size=1, beam_size=7)
+    words = [(0, 1, "NP"), (0, 2, "NP"), (1, 2, "NP"), (0, 3, "NP"), (1, 3, "NP"), (2, 3, "NP")]
+    assert found == [words, words[:1]]
 
 
 def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
-    def bracketings(sentences, *, eos, word_starts, beam_size):
-        return [[(start, len(ids)) for start in range(len(ids) - 1)] for ids in sentences]
+    def bracketings(sentences, *, vocabulary, word_starts, beam_size):
+        return [[(start, len(ids), label) for start in range(len(ids) - 1)] for ids in sentences]
 
     monkeypatch.setattr(trained.model, "bracketings", bracketings)
+    label = ""
     rows = dict(line.split("\t", 1) for line in bracketing_f1(treebank=treebank, seeds=1).splitlines())
     assert rows["trees"].split("\t")[0] == rows["right-branching"].split("\t")[0]
-    assert "layer 0" not in rows
+    assert not {"layer 0", "labelled_f1"} & {*rows}
+    label = "VP"
+    labelled = dict(line.split("\t", 1) for line in bracketing_f1(treebank=treebank, seeds=1).splitlines())
+    assert labelled.items() >= rows.items()
+    # gold: S NP VP NP of 5 words, S NP VP NP and S NP VP of 4; found: 4, 3 and 3, and right are VP 2-5 and VP 1-4
+    for key, value in (("precision", 2 / 10), ("recall", 2 / 11), ("f1", 4 / 21)):
+        assert float(labelled[f"labelled_{key}"]) == pytest.approx(100 * value, abs=1e-4)
+    label = "TOP"
+    rows = json.loads(bracketing_f1(treebank=treebank, seeds=1, json=True))
+    assert (rows["labelled_precision"], rows["labelled_recall"]) == (100, 0)
 
 
 def test_sentences_are_written_as_the_models_text_is(treebank):

@@ -73,6 +73,8 @@ def test_rows_and_formats_hold_the_same_graph(system, graph_runs, tmp_path, caps
     documents = list(read_sdp(tmp_path / "a.sdp"))
     assert [document.sentences[0].edges for document in documents] == tops
     assert documents[0].sentences[0].words == ("The", "mother", "ran", ",", "quickly", ".")
+    assert main(["attachment-scores", str(tmp_path / "a.sdp"), str(tmp_path / "a.conllu")]) == 0
+    assert f"all edges\t{sum(map(len, own))}\t{sum(map(len, own))}" + 6 * "\t100.00" in capsys.readouterr().out
     again = ["parse", "--run", "gilt", "--input", str(tmp_path / "a.conllu"), "--form", "bare", "--device", "cpu"]
     assert main(again) == 0
     assert "1\tThe\t_\t_\t_\t_\t_\t_" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from depgen.data.treebank import ConlluTreebank
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import parsing
@@ -213,7 +214,7 @@ def test_attention_heads_are_those_of_all_runs():
     systems = [trained(spread(MaskedTransformer(encoder(), VOCABULARY.size)).eval(), name=name) for name in "ab"]
     with torch.no_grad():
         next(systems[1].model.backbone.layers.parameters()).neg_()
-    parser = InducedParser(systems[0], "as_is", attention_head=(1, 0), others=(systems[1],))
+    parser = InducedParser(systems[0], Reading("as_is"), attention_head=(1, 0), others=(systems[1],))
     with parser._network() as network:
         found = network.head_probabilities(TOKENS, LENGTHS)
         single = [each.model.head_probabilities(TOKENS, LENGTHS).double() for each in systems]

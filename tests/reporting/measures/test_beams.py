@@ -15,6 +15,7 @@ from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.scoring import FirstOfTest
+from depgen.reporting.numbers import measures_of
 from depgen.reporting.pictures.trees import draw_trees
 from depgen.reporting.results import item_scores, read_result
 from tests.evaluation.oracles_of_stories import in_process
@@ -125,7 +126,7 @@ def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     for row, expected in (("own", OWN_BEAM), ("b-1", 1)):
         sizes.clear()
         trained = SimpleNamespace(run=finished_run(job_of(row)))
-        definition.made_measures()[1].measure(SimpleNamespace(job=job_of(row), trained=trained))
+        measures_of(definition)[1].measure(SimpleNamespace(job=job_of(row), trained=trained))
         assert {*sizes} == {expected}
 
 

@@ -102,8 +102,7 @@ def job_of(row):
 
 
 def items_of(row, name):
-    result = read_result(job_of(row).result)
-    return np.load(job_of(row).result.parent / result.items[name])
+    return read_result(job_of(row).result).scores(name)
 
 
 @pytest.mark.slow

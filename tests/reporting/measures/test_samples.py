@@ -15,6 +15,7 @@ from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.pooled_bleu import ReferencePool
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measurement import floor
 from depgen.reporting.measures.judges import JudgedSamples
@@ -28,7 +29,7 @@ from depgen.reporting.measures.samples import (
     at_diversity,
     nearest,
 )
-from depgen.reporting.numbers import Generation, TrainedRow
+from depgen.reporting.numbers import TrainedRow
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths
 from depgen.trees.punctuation import is_punctuation

@@ -16,10 +16,11 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
+from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import texts
 from depgen.reporting.measures.texts import Texts, generated, prompts_of, texts_of
-from depgen.reporting.numbers import Generation, TrainedRow
+from depgen.reporting.numbers import TrainedRow
 from depgen.reporting.results import read_result
 from depgen.reporting.tables import table
 from depgen.trees.sentence import Document, Sentence
@@ -87,7 +88,7 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     for key, p in (("cold", 0.3), ("warm", 0.9)):
         losses = text_losses(kept[p].texts, oracle)
         expected = np.exp(losses.nll / losses.tokens)
-        np.testing.assert_allclose(np.load(job.result.parent / result.items[key]), expected, rtol=1e-5)
+        np.testing.assert_allclose(result.scores(key), expected, rtol=1e-5)
         assert result.metrics[key] == pytest.approx(np.nanmean(expected), rel=1e-5)
         assert result.metrics[f"{key}_unk_rate"] == pytest.approx(losses.unknown)
     losses = text_losses(kept[None].texts, oracle)
