@@ -100,12 +100,24 @@ def json_value(text: str, where: str, *, remedy: str = "Mend it there, or copy t
         remedy: what the user can do about it.
 
     Raises:
-        UserError: it is no JSON, nests too deep, holds a number of thousands of digits or half a surrogate pair.
+        UserError: it is no JSON, nests too deep, holds a number of thousands of digits, half a surrogate pair, or a
+            field twice in an object.
     """
+
+    def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise UserError(f"{where}: expected fields of different names, found {twice!r} twice. {remedy}")
+        return found
+
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=each_once)
         if "\\u" in text:
             json.dumps(content, ensure_ascii=False).encode()
+    except UserError:
+        raise
     except json.JSONDecodeError as error:
         place = (
             f"at line {error.lineno}, character {error.colno}" if error.lineno > 1 else f"at character {error.colno}"

@@ -259,4 +259,6 @@ def test_a_disk_of_the_cache_that_becomes_full_is_named(tmp_path):
 def test_json_that_can_not_be_used_is_refused_with_its_place(text, complaint):
     with pytest.raises(UserError, match=rf"a\.jsonl:3: expected .*{complaint}"):
         json_value(text, "a.jsonl:3")
+    with pytest.raises(UserError, match=r"^a\.jsonl:3: expected fields of different names, found 'b' twice"):
+        json_value('[{"a": 1, "c": {"b": 2, "d": 3, "b": 2}}]', "a.jsonl:3")
     assert json_value('"\\ud83d\\ude00"', "a.jsonl:3") == "\N{GRINNING FACE}"

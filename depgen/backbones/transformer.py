@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.backbones.transformer_layer import TransformerLayer
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.nn.attention import Keys, KeyValues, Visibility
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions, counted_positions
@@ -205,10 +205,9 @@ class Transformer(EmbeddingBackbone):
         init: Initialization | None = None,
     ) -> None:
         super().__init__()
+        check_at_least(1, layers=layers)
         if width % attention_heads:
-            raise UserError(
-                f"a Transformer's width ({width}) must be a multiple of attention_heads ({attention_heads})"
-            )
+            raise UserError(f"the width ({width}) must be a multiple of attention_heads ({attention_heads})")
         if positions == "relative" and not causal:
             raise UserError("positions: relative needs causal: true; use positions: sinusoidal in a network without")
         self.vocabulary_size, self.width, self.attention_layers = vocabulary_size, width, layers

@@ -1,5 +1,6 @@
 """Refuses files and runs that are not there. It imports nothing heavy, so that a misspelt name is answered at once."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -28,6 +29,8 @@ _NAMES = (
     "--oracle", "--encoder",
 )  # fmt: skip
 """Options that name a file, a run or a model."""
+_OUTPUTS = ("--output", "--item_output", "--item-output")
+"""Options that name a file to write."""
 _SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
 
@@ -40,7 +43,8 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
         arguments: what follows the verb.
 
     Raises:
-        UserError: one of them is missing, or `fit` is given neither a YAML file nor a run.
+        UserError: one of them is missing, `fit` is given neither a YAML file nor a run, or a file is to be read and
+            written, or written twice.
     """
     names = {each.partition("=")[0] for each in arguments}
     if names & {"-h", "--help"} or any(name.endswith(".help") for name in names):
@@ -54,6 +58,7 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             f"`depgen fit --resume RUN` to continue a run.{question}"
         )
     _refuse_empty(arguments)
+    _refuse_overwritten(arguments)
     if arguments and not arguments[0].startswith("-"):
         if verb in _READERS:
             _check_file(arguments[0])
@@ -76,6 +81,18 @@ def _refuse_empty(arguments: Sequence[str]) -> None:
     for name, value in options_in([*arguments, "-"]):  # the last option may do without a value
         if name in _NAMES and not value:
             raise UserError(f"{name}: expected a name, found an empty one. Is a variable of the shell not set?")
+
+
+def _refuse_overwritten(arguments: Sequence[str]) -> None:
+    """Raises UserError for an output that is also a file to read, or another output."""
+    named = list(_values(arguments))
+    outputs = [(name, Path(value)) for name, value in named if name in _OUTPUTS]
+    files = [each for argument in arguments if os.path.isfile(each := argument.rpartition("=")[2])]
+    for name, output in outputs:
+        if sum(output == other for _, other in outputs) > 1:
+            raise UserError(f"{name} {output}: expected another file for each output: name another.")
+        if output.is_file() and sum(map(output.samefile, files)) > 1:
+            raise UserError(f"{name} {output} would overwrite the file that is read: name another.")
 
 
 def _values(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:

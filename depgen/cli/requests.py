@@ -65,6 +65,10 @@ class Request:
         parser.add_argument("--input")
         parser.add_argument("--size")
         parser.add_argument("--beam_size")
+        names = [each.partition("=")[0] for each in arguments]
+        for option in ("--resume", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
+            if names.count(option) > 1:
+                raise UserError(f"{option}: expected once, found several times: leave out all but one.")
         found, _ = parser.parse_known_args(list(arguments))
         if found.input is not None:
             raise UserError(f"--input is a file to be parsed: say depgen predict --input {found.input}.")

@@ -67,9 +67,9 @@ def check_table_output(output: Path | None, *, json: bool) -> None:
         return
     check_output(output)
     ending = output.suffix.lower()
-    if json and ending in (".csv", ".tsv"):
+    if json and ending in (".csv", ".tsv", ".conllu", ".sdp"):
         raise UserError(f"{output} is to hold JSON lines: expected an ending such as .jsonl, found {ending}.")
-    if not json and ending in (".json", ".jsonl"):
+    if not json and ending in (".json", ".jsonl", ".conllu", ".sdp"):
         raise UserError(
             f"{output} is to hold a table: expected an ending such as .tsv or .csv, found {ending}. JSON lines are "
             "written with --json."

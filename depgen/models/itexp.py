@@ -385,6 +385,8 @@ class ITEXP(LanguageModel):
         writer = self._writer(vocabulary, options, max_new_tokens, trees)
         if options.skeletons is not None:  # in turn
             groups = [text % len(trees) for text in range(len(seeds))]
+            if (unused := len(trees) - len(seeds)) > 0:
+                log.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(trees))
         else:
             groups = [text // number for text in range(len(seeds))]
         write = sampled_texts if options.beam_size is None else searched_texts

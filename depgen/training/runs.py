@@ -266,6 +266,8 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)
+    if damaged := next((each for each in folders if (each / "config.yaml").is_file()), None):
+        raise UserError(f"{damaged} has no run.json, which says what a run is: copy the run again, whole.")
     meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
     raise UserError(
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "

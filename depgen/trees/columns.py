@@ -12,6 +12,8 @@ from depgen.trees.lines import read_lines
 Separator = Literal["comma", "tab"]
 Cells = tuple[int, list[str]]
 """The number of a line and its cells."""
+_LONGEST = 2**31 - 1
+"""Characters of a cell; Python's own limit is shorter than some documents."""
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 """A cell in quote marks, in which each quote mark of the text is doubled."""
 
@@ -53,6 +55,7 @@ def read_columns(path: Path, *, separator: Separator) -> Iterator[tuple[int, dic
 
 
 def _of_commas(path: Path) -> Iterator[Cells]:
+    csv.field_size_limit(_LONGEST)
     reader = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
     line = 1
     try:

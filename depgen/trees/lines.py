@@ -15,8 +15,8 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
 
     Raises:
-        UserError: the file is missing, a folder, empty, cut short (`.gz`), not UTF-8 (line and byte are named), or may
-            not be read.
+        UserError: the file is missing, a folder, empty, cut short (`.gz`), not UTF-8 or with a NUL (line and byte are
+            named), or may not be read.
     """
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
@@ -58,11 +58,16 @@ def written_whole(path: Path) -> Iterator[TextIO]:
 
 
 def _decode(raw: bytes, where: str, *, encoding: str) -> str:
+    other = "utf-16" if raw[:1] in (b"\xff", b"\xfe") or b"\0" in raw else "latin1"
     try:
-        return raw.decode(encoding).rstrip("\r\n")
+        line = raw.decode(encoding).rstrip("\r\n")
     except UnicodeDecodeError as error:
         byte, position = error.object[error.start], error.start + 1
-        raise UserError(
-            f"{where}: expected UTF-8, found byte 0x{byte:02x} at byte {position} of the line; "
-            "convert the file, for instance by iconv -f latin1 -t utf-8."
-        ) from error
+    else:
+        if "\0" not in line:
+            return line
+        byte, position = 0, raw.index(0) + 1
+    raise UserError(
+        f"{where}: expected UTF-8, found byte 0x{byte:02x} at byte {position} of the line; "
+        f"convert the file, for instance by iconv -f {other} -t utf-8."
+    )

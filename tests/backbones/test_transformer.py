@@ -371,6 +371,12 @@ def test_parameters_at_the_papers_size_follow_the_closed_form():
     assert sum(parameter.numel() for parameter in Transformer(vocabulary).parameters()) == expected
 
 
+@pytest.mark.parametrize("layers", [0, -1])
+def test_a_network_without_layers_is_refused(layers):
+    with pytest.raises(UserError, match=f"layers: expected at least 1, found {layers}"):
+        Transformer(VOCABULARY, layers=layers)
+
+
 def test_a_width_that_heads_do_not_divide_is_refused():
     with pytest.raises(UserError, match="multiple of attention_heads"):
         Transformer(VOCABULARY, width=10, attention_heads=4)

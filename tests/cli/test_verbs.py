@@ -12,6 +12,7 @@ import pytest
 
 from depgen import cli
 from depgen.cli import OTHER_WORDS, main, usage
+from depgen.cli.requests import Request
 from depgen.cli.verb_functions import _target, parser_of, run_function
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
 from depgen.data.missing import check_corpus
@@ -82,6 +83,33 @@ def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, 
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert result.stderr.splitlines()[-1] == "2 []"
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["score", "a.txt", "--output", "a.txt"], "--output a.txt would overwrite the file that is read"),
+        (["parse", "--input=a.txt", "--output", "./a.txt"], "--output a.txt would overwrite the file that is read"),
+        (["generate", "--prompts", "a.txt", "--output=link.txt"], "--output link.txt would overwrite the file"),
+        (["minimal-pairs", "a.txt", "--item-output", "a.txt"], "--item-output a.txt would overwrite the file"),
+        (["score", "a.txt", "b" * 300, "--output", "a.txt"], "--output a.txt would overwrite the file that is read"),
+        (["minimal-pairs", "a.txt", "--output", "b", "--item_output", "b"], "expected another file for each output"),
+    ],
+)
+def test_no_file_is_read_and_written_or_written_twice(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("a b\n")
+    Path("link.txt").symlink_to("a.txt")
+    assert main(arguments) == 2
+    assert message in capsys.readouterr().err
+    assert Path("a.txt").read_text() == "a b\n"
+
+
+@pytest.mark.parametrize("option", ["--run", "--size"])
+def test_an_option_that_decides_on_the_run_is_given_once(option, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
+    with pytest.raises(UserError, match=f"^{option}: expected once, found several times"):
+        Request.of("test", [option, "one", f"{option}=two"])
 
 
 def test_every_verb_has_a_line_of_help():

@@ -430,6 +430,8 @@ def test_given_trees_are_filled(run, written, tmp_path):
     assert all(row["text"].split()[0] == given[0] for row in rows[::2])
     assert len({row["text"] for row in rows}) > 2
     assert "lack" not in said
+    assert "get no text" not in said
+    assert "1 of 2 trees get no text" in written("--skeletons", str(path), number=1)[1]
 
 
 @pytest.mark.parametrize(

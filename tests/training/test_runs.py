@@ -162,6 +162,10 @@ def test_find_run(tmp_path):
     assert run_of_checkpoint(tmp_path / "a" / "b.ckpt") is None
     with pytest.raises(UserError, match=r"No run at .*elsewhere nor at .*runs/elsewhere"):
         find_run("elsewhere")
+    (tmp_path / "copied").mkdir()
+    (tmp_path / "copied" / "config.yaml").touch()
+    with pytest.raises(UserError, match=r"copied has no run\.json.*copy the run again, whole"):
+        find_run(tmp_path / "copied")
     make("udgn_ewt_small", "2026-01-01T10:00", "best.ckpt")
     with pytest.raises(UserError, match=r"Did you mean 'udgn_ewt_small'\? Name a run folder or an experiment"):
         find_run("udgn_ewt_smal")

@@ -38,6 +38,12 @@ def test_a_table_may_be_packed_begin_with_a_mark_and_have_lines_in_cells(tmp_pat
     assert read(path, "comma") == [(2, ["a\nb", "1"]), (5, ["c", "2"])]
 
 
+def test_a_cell_may_hold_a_long_document(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\n" + "word " * 30_000)
+    assert [len(cells[0].split()) for _, cells in read(path, "comma")] == [30_000]
+
+
 def test_quote_marks_of_the_text_stay_where_cells_are_not_quoted(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('good\tbad\n" Go , " she said .\t" Goes , " she said .\n" No ! "\tHe said " no " .\n')

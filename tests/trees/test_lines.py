@@ -25,6 +25,9 @@ def test_unpacks_gzip(tmp_path):
     ("name", "content", "message"),
     [
         ("a.txt", b"fine\nab\xe9cd\n", "a.txt:2: expected UTF-8, found byte 0xe9 at byte 3 of the line"),
+        ("a.txt", b"fine\nab\0cd\n", "a.txt:2: expected UTF-8, found byte 0x00 at byte 3 of the line"),
+        ("a.txt", "ab\n".encode("utf-16-le"), "found byte 0x00 at byte 2 of the line; convert the file"),
+        ("a.txt", "ab\n".encode("utf-16"), "by iconv -f utf-16 -t utf-8."),
         ("a.txt", b"", "a.txt: the file is empty"),
         ("a.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], "cut short"),
         ("a.gz", b"no gzip", "a.gz:1: damaged or cut short"),

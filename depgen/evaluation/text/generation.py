@@ -70,6 +70,7 @@ def generate(
     conllu = output is not None and output.suffix == ".conllu"
     if output is not None:
         check_output(output)
+        _check_ending(output, json=json)
     if conllu and json:
         raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
     system = load_run(run, device=device, form=form)
@@ -114,6 +115,18 @@ def json_lines(texts: GeneratedTexts) -> list[str]:
         sentences = {} if each.sentences is None else {"prompt": each.prompt_sentences, "text": each.sentences}
         rows.append(json_format.dumps({**row, **sentences}, ensure_ascii=False))
     return rows
+
+
+def _check_ending(output: Path, *, json: bool) -> None:
+    """Raises UserError if other verbs would read a file of texts as something else, by the ending of its name."""
+    ending = output.suffix.lower()
+    if json and ending in (".txt", ".csv", ".tsv", ".sdp"):
+        raise UserError(f"--output {output} is to hold JSON lines: expected an ending such as .jsonl, found {ending}.")
+    if not json and ending in (".json", ".jsonl", ".csv", ".tsv", ".sdp"):
+        raise UserError(
+            f"--output {output} is to hold a text a line: expected an ending such as .txt, found {ending}. JSON lines "
+            "are written with --json."
+        )
 
 
 def _lines(texts: GeneratedTexts) -> list[str]:

@@ -56,8 +56,8 @@ def file_scores(
     """Scores (per cent) of the trees or graphs of a file against gold ones of the same words; tab-separated.
 
     Of trees: UAS is the share of words with the right head (roots count, as in DDA); LAS of those with the right
-    relation too, subtypes included; UDA of those whose gold pair of word and head the other tree has in either
-    direction. All are over words, not means over sentences.
+    relation too, subtypes included, and none where a tree has no relations; UDA of those whose gold pair of word and
+    head the other tree has in either direction. All are over words, not means over sentences.
 
     Of graphs: precision, recall and F1 (UP, UR, UF) of pairs of head and dependent, a pair of several labels being one;
     and of edges with their labels (LP, LR, LF), subtypes included. All are over the edges of all sentences. Edges from
@@ -172,7 +172,7 @@ class _Word:
     length: int
     is_punctuation: bool
     head: bool
-    labelled: bool
+    labelled: float  # NaN where a tree has no relations
     pair: bool
 
 
@@ -202,6 +202,7 @@ def _compared(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iter
     assert other.heads is not None
     arcs = {_pair(word, head) for word, head in enumerate(other.heads, start=1)}
     relations, others = (each.relations or ("_",) * len(gold) for each in (gold, other))
+    has_relations = gold.relations is not None and other.relations is not None
     left_out = is_punctuation(gold, punctuation)
     for place, (head, found) in enumerate(zip(gold.heads, other.heads, strict=True)):
         yield _Word(
@@ -209,7 +210,7 @@ def _compared(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iter
             length=len(gold),
             is_punctuation=left_out[place],
             head=head == found,
-            labelled=head == found and relations[place] == others[place],
+            labelled=head == found and relations[place] == others[place] if has_relations else NAN,
             pair=_pair(place + 1, head) in arcs,
         )
 
@@ -220,9 +221,9 @@ def _pair(word: int, head: int) -> tuple[int, int]:
 
 
 def _scores(words: list[_Word]) -> Row:
-    """Per cent, NaN without any word."""
+    """Per cent, NaN without any word, and of relations where a tree has none."""
 
-    def share(right: int) -> float:
+    def share(right: float) -> float:
         return 100 * right / len(words) if words else NAN
 
     return {

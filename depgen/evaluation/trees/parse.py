@@ -84,6 +84,11 @@ def parse(
     """
     if output is not None:
         check_output(output)
+        if (ending := output.suffix.lower()) in (".conllu", ".sdp") and ending != f".{format}":
+            raise UserError(
+                f"--output {output} is to hold {format}: expected an ending that says so, found {ending}. Add --format "
+                f"{ending[1:]}, or name another file."
+            )
     if parser is not None:
         _check_that_no_run_is_named(
             run=run, form=form, device=device, attention_head=attention_head, beam_size=beam_size,

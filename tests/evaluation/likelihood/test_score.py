@@ -215,7 +215,9 @@ def test_options_that_can_not_be_met(text, tmp_path):
         score(text, run="masked", reads="document")
     with pytest.raises(UserError, match="is a folder: name a file"):
         score(text, run="causal", output=tmp_path)
-    for name, as_json, other in (("a.csv", True, ".jsonl"), ("a.tsv", True, ".jsonl"), ("a.jsonl", False, ".tsv")):
+    refused = [(f"a.{each}", True, ".jsonl") for each in ("csv", "tsv", "conllu", "sdp")]
+    refused += [(f"a.{each}", False, ".tsv") for each in ("jsonl", "conllu", "sdp")]
+    for name, as_json, other in refused:
         with pytest.raises(UserError, match=rf"{name} is to hold .* ending such as \{other}"):
             score(text, run="causal", json=as_json, output=tmp_path / name)
     for by in ("sentence", "document", "all"):

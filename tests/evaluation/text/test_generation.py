@@ -88,6 +88,14 @@ def test_json_lines_carry_prompt_text_and_seed(run, prompts, tmp_path):
     assert all(len(row["text"].split()) <= 5 for row in rows)
 
 
+@pytest.mark.parametrize(("ending", "json"), [("jsonl", False), ("csv", False), ("txt", True), ("tsv", True)])
+def test_a_file_that_other_verbs_would_read_as_something_else_is_refused(run, tmp_path, ending, json):
+    output = tmp_path / f"texts.{ending}"
+    with pytest.raises(UserError, match=rf"texts\.{ending} is to hold .*expected an ending such as .*found \.{ending}"):
+        generate(run=str(run), json=json, output=output, max_new_tokens=5)
+    assert not output.exists()
+
+
 @pytest.mark.slow
 def test_prompts_are_brought_into_the_form_that_the_run_has_learnt_from(run, prompts, tmp_path):
     options = {"run": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}

@@ -51,6 +51,15 @@ def test_scores_with_and_without_punctuation_by_hand(files, capsys):
     }
 
 
+def test_trees_without_relations_have_no_las(tmp_path, capsys):
+    gold = written(tmp_path / "gold.conllu", GOLD)
+    bare = written(tmp_path / "bare.conllu", Sentence(WORDS, GOLD.heads))
+    for first, second in ((gold, bare), (bare, gold), (bare, bare)):
+        found = rows_of(capsys, first, second, "--punctuation", "form")
+        assert found["all words"] == ["7", "100.00", "-", "100.00"]
+    assert '"las": null' in file_scores(bare, bare, punctuation="form", json=True)
+
+
 def test_lines_by_relation_and_by_length(files, capsys):
     found = rows_of(capsys, *files, "--by", "relation")
     assert list(found)[2:] == ["advmod", "conj", "dep", "det", "nsubj", "root"]

@@ -183,4 +183,9 @@ def test_faulty_files_are_named_with_their_line_and_nothing_is_written(
 def test_faulty_options(parsing_run, tmp_path, capsys):
     assert "No file at" in refusal(capsys, "--input", tmp_path / "nowhere.txt")
     (tmp_path / "a.txt").write_text("a b\n")
+    for ending, format in (("sdp", "conllu"), ("conllu", "sdp")):
+        output = tmp_path / f"out.{ending}"
+        told = refusal(capsys, "--input", tmp_path / "a.txt", "--format", format, "--output", output)
+        assert f"is to hold {format}" in told
+        assert f"Add --format {ending}" in told
     assert "is a folder: name a file" in refusal(capsys, "--input", tmp_path / "a.txt", "--output", tmp_path)
