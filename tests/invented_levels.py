@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.level_batch import collate_levels
-from depgen.data.levels import ExpansionVocabulary, LevelItem, with_placeholders
+from depgen.data.level_items import LevelItem
+from depgen.data.levels import ExpansionVocabulary, with_placeholders
 from depgen.data.vocabulary import Vocabulary, encode
 from depgen.decoding.levels import Growing
 from depgen.models.itexp import ITEXP

@@ -499,7 +499,7 @@ def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeyp
     def exhausted(*_, **__):
         raise error
 
-    monkeypatch.setattr("depgen.evaluation.likelihood.score.load_run", exhausted)
+    monkeypatch.setattr("depgen.evaluation.likelihood.score.load_system", exhausted)
     assert main(["score", str(place.home / "text.txt"), "--run", "lm"]) == 2
     said = capsys.readouterr().err
     assert "Out of memory" in said

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
+from depgen.data.level_items import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError

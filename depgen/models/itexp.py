@@ -48,7 +48,8 @@ from torchmetrics import Metric
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import ItemBatch, Memo
 from depgen.data.level_batch import LevelBatch, are_written, collate_levels
-from depgen.data.levels import PAD_EXPANSION, TreeForm, sentence_item
+from depgen.data.level_items import PAD_EXPANSION, TreeForm
+from depgen.data.levels import sentence_item
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated

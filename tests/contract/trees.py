@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from depgen.data.batch import TokenItem
-from depgen.data.levels import LevelItem, with_placeholders
+from depgen.data.level_items import LevelItem
+from depgen.data.levels import with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.trees.binarization import depths
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch, Memo, TokenItem
 from depgen.data.level_batch import collate_levels
-from depgen.data.levels import LevelItem
+from depgen.data.level_items import LevelItem
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.levels import UNKNOWN_EXPANSION, ExpansionVocabulary, LevelData, TreeForm, with_placeholders
+from depgen.data.level_items import UNKNOWN_EXPANSION, TreeForm
+from depgen.data.levels import ExpansionVocabulary, LevelData, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
 from depgen.trees.binarization import expansions

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.levels import ROOT, TreeForm
+from depgen.data.level_items import ROOT, TreeForm
 from depgen.decoding.level_choices import chosen_expansions, restricted
 from depgen.decoding.levels import ExpansionOptions
 from depgen.decoding.skeletons import GivenTree, alignment, given_tree, given_words

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.level_batch import collate_levels
-from depgen.data.levels import LevelItem, with_placeholders
+from depgen.data.level_items import LevelItem
+from depgen.data.levels import with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.models.itexp import ITEXP, ancestors
 from depgen.reporting.experiments import experiments_root

@@ -11,7 +11,7 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import collate_levels
-from depgen.data.levels import LevelItem
+from depgen.data.level_items import LevelItem
 from depgen.errors import UserError
 from depgen.models.itexp import ITEXP
 from tests.invented_levels import FULL, LIKES, batch_of_trees, built, item_of, small, written_levels

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.levels import TreeForm
+from depgen.data.level_items import TreeForm
 from depgen.decoding.levels import ExpansionOptions
 from depgen.decoding.skeletons import GivenTree, given_tree
 from depgen.errors import UserError

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.data.levels import TreeForm
+from depgen.data.level_items import TreeForm
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least

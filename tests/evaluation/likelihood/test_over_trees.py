@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.data.levels import TreeForm, with_placeholders
+from depgen.data.level_items import TreeForm
+from depgen.data.levels import with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.over_trees import BoundedSentence, TreeBound, TreeScorer, TreeScores

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from depgen.annotation.trivial import LeftChain
-from depgen.data.levels import TreeForm
+from depgen.data.level_items import TreeForm
 from depgen.errors import UserError
 from depgen.evaluation.trees.generated_trees import (
     agreement,

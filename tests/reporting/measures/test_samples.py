@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from depgen.data.experiment import data_of
-from depgen.data.levels import TreeForm
+from depgen.data.level_items import TreeForm
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
