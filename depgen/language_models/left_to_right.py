@@ -286,7 +286,8 @@ class LeftToRight(LanguageModel):
         backbone = getattr(self, "backbone", None)
         if not isinstance(backbone, DistanceNetwork):
             of = self if backbone is None else backbone
-            raise UserError(f"A {type(of).__name__} has no syntactic distances to predict: take ON-LSTM or PRPN.")
+            name = type(of).__name__
+            raise UserError(f"A {name} has no syntactic distances to predict: take ON-LSTM or PRPN, or depgen parse.")
         with torch.autocast(self.device.type, enabled=False):
             return backbone.syntactic_distances(batch.inputs, padding=~batch.is_word)[:, :, 1:]
 

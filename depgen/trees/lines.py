@@ -16,23 +16,28 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Raises:
         UserError: the file is missing, a folder, empty, cut short (`.gz`), not UTF-8 or with a NUL (line and byte are
-            named), or may not be read.
+            named), one whose lines all end in `\r`, or may not be read.
     """
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
     if not path.is_file():
         raise no_file(path)
-    number = 0
+    number, line = 0, ""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             for number, raw in enumerate(stream, start=1):
-                yield number, _decode(raw, f"{path}:{number}", encoding="utf-8-sig" if number == 1 else "utf-8")
+                line = _decode(raw, f"{path}:{number}", encoding="utf-8-sig" if number == 1 else "utf-8")
+                yield number, line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
     except OSError as error:
         raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error
     if number == 0:
         raise UserError(f"{path}: the file is empty; expected lines of text.")
+    if number == 1 and "\r" in line:
+        raise UserError(
+            rf"{path}: expected lines that end in \n or \r\n, found ends of \r alone: convert them by tr '\r' '\n'."
+        )
 
 
 def read_texts(path: Path) -> list[str]:

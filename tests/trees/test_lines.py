@@ -29,6 +29,7 @@ def test_unpacks_gzip(tmp_path):
         ("a.txt", "ab\n".encode("utf-16-le"), "found byte 0x00 at byte 2 of the line; convert the file"),
         ("a.txt", "ab\n".encode("utf-16"), "by iconv -f utf-16 -t utf-8."),
         ("a.txt", b"", "a.txt: the file is empty"),
+        ("a.txt", b"one\rtwo\r", r"a.txt: expected lines that end in \n or \r\n, found ends of \r alone"),
         ("a.gz", gzip.compress(b"one\ntwo\n" * 99, mtime=0)[:-9], "cut short"),
         ("a.gz", b"no gzip", "a.gz:1: damaged or cut short"),
     ],
