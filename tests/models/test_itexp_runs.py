@@ -206,7 +206,7 @@ def test_plain_scores_are_refused(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("a text\n")
     assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
-    assert "trees (k_best or sampled)" in capsys.readouterr().err
+    assert "`depgen score --trees sampled` or `k_best`" in capsys.readouterr().err
 
 
 def test_the_likeliest_texts_are_searched_for(written):
