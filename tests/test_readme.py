@@ -291,15 +291,16 @@ def test_surprisals_are_joined_with_reading_times_as_the_guide_says(place, capsy
     assert main(["fit", "--config", "mine.yaml", "--trainer.max_epochs", "1"]) == 0, capsys.readouterr().err
     text = 'She  didn\'t lose her "key", again.'
     with Path("stimuli.csv").open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([["item", "condition", "sentence"], [7, "a", "She ran."], [7, "b", text]])
-    times = [f"7,{condition},{place},300" for condition, n in (("a", 2), ("b", 7)) for place in range(1, n + 1)]
+        csv.writer(stream).writerows([["item", "condition", "sentence"], [7, "NA", "She ran."], [7, "b", text]])
+    times = [f"7,{condition},{place},300" for condition, n in (("NA", 2), ("b", 6)) for place in range(1, n + 1)]
     Path("times.csv").write_text("\n".join(["item,condition,place,time", *times]))
     found = {}
     exec(block("python", "scoring", "stimuli ="), found)
     both, rows = found["both"], found["rows"]
-    assert both["condition"].tolist() == ["a"] * 2 + ["b"] * 6  # two blanks in a row make an empty place
+    assert both["condition"].tolist() == ["NA"] * 2 + ["b"] * 6
+    assert both["time"].tolist() == [300] * 8
     assert both["surprisal"].sum() == pytest.approx(rows["surprisal"].sum())
-    assert rows[rows["place"] == 3]["word"].tolist() == ["did", "n't"]
+    assert rows[(rows["condition"] == "b") & (rows["place"] == 2)]["word"].tolist() == ["did", "n't"]
 
 
 @pytest.mark.slow

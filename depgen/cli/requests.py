@@ -184,7 +184,7 @@ def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[
     """The YAML files of a command line, the value of an option, and all that is neither."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
     parser.add_argument("-c", "--config", action="append", default=[])
-    parser.add_argument(option, dest="value")
+    parser.add_argument(option, dest="value", metavar=option[2:].upper())
     found, others = parser.parse_known_args(list(arguments))
     return found.config, found.value, others
 
@@ -219,6 +219,8 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
     try:
         run, checkpoint = named_checkpoint(parser)
     except UserError as no_run:
+        if (Path(parser) / "run.json").is_file():
+            raise
         try:
             return annotator_of(parser)
         except UserError as no_parser:

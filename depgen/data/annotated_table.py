@@ -1,9 +1,12 @@
 """The Arrow file of an annotated split: its columns, and how it is written."""
 
+import logging
 import os
+import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -19,7 +22,10 @@ from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, Structure, structure_of
 from depgen.trees.sentence import Document
 
+logger = logging.getLogger(__name__)
 TABLE = "table.arrow"
+LINES = 60.0
+"""Seconds between two lines of progress in a log, where there is no terminal."""
 
 
 def write_table(
@@ -70,17 +76,40 @@ def _in_processes(
     if processes == 1:
         yield from map(function, chunks)
         return
+    try:
+        kept = pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise UserError(
+            f"The annotator can't be given to other processes ({error}): define it in a module, or take one process."
+        ) from error
     before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     os.environ.update(dict.fromkeys(before, "1"))
     try:
-        with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_keep, initargs=(kept,)) as pool:
             while ahead := list(islice(chunks, 2 * processes)):
-                yield from pool.map(function, ahead)
+                yield from pool.map(_run_kept, ahead)
+    except BrokenProcessPool as error:
+        raise UserError(
+            f"A process that annotates has ended: {error} Take fewer processes where memory was short, and one with an "
+            "annotator of a notebook."
+        ) from error
     finally:
         for name, value in before.items():
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
+
+
+_kept: list[Callable[[list[Document]], list[Row]]] = []
+"""In another process: what it does, made once, so that a parser is loaded once."""
+
+
+def _keep(function: bytes) -> None:
+    _kept[:] = [pickle.loads(function)]
+
+
+def _run_kept(chunk: list[Document]) -> list[Row]:
+    return _kept[0](chunk)
 
 
 def _table_schema(annotator: Annotator | None) -> Any:  # noqa: ANN401  (pyarrow carries no types)
@@ -169,7 +198,7 @@ def _begins_with_nothing(column: Any, name: str) -> Bool[np.ndarray, " lists"]: 
 
 @contextmanager
 def _progress(title: str) -> Iterator[Any]:
-    """A function of (new documents, words so far) that moves a progress bar with the speed in words per second."""
+    """A function of (new documents, words so far) that shows the speed in words per second, in a bar or in a log."""
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -178,9 +207,14 @@ def _progress(title: str) -> Iterator[Any]:
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn(layout), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=None, speed=0.0)
+        task, said = bar.add_task(title, total=None, speed=0.0), started
 
         def advance(documents: int, words: int) -> None:
-            bar.update(task, advance=documents, speed=words / max(time.perf_counter() - started, 1e-9))
+            nonlocal said
+            now = time.perf_counter()
+            bar.update(task, advance=documents, speed=words / max(now - started, 1e-9))
+            if not console.is_terminal and now - said >= LINES:
+                said = now
+                logger.info("%s: %s words, %s words/s", title, f"{words:,}", f"{words / (now - started):,.0f}")
 
         yield advance

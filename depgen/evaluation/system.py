@@ -123,8 +123,9 @@ class System:
         found = tuple(map(_without_context, scored, documents))
         ends = (
             next((word for word in reversed(each) if not word.is_end), None)
-            for text in found
+            for document, text in zip(documents, found, strict=True)
             for each in text.sentences
+            if document.by_spaces
         )
         warn_of_raw_text([(word.word, word.unknown) for word in ends if word is not None])
         return replace(empty, texts=found)
@@ -257,8 +258,11 @@ class System:
             beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
             others=[each.trained for each in others],
         )  # fmt: skip
-        parsed = parse_documents(parser, documents_of(texts, tokens), progress=progress)
-        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each in parsed.sentences])
+        documents = documents_of(texts, tokens)
+        parsed = parse_documents(parser, documents, progress=progress)
+        by_spaces = [document.by_spaces for document in documents for _ in document.sentences]
+        pairs = zip(parsed.sentences, by_spaces, strict=True)
+        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each, raw in pairs if raw])
         return parsed
 
     def hidden_states(

@@ -42,6 +42,7 @@ class TextDocument:
         fields: what a JSON line or a row of a table says about the document besides its text, such as item and
             condition.
         sentence_ids: the `sent_id` of each sentence; empty where the file has none.
+        by_spaces: whether its words are what white space separates in a text, and so may hold punctuation.
     """
 
     identifier: str
@@ -51,6 +52,7 @@ class TextDocument:
     string: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
     sentence_ids: tuple[str | None, ...] = ()
+    by_spaces: bool = False
 
     @property
     def text(self) -> str:
@@ -99,7 +101,7 @@ def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace")
             places.append(f"{name}:{number}")
         start += len(line) + 1
     sentences = tuple(Sentence(tuple(text[first:last] for first, last in spans)) for spans in found)
-    return TextDocument(name, sentences, tuple(places), tuple(found), text)
+    return TextDocument(name, sentences, tuple(places), tuple(found), text, by_spaces=tokens == "whitespace")
 
 
 def documents_of(
@@ -141,7 +143,8 @@ def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
     """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it.
 
     Args:
-        last_words: the last word of each sentence, and whether it is unknown.
+        last_words: the last word of each sentence of texts whose words are separated by white space, and whether it is
+            unknown.
     """
     raw = [word for word, unknown in last_words if unknown and _WITH_PUNCTUATION.search(word)]
     if raw and 2 * len(raw) >= len(last_words):
@@ -184,16 +187,17 @@ def read_documents(
         return list(_of_conllu(path, tags or "xpos"))
     if found == "sdp":
         return list(_of_sdp(path))
+    cut: Tokens = tokens or "whitespace"
     if found == "jsonl":
-        return list(_of_json(path, tokens or "whitespace"))
-    if found != "text":
-        documents = list(_of_columns(path, "tab" if found == "tsv" else "comma", tokens or "whitespace"))
+        documents, expected = list(_of_json(path, cut)), "a text in each object"
+    elif found != "text":
+        documents = list(_of_columns(path, "tab" if found == "tsv" else "comma", cut))
         expected = "a sentence in each row"
     else:
-        documents, expected = list(_of_text(path, tokens or "whitespace")), "a sentence on each line"
+        documents, expected = list(_of_text(path, cut)), "a sentence on each line"
     if not documents:
         raise UserError(f"{path}: expected {expected}, found {'none' if found != 'text' else 'only blank lines'}.")
-    return documents
+    return [replace(each, by_spaces=cut == "whitespace") for each in documents]
 
 
 def file_format(

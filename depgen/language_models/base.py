@@ -340,7 +340,7 @@ class LanguageModel(L.LightningModule):
         return scores
 
     def on_validation_epoch_end(self) -> None:
-        """Log the perplexities of the validation split."""
+        """Log the perplexities of the validation split; a system of one's own that overrides this calls `super()`."""
         self._log_perplexities("val", self.val_figures)
 
     def on_test_epoch_end(self) -> None:

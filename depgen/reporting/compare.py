@@ -29,6 +29,7 @@ EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
 UNEQUAL_EMPTY = "the shares of empty texts differ by more than 1 point"
 OTHER_JUDGE = "judged by different models or settings"
+_GONE = "no per-item scores of"
 _MOVED_BY_EMPTY_TEXTS = ("union", "bertscore", "bleu", "sacrebleu", "distinct", "selfbleu")
 _Pair = tuple[str, frozenset[str]]
 """A measure's key and two systems, in no order."""
@@ -186,9 +187,10 @@ def _tested(ours: Ours, row: Row, other: Row, column: Column) -> tuple[SystemCom
         contradicted = found.gain * gain(column, outcome.difference, 0.0) < 0
         differ = "the items differ in the other direction than the figures" if contradicted else None
         return replace(found, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
-    recorded = recorded_test(ours, found.row, found.other, found.column, found.gain)
-    if found.incomparable is None and recorded is not None and recorded.p_value is not None:
-        return replace(found, p_items=recorded.p_value, items=recorded.items), None
+    if outcome.startswith(_GONE):
+        recorded = recorded_test(ours, found.row, found.other, found.column, found.gain)
+        if recorded is not None and recorded.p_value is not None:
+            return replace(found, p_items=recorded.p_value, items=recorded.items), None
     return replace(found, untested=outcome), None
 
 
@@ -243,7 +245,7 @@ def _test(ours: Ours, row: Row, other: Row, column: Column) -> Comparison | str:
     first, second = _scores(mine, column), _scores(theirs, column)
     if first is None or second is None:
         lacking = row.name if first is None else other.name
-        return f"no per-item scores of {lacking}"
+        return f"{_GONE} {lacking}"
     if column.test == "welch_t":
         if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
             return "fewer than two items with a score"

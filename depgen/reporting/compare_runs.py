@@ -144,7 +144,7 @@ def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[
 def _check_same_items(tested: Sequence[TestedRun]) -> None:
     """Raise UserError unless all runs were tested on the same sentences, as far as is known.
 
-    Runs without scores of single items do not say what data they were tested on.
+    Runs of older tests do not say what data they were tested on: those must have as many items.
     """
     known = [each for each in tested if each.test.data is not None]
     for first, second in combinations(known, 2):
@@ -152,6 +152,13 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
             raise UserError(
                 f"{first.run} and {second.run} were tested on different data: {difference}. Test them on the same "
                 "corpus, read in the same way; a test of an earlier version again: depgen test --run ..."
+            )
+    scored = [(each.run, len(each.test.item_nll)) for each in tested if each.test.item_nll is not None]
+    for run, items in scored[1:]:
+        if items != scored[0][1] and len(known) < len(tested):
+            raise UserError(
+                f"{scored[0][0]} was tested on {scored[0][1]} items, {run} on {items}, and not every run says on which "
+                "data. Test them again on the same data: depgen test --run ..."
             )
 
 

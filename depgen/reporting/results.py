@@ -4,11 +4,13 @@ import base64
 import binascii
 import dataclasses
 import json
+import logging
 import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +22,8 @@ from depgen.reporting.definition import Row
 from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import read_as
 from depgen.reporting.generation import Generation
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,21 @@ def read_result(path: Path) -> Result:
     Raises:
         UserError: the file is not there, no JSON, or no result.
     """
-    return Result.from_dict(json_object(path, remedy=REMEDY.strip()), where=str(path))
+    content = json_object(path, remedy=REMEDY.strip())
+    if isinstance(items := content.get("items"), dict):
+        content["items"] = {name: held for name, each in items.items() if (held := _packed_now(path, each)) is not None}
+    return Result.from_dict(content, where=str(path))
+
+
+def _packed_now(path: Path, held: Any) -> Any:  # noqa: ANN401 - whatever the file says
+    """Item scores as results hold them; those of earlier versions lie in files, and are None where these are gone."""
+    if not isinstance(held, str) or not held.endswith(".npy"):
+        return held
+    try:
+        return packed(np.atleast_1d(np.load(path.parent / held, allow_pickle=False).astype(np.float64)))
+    except (OSError, EOFError, ValueError, AttributeError) as error:
+        logger.warning("%s: the scores of single items in %s can't be read (%s) and are left out.", path, held, error)
+        return None
 
 
 def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:

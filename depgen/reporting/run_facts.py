@@ -71,7 +71,9 @@ def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any dat
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
     )
-    if not isinstance(tokens, int) or not path.is_file():
+    if not isinstance(tokens, int):
+        logger.warning("%s does not say what data the run has seen: its data and costs are unknown.", run / "run.json")
+    if not isinstance(tokens, int) or (data is None and not path.is_file()):
         return facts
     epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
     costs = Budget(epochs, epochs * tokens)

@@ -28,7 +28,7 @@ _LABEL = re.compile(r"[^-=]+")
 """The category at the beginning of labels such as `NP-SBJ-1` and `NP=2`."""
 UNNAMED = "TOP"
 """The label of a constituent without one that has several parts."""
-_ESCAPED = {"(": "-LRB-", ")": "-RRB-"}
+_ESCAPED = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ConstituencyTree:
         return bracketing(self.constituents)
 
     def without(self, tags: Collection[str]) -> "ConstituencyTree":
-        """The tree without the words of some tags; constituents of nothing else, or of one word, go with them."""
+        """The tree without the words of some tags; constituents of nothing else go with them."""
         kept = [tag not in tags for tag in self.tags]
         chosen = [index for index, keep in enumerate(kept) if keep]
         return ConstituencyTree(
@@ -261,7 +261,7 @@ def format_constituents(words: Sequence[str], constituents: Iterable[Constituent
     """The words with a pair of brackets around each constituent and its label, as in the Penn Treebank without tags.
 
     Args:
-        words: those that are brackets are written as in the Penn Treebank.
+        words: their brackets are written as in the Penn Treebank.
         constituents: in any order, but of several over the same words the outermost first; "" for no label.
 
     >>> format_constituents(["the", "dog", "barks"], [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")])
@@ -271,7 +271,7 @@ def format_constituents(words: Sequence[str], constituents: Iterable[Constituent
     for start, end, label in sorted(constituents, key=_top_down):
         opened[start] += f"({label} " if label else "("
         closed[end - 1] += 1
-    parts = zip(opened, (_ESCAPED.get(word, word) for word in words), closed, strict=True)
+    parts = zip(opened, (word.translate(_ESCAPED) for word in words), closed, strict=True)
     return " ".join(f"{before}{word}{')' * after}" for before, word, after in parts)
 
 

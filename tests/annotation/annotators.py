@@ -44,6 +44,15 @@ class Counting(LeftChain):
         return super().annotate(sentences)
 
 
+class Sent(Counting):
+    """Notes each process that it is sent to, in another file."""
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        with open(f"{self.log}.made", "a") as stream:
+            stream.write(f"{os.getpid()}\n")
+
+
 class Refusing(LeftChain):
     def annotate(self, sentences):
         for number, sentence in enumerate(sentences, start=1):

@@ -20,7 +20,7 @@ from depgen.data.annotated import AnnotatedSplit, merge_sentences
 from depgen.data.annotated_rows import document_of_row
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
-from tests.annotation.annotators import Counting, Interrupted, Refusing
+from tests.annotation.annotators import Counting, Interrupted, Refusing, Sent
 from tests.trees.trees import documents
 
 
@@ -115,8 +115,10 @@ def test_several_processes_keep_the_order(corpus, monkeypatch, tmp_path):
     monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)
     corpus.path.write_text("\n\n".join(f"word{i} a b c" for i in range(9)))
     log = tmp_path / "log"
-    parallel = AnnotatedSplit(corpus, "train", Counting(log)).table(processes=2)
+    parallel = AnnotatedSplit(corpus, "train", Sent(log)).table(processes=2)
     assert {line.split()[0] for line in log.read_text().splitlines()}.isdisjoint({str(os.getpid())})
+    assert len(log.read_text().splitlines()) > 2
+    assert len((tmp_path / "log.made").read_text().splitlines()) <= 2, "each process loads its annotator once"
     assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain(), whole_documents=True).table().to_list()
 
 

@@ -54,6 +54,12 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
 
 
+def test_heads_are_joined_over_sentences():
+    document = Document((Sentence(("a", "b"), heads=(0, 1)), Sentence(("c", "d"), heads=(2, 0))), "two")
+    assert joined_heads(document) == [0, 1, 4, 0]
+    assert joined_heads(document, joining="previous_sentence") == [0, 1, 4, 2]
+
+
 @pytest.mark.parametrize("joining", ["roots", "previous_sentence"])
 def test_items_are_the_documents_words_and_joined_heads(joining):
     data = TextData(Fixture(), annotator=GoldTrees(), joining=joining)

@@ -18,6 +18,7 @@ from depgen.errors import UserError
 from depgen.evaluation.loading import load
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
+from depgen.evaluation.text_documents import string_document
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
@@ -294,7 +295,9 @@ def test_fields_of_texts_are_columns(systems, caplog):
 def test_unknown_words_with_punctuation_are_warned_of(systems, caplog, name, method):
     call, raw = getattr(systems[name], method), ["the cat ran.", 'dogs saw "a cat."', "the cat"]
     call(raw, tokens="rules")
+    call(["the cat saw the U.S."], tokens="rules")
     call(["the cat ran .", "dogs ran", "the cat."])
+    call([replace(string_document(text, "given", "whitespace"), by_spaces=False) for text in raw])  # as of CoNLL-U
     assert "punctuation" not in caplog.text
     call(raw)
     assert "2 of 3 sentences end in an unknown word with punctuation, such as 'ran.'" in caplog.text

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from depgen.errors import UserError
+from depgen.reporting.compare import compare
 from depgen.reporting.definition import load_definition
 from depgen.reporting.record import record, thin
 from depgen.reporting.results import item_scores
@@ -50,6 +51,28 @@ def test_what_is_recorded_reads_back(store, project):
     assert found[0].curve == stored[0].curve
     assert found[0].data == stored[0].data
     np.testing.assert_allclose(item_scores(found, "bleu1"), items, rtol=1e-6)
+
+
+def test_a_recorded_test_does_not_replace_the_reason_for_which_there_is_none(store, project):
+    generator = np.random.default_rng(1)
+    base = generator.normal(10, 1, 50)
+    better = base + 1 + generator.normal(0, 0.1, 50)
+    for row, scores in (("Base", base), ("DM-Base", better)):
+        store(row, 1, {"bleu1": float(scores.mean())}, {"bleu1": scores})
+
+    def found():
+        (pair,) = {
+            (item.p_items, item.untested) for item in compare(read_ours(load_definition("toy"), size="small"))[0]
+        }
+        return pair
+
+    before = found()
+    assert before[0] < 0.05
+    record("toy", size="small")
+    assert found() == before
+    store("DM-Base", 1, {"bleu1": float(better.mean())}, {"bleu1": better[1:]})
+    assert found()[0] is None
+    assert "49" in found()[1]
 
 
 def test_items_are_left_out_of_a_large_file_and_what_they_gave_is_kept(store, monkeypatch, project):

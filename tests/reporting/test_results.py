@@ -112,8 +112,21 @@ def test_a_result_in_anothers_place_is_refused(store, change):
         read_results("toy", "Base", size="small")
 
 
-@pytest.mark.parametrize("kept", ["", "zlib:eJxj", "small-seed1/bleu1.npy"])
-def test_cut_scores_and_those_of_an_earlier_version_are_named_with_the_remedy(kept):
+def test_scores_in_files_of_an_earlier_version_are_read_and_left_out_where_the_file_is_gone(store, caplog):
+    result = store("Base", 1, {"bleu1": 1.5})
+    path = result_path("toy", "Base", size="small", seed=1)
+    former = {"bleu1": "small-seed1/bleu1.npy", "bleu2": "small-seed1/bleu2.npy"}
+    path.write_text(json.dumps(dataclasses.asdict(result) | {"items": former}))
+    (path.parent / "small-seed1").mkdir()
+    np.save(path.parent / former["bleu1"], np.array([1.0, 2.0]))
+    (read,) = read_results("toy", "Base", size="small")
+    assert item_scores([read], "bleu1").tolist() == [1.0, 2.0]
+    assert item_scores([read], "bleu2") is None
+    assert "bleu2.npy can't be read" in caplog.text
+
+
+@pytest.mark.parametrize("kept", ["", "zlib:eJxj", "other:eJxj"])
+def test_cut_scores_are_named_with_the_remedy(kept):
     result = make_result("Base", 1, {"bleu1": 1.0}, items={"bleu1": kept})
     with pytest.raises(UserError, match=r"Base, seed 1: bleu1: .*single items.* --remeasure"):
         item_scores([result], "bleu1")

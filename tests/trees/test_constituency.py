@@ -164,6 +164,7 @@ def test_nltk_reads_what_is_written_with_labels(drawn):
 
 def test_brackets_among_the_words_do_not_count_as_brackets():
     assert format_bracketing(["(", "a", ")"], right_branching(3)) == "(-LRB- (a -RRB-))"
+    assert format_bracketing(["(see", "below)"], right_branching(2)) == "(-LRB-see below-RRB-)"
 
 
 def head_of(tree, rule, heads):

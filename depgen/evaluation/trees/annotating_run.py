@@ -6,6 +6,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.locations import below_runs
 from depgen.training.runs import named_checkpoint
 from depgen.training.trust import is_trusted
 
@@ -45,3 +46,9 @@ class AnnotatingRun:
     def trained(self) -> Trained:
         """The system, in evaluation mode."""
         return load_trained(self.source[1], device=self.device, trust=self._trusted)
+
+
+def called(run: str) -> str:
+    """What results call a run: its path below `$DEPGEN_RUNS`, elsewhere its name without folders of the machine."""
+    found = below_runs(run)
+    return Path(found).name if Path(found).is_absolute() else found

@@ -87,7 +87,8 @@ def bracketing_f1(
     """Unlabelled F1 (per cent) of a run's bracketings against a treebank's, and of floors; tab-separated.
 
     Of a run that labels constituents, as TG does, precision, recall and F1 (per cent) of labelled constituents precede.
-    All count but those with the label `TOP`, also the whole sentence and single words, as in the program EVALB.
+    All count but those with the label `TOP`, also the whole sentence and single words, as in the program EVALB. Unlike
+    there, equal constituents over the same words count once, and `ADVP` is not `PRT`.
 
     Sentences are read as the language-modelling Penn Treebank writes them: no traces, no punctuation, lower case, `N`
     for numbers; what the run's vocabulary lacks is unknown. A word of several pieces has the distance of its first.
@@ -226,8 +227,8 @@ def constituents_over_words(
 
 
 def _labelled(trees: Sequence[ConstituencyTree], found: Sequence[Sequence[Constituent]]) -> dict[str, float]:
-    """Labelled precision, recall and F1 (per cent), if a constituent has a label."""
-    if not any(label for each in found for *_, label in each):
+    """Labelled precision, recall and F1 (per cent), if a found constituent has a label other than `TOP`."""
+    if not any(label not in ("", UNNAMED) for each in found for *_, label in each):
         return {}
     gold, own = (
         [[part for part in each if part[2] != UNNAMED] for each in side]

@@ -17,7 +17,7 @@ from typing import Literal, TypeVar
 from depgen.annotation.scores import labelled_scores
 from depgen.errors import UserError
 from depgen.trees.conllu import Block, read_blocks
-from depgen.trees.file_formats import format_of
+from depgen.trees.file_formats import unpacked
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import TOP, SdpBlock, read_sdp_blocks
 from depgen.trees.sentence import Edge, Sentence
@@ -78,7 +78,7 @@ def file_scores(
         UserError: a file is missing or of another format, lacks trees or graphs, or has other words than the other
             file; punctuation is left out by relations, and the gold file has none.
     """
-    sdp = [path for path in (gold, predicted) if format_of(path) == "sdp"]
+    sdp = [path for path in (gold, predicted) if _is_sdp(path)]
     if sdp and structure == "tree":
         raise UserError(f"structure: tree, but {sdp[0]} is SDP, which holds graphs: leave it out, or name CoNLL-U.")
     if sdp or structure == "graph":
@@ -96,6 +96,11 @@ def file_scores(
     lines = ["\t".join([name, *columns.values()])]
     lines += ["\t".join([group, *(_cell(row[key]) for key in columns)]) for group, row in rows.items()]
     return "\n".join(lines)
+
+
+def _is_sdp(path: Path) -> bool:
+    """Whether a file is SDP; one of any other ending is CoNLL-U."""
+    return unpacked(path).suffix.lower() == ".sdp"
 
 
 def _cell(value: float) -> str:
@@ -130,7 +135,7 @@ def _pairs(
 
 
 def _blocks(path: Path) -> Iterator[Block | SdpBlock]:
-    return read_sdp_blocks(path) if format_of(path) == "sdp" else read_blocks(path)
+    return read_sdp_blocks(path) if _is_sdp(path) else read_blocks(path)
 
 
 def _grouped(

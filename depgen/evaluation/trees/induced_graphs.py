@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.trees.annotating_run import AnnotatingRun
+from depgen.evaluation.trees.annotating_run import AnnotatingRun, called
 from depgen.evaluation.trees.graph_parser import BEAM_SIZE, GraphParser
 from depgen.language_models.left_to_right import GraphNetwork
-from depgen.locations import below_runs, file_sha256, lines_sha256
+from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.annotator import Structure
 from depgen.trees.sentence import Sentence
 
@@ -34,7 +34,7 @@ class InducedGraphs(AnnotatingRun):
         check_at_least(1, beam_size=beam_size)
         super().__init__(run, device)
         self.beam_size, self.tokens_per_batch = beam_size, tokens_per_batch
-        self.scheme = f"graphs induced by {below_runs(run)} (beam {beam_size})"
+        self.scheme = f"graphs induced by {called(run)} (beam {beam_size})"
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the beam.

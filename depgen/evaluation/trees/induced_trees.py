@@ -8,9 +8,9 @@ from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.forms import form_of_run
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.trees.annotating_run import AnnotatingRun
+from depgen.evaluation.trees.annotating_run import AnnotatingRun, called
 from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
-from depgen.locations import below_runs, file_sha256, lines_sha256
+from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.annotator import Structure, check_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -70,7 +70,7 @@ class InducedTrees(AnnotatingRun):
         self.structure: Structure = "tree" if likely_heads is None else "graph"
         by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
         also = "" if likely_heads is None else f", heads of {likely_heads} and more"
-        self.scheme = f"induced by {below_runs(run)} ({decoding}{by}{also})"
+        self.scheme = f"induced by {called(run)} ({decoding}{by}{also})"
 
     def fingerprint(self) -> str:
         """Of the checkpoint, the run's vocabulary and the options.

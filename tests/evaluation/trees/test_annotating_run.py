@@ -26,6 +26,13 @@ def test_a_run_is_trusted_in_other_processes_where_it_is_trusted_here(parsing_ru
     assert loaded == [False, True]
 
 
+def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    below, elsewhere = (InducedTrees(str(tmp_path / path)) for path in ("runs/udgn/small", "copied/udgn"))
+    assert below.scheme.startswith("induced by udgn/small (")
+    assert elsewhere.scheme.startswith("induced by udgn (")
+
+
 def test_a_missing_run_is_named_with_its_remedy(tmp_path):
     with pytest.raises(UserError, match=r"No run .*nowhere.* Trees are induced by a run of a system that parses"):
         _ = InducedTrees(str(tmp_path / "nowhere")).source

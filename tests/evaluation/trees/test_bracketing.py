@@ -107,8 +107,7 @@ def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
     for key, value in (("precision", 2 / 10), ("recall", 2 / 11), ("f1", 4 / 21)):
         assert float(labelled[f"labelled_{key}"]) == pytest.approx(100 * value, abs=1e-4)
     label = "TOP"
-    rows = json.loads(bracketing_f1(treebank=treebank, seeds=1, json=True))
-    assert (rows["labelled_precision"], rows["labelled_recall"]) == (100, 0)
+    assert "labelled_f1" not in json.loads(bracketing_f1(treebank=treebank, seeds=1, json=True))
 
 
 def test_sentences_are_written_as_the_models_text_is(treebank):

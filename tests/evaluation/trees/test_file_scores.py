@@ -51,6 +51,11 @@ def test_scores_with_and_without_punctuation_by_hand(files, capsys):
     }
 
 
+def test_a_file_of_any_other_ending_is_conllu(files, tmp_path, capsys):
+    named = [path.rename(tmp_path / f"{path.stem}.conll") for path in files]
+    assert rows_of(capsys, *named)["all words"][0] == "18"
+
+
 def test_trees_without_relations_have_no_las(tmp_path, capsys):
     gold = written(tmp_path / "gold.conllu", GOLD)
     bare = written(tmp_path / "bare.conllu", Sentence(WORDS, GOLD.heads))
