@@ -87,6 +87,10 @@ class Request:
         options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
         if found.size is not None and not found.config:
             raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
+        if found.name is not None and (Path(found.name).is_absolute() or ".." in Path(found.name).parts):
+            raise UserError(
+                f"--name {found.name}: expected a name below the folder of runs ($DEPGEN_RUNS), found a path."
+            )
         configs = tuple(found.config)
         return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name)
 

@@ -26,6 +26,9 @@ def test_a_size_is_another_yaml_file_and_part_of_the_runs_name():
     assert Request.of("fit", ["--config", GOLD, "--size", "small"]).place(1) == "dmlm_ewt_gold/small/seed1"
     assert Request.of("fit", ["--config", GOLD]).place(2) == "dmlm_ewt_gold/paper/seed2"
     assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"
+    for name in ("../mine", "/mine", "a/../../b"):
+        with pytest.raises(UserError, match=f"--name {name}: expected a name below the folder of runs"):
+            Request.of("fit", ["--config", GOLD, "--name", name])
     assert with_size(["--config", GOLD, "--size", "paper"]) == [f"--config={GOLD}"]
 
 
