@@ -11,10 +11,14 @@ os.environ.setdefault("WANDB_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import hypothesis
 import jaxtyping
 
 from tests.shape_checks import shapes_checked
 
+# No test fails because a machine is slow.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 gc.disable()  # until all tests are collected: what is imported stays
 ROOT = Path(__file__).parents[1]
 TENSOR_MODULES = [
