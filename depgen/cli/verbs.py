@@ -84,7 +84,7 @@ VERBS = {
             "resamples",
             "tokens_per_batch",
         ),
-        spread=("asked",),
+        spread=("questions",),
     ),
     "evaluate-text": Verb(
         "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",

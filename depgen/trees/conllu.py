@@ -211,7 +211,10 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 def _add_row(block: Block, number: int, columns: list[str]) -> None:
     if len(columns) != 10:
-        raise UserError(f"{block.path}:{number}: expected 10 columns separated by tabs, found {len(columns)}")
+        raise UserError(
+            f"{block.path}:{number}: expected 10 columns separated by tabs, found {len(columns)}. Mend the line, or "
+            "name a file in CoNLL-U."
+        )
     identifier = columns[0]
     if _NUMBER.fullmatch(identifier):
         if int(identifier) != len(block.words) + 1:

@@ -173,7 +173,8 @@ def _add_row(block: SdpBlock, number: int, line: str) -> None:
     columns, fixed = line.split("\t"), _fixed_columns(block.release)
     if len(columns) < fixed:
         raise UserError(
-            f"{block.path}:{number}: expected at least {fixed} columns separated by tabs, found {len(columns)}"
+            f"{block.path}:{number}: expected at least {fixed} columns separated by tabs, found {len(columns)}. Mend "
+            "the line, or name a file in SDP."
         )
     if columns[0] != str(len(block.rows) + 1):
         raise UserError(f"{block.path}:{number}: expected token {len(block.rows) + 1}, found {columns[0]!r}")

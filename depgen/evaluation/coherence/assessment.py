@@ -235,7 +235,7 @@ def coherence(
     tokens_per_batch: int = 65_536,
     device: str | None = None,
     json: bool = False,
-    asked: CoherenceTask = CoherenceTask(),  # noqa: B008 - frozen
+    questions: CoherenceTask = CoherenceTask(),  # noqa: B008 - frozen
 ) -> str:
     """How often a run finds documents likelier than other arrangements of sentences, per cent; tab-separated.
 
@@ -249,7 +249,7 @@ def coherence(
         tokens_per_batch: read at a time; no figure depends on it.
         device: cpu, cuda, …; by default a GPU where there is one.
         json: print JSON.
-        asked: the questions.
+        questions: about which documents, and how many.
 
     Raises:
         UserError: no such run or file, a system without likelihood, or nothing to ask about.
@@ -258,7 +258,7 @@ def coherence(
         check_output(output)
     other = None if against is None else _read(against)
     trained = load_trained(run, device=device)
-    found = assess(trained, asked, form=form, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
+    found = assess(trained, questions, form=form, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
     compared = {} if other is None or against is None else _compared(found, other, against)
     content = {**found.facts, **found.measures, **compared}
     if output is not None:

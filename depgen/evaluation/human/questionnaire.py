@@ -13,9 +13,9 @@ Deviations, all where the paper is silent:
         sentence are left out before and counted. A system that often writes nothing is judged by its other texts.
     D3. The instructions are the paper's (Tables 14 and 15) word for word, but for layout, the number of sentences, and
         a last line that allows ties: the paper counts them, and its questionnaire does not speak of them. Those of
-        ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness. What the paper's say
-        of ROCStories and of its preprocessing is said of the rows of its own tables only. For all other texts, the
-        words are neutral.
+        ratings are ours: Casas et al. print none, but that ratings are of fluency and correctness. Sentences on
+        ROCStories and its preprocessing are shown with rows of the paper's tables only. For other texts, the words are
+        neutral.
 """
 
 import hashlib

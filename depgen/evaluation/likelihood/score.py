@@ -115,16 +115,16 @@ def score(
     if seed is not None and trees != "sampled":
         raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
-    asked: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
+    options: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     table: Scores | TreeScores
     if trees is None:
         table = system.score(
-            documents, by=by or "word", reads=reads, next_words=next_words, beam_size=beam_size, **asked
+            documents, by=by or "word", reads=reads, next_words=next_words, beam_size=beam_size, **options
         )
         read = table.totals.tokens
     else:
-        asked |= {name: value for name, value in of_trees.items() if value is not None}
-        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **asked)
+        options |= {name: value for name, value in of_trees.items() if value is not None}
+        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **options)
         read = sum(each.counts.words for each in table.sentences)
     if not read:
         raise UserError(

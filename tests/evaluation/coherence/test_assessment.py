@@ -282,7 +282,7 @@ def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog, monke
     as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9), form="as_is")
     assert as_it_is.facts["unknown_share"] == 1
     monkeypatch.setattr("depgen.evaluation.coherence.assessment.load_trained", lambda *given, **more: found)
-    assert "form\tas_is\n" in coherence(form="as_is", asked=CoherenceTask(corpus=cased, shuffles=9))
+    assert "form\tas_is\n" in coherence(form="as_is", questions=CoherenceTask(corpus=cased, shuffles=9))
     assert not caplog.records
     cased.form = "ptb"
     assess(found, CoherenceTask(corpus=cased, shuffles=9))
