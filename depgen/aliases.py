@@ -14,7 +14,6 @@ MOVED = {
     "depgen.language_model.LanguageModel": "depgen.language_models.base.LanguageModel",
     "depgen.left_to_right.LeftToRight": "depgen.language_models.left_to_right.LeftToRight",
     "depgen.masked_language_model.MaskedLanguageModel": "depgen.language_models.masked.MaskedLanguageModel",
-    "depgen.models.document_transformer.AttentionContext": "depgen.models.document_transformer.CrossAttentionContext",
     "depgen.nn.mixture_attention.QueryKeyAttention": "depgen.models.dmlm.QueryKeyAttention",
 }
 """From the import path of a class in earlier versions to its import path today."""

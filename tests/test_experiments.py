@@ -381,14 +381,6 @@ def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(si
         assert shared(each) == shared(settings[0]), row.name
 
 
-def test_rows_of_the_scoreboard_share_the_runs_of_the_documents_contexts():
-    """Compared with one another there, and with all systems here, they are trained once."""
-    other = [(row.experiment, row.options) for row in load_definition("document_contexts").rows]
-    rows = [row for row in load_definition("scoreboard").rows if row.group == "documents"]
-    assert len(rows) == len(other)
-    assert all((row.experiment, row.options) in other for row in rows)
-
-
 def rows_of(table, size, *, base):
     """The settings of a table's rows that are made from one experiment, by name."""
     rows = [row for row in load_definition(table).rows if row.experiment == base]

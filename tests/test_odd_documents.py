@@ -10,7 +10,7 @@ from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
-from tests.models.documents import CONTEXTS, TRANSFORMERS, small_model
+from tests.models.documents import CONTEXTS, small_model
 
 LONG = 1100
 """Sentences of a long document: beyond the depth to which Python recurses."""
@@ -48,7 +48,7 @@ def test_long_documents_are_segments_in_training_and_whole_in_evaluation(data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*CONTEXTS, *TRANSFORMERS])
+@pytest.mark.parametrize("name", CONTEXTS)
 def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
     model = small_model(name, data.vocabulary_size)
     split = data.segmented("test", longest=None)

@@ -25,7 +25,6 @@ from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
-from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
 from depgen.models.itexp import ITEXP
@@ -40,7 +39,7 @@ from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
-from tests.models.documents import CONTEXTS, TRANSFORMERS
+from tests.models.documents import CONTEXTS
 from tests.models.labelled_trees import LABELS, all_trees
 from tests.models.projective_trees import all_beginnings
 from tests.toys.graph_lm import GraphLM, all_graphs
@@ -145,10 +144,6 @@ SYSTEMS: dict[str, System] = {
     **{
         f"DCLM, {name}": System(partial(DCLM, context=partial(context, size=4), embedding_size=4), WRITER)
         for name, context in CONTEXTS.items()
-    },
-    **{
-        f"document {name}": System(partial(DocumentTransformer, context=context, backbone=TRANSFORMER), WRITER)
-        for name, context in TRANSFORMERS.items()
     },
     "masked Transformer": System(partial(MaskedTransformer, ENCODER, parses_by=(1, 0)), PARSER),
     "StructFormer": System(partial(StructFormer, ENCODER, parser_kernel=3), PARSER),

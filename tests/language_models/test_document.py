@@ -24,7 +24,7 @@ from depgen.models.dclm import (
 )
 from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS as RECURRENT
-from tests.models.documents import TRANSFORMERS, batch_of, small_model
+from tests.models.documents import batch_of, small_model
 from tests.models.masked import alone
 
 VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
@@ -92,7 +92,7 @@ def small(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
+@pytest.mark.parametrize("name", RECURRENT)
 def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
     others = [SENTENCES, [[3]], document[:3], SENTENCES[::-1]]
@@ -107,7 +107,7 @@ def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*RECURRENT, *TRANSFORMERS])
+@pytest.mark.parametrize("name", RECURRENT)
 def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
     batch = batch_of([document, SENTENCES, [[3]], document[:3], SENTENCES[::-1]])

@@ -26,7 +26,6 @@ from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM, DependencyBatch
-from depgen.models.document_transformer import DocumentTransformer
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
@@ -165,7 +164,7 @@ def save(model, path):
 @unchecked()  # the type checks of these tests know callables alone
 def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
     path = tmp_path / "one.ckpt"
-    for kind in (CausalLM, DMLM, DocumentTransformer, MaskedTransformer, StructFormer):
+    for kind in (CausalLM, DMLM, MaskedTransformer, StructFormer):
         causal = kind not in (MaskedTransformer, StructFormer)
         block = {"class_path": NAME, "init_args": {**SIZES, "causal": causal}}
         model = kind(backbone=block, vocabulary_size=9)
@@ -182,13 +181,6 @@ def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
     for model in (
         DMLM(LSTM, 9, **OF_MIXTURE, optimizer=ADAM, scheduler=WARMUP),
         DCLM(9, CONTEXT, 4, optimizer=ADAM, scheduler=WARMUP),
-        DocumentTransformer(
-            9,
-            "depgen.models.document_transformer.AttentionContext",
-            {"class_path": NAME, "init_args": SIZES},
-            optimizer=ADAM,
-            scheduler=WARMUP,
-        ),
     ):
         made = model.configure_optimizers()
         assert made["optimizer"].defaults["lr"] == 0.02

@@ -5,10 +5,8 @@ from functools import partial
 import numpy as np
 import torch
 
-from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch
 from depgen.data.documents import SegmentItem, collate_documents
-from depgen.models import document_transformer
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,
@@ -30,25 +28,14 @@ CONTEXTS = {
     "adclm": AttentionContext,
     "adclm code2015": partial(AttentionContext, variant="code2015"),
 }
-TRANSFORMERS = {
-    "transformer alone": document_transformer.SentenceAlone,
-    "transformer prefix": document_transformer.PrefixContext,
-    "transformer output": document_transformer.OutputContext,
-    "transformer attention": partial(document_transformer.CrossAttentionContext, attention_size=3),
-    "transformer previous": partial(document_transformer.PreviousSentences, sentences=2),
-}
 
 
 def small_model(name, vocabulary_size):
     """A system of one of these contexts, in float64 and in evaluation."""
     torch.manual_seed(0)
-    if name in TRANSFORMERS:
-        backbone = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4, dropout=0.0)
-        found = document_transformer.DocumentTransformer(vocabulary_size, context=TRANSFORMERS[name], backbone=backbone)
-    else:
-        more = {"attention_size": 2} if name.startswith("adclm") else {}
-        found = DCLM(vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
-    return found.double().eval()
+    more = {"attention_size": 2} if name.startswith("adclm") else {}
+    model = DCLM(vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
+    return model.double().eval()
 
 
 def batch_of(documents):
