@@ -10,7 +10,6 @@ from depgen.evaluation.text.measures import (
     CONFIDENCE,
     DEFAULTS,
     NAMES,
-    ORACLE,
     TextEvaluation,
     TextOptions,
     text_metrics,
@@ -30,7 +29,7 @@ def evaluate_text(
 ) -> str:
     """A table, or JSON, of text measures on a file of one text a line.
 
-    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore, MAUVE and the perplexity under a
+    BLEU-1/2 (sentence level), sacreBLEU, Distinct-2/3, Self-BLEU-2/3, BERTScore and the perplexity under a
     pretrained language model, with 95 % bootstrap intervals where single texts have a score.
 
     Args:
@@ -47,8 +46,6 @@ def evaluate_text(
     """
     if options.reverse and options.oracle is None:
         raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
-    if options.mauve_model == ORACLE and options.oracle is None:
-        raise UserError("--mauve_model oracle takes a language model of your own: name it by --oracle.")
     checked_seed(options.seed)
     texts = read_file_texts(file)
     evaluation = text_metrics(

@@ -1,7 +1,7 @@
 """All measures of generated text at once: for `depgen evaluate-text` and for the tables.
 
 Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
-for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU, Distinct-n and MAUVE have
+for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have
 no item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of
 the reverse score are the real test sentences, not the texts.
 
@@ -27,7 +27,6 @@ from depgen.data.detokenization import detokenize
 from depgen.errors import UserError
 from depgen.evaluation.text.bertscore import bertscore
 from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
-from depgen.evaluation.text.mauve import mauve_score
 from depgen.evaluation.text.oracle import Average, find_oracle, text_losses
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_defined
 from depgen.evaluation.text.reverse_lm import reverse_lm_score
@@ -49,15 +48,12 @@ NAMES = {
     "selfbleu2": "Self-BLEU-2",
     "selfbleu3": "Self-BLEU-3",
     "bertscore": "BERTScore",
-    "mauve": "MAUVE",
     "lm_perplexity": "LM perplexity",
     "oracle_perplexity": "Oracle perplexity",
     "lm": "LM score",
     "rlm": "Reverse LM score",
 }
 """The measures in the order of the table, and how they are written for people."""
-ORACLE = "oracle"
-"""How `mauve_model` names the language model that is the oracle."""
 CONFIDENCE = 0.95
 WITHIN_TEXTS = "n-grams inside texts only"
 """What the settings say of Distinct-n with `within_texts`."""
@@ -83,8 +79,6 @@ class TextOptions:
         bertscore_layer: layer of that encoder; by default the BERTScore authors' choice.
         bertscore_baseline: baseline file of the bert-score package, by which BERTScore is rescaled.
         perplexity_model: folder or hub name of a causal language model, or null for no LM perplexity.
-        mauve_model: folder or hub name of a model, such as gpt2-large, whose hidden states MAUVE compares texts and
-            references by; `oracle` takes the language model of --oracle. By default no MAUVE.
         within_texts: Distinct-n of the n-grams inside texts, as Li et al. (2016) define it. By default n-grams over the
             border of two texts count too, as in the code of DMLM's authors and in our tables.
         detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
@@ -105,7 +99,6 @@ class TextOptions:
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
     perplexity_model: str | None = "gpt2"
-    mauve_model: str | None = None
     within_texts: bool = False
     detokenize: bool = False
     union: str | None = None
@@ -186,7 +179,6 @@ def text_metrics(
     measuring.overlap(kept_texts, kept_references)
     measuring.diversity(kept_texts)
     measuring.models(kept_texts, kept_references)
-    measuring.mauve(kept_texts, kept_references)
     measuring.oracle(kept_texts)
     return measuring.result
 
@@ -275,31 +267,6 @@ class _Measuring:
         else:
             outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
             self._add_outcome("lm_perplexity", outcome, pretrained=True)
-
-    def mauve(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
-        """MAUVE of the texts against the references, by a pretrained model or by the oracle."""
-        options = self.options
-        if options.mauve_model is None:
-            self.result.not_computed["mauve"] = "no model was named"
-        elif references is None:
-            self.result.not_computed["mauve"] = "no references were given"
-        elif options.mauve_model == ORACLE and options.oracle is None:
-            self.result.not_computed["mauve"] = "no oracle was named"
-        else:
-            pretrained = options.mauve_model != ORACLE
-            sides = [self._as_pretrained_models_read(side) if pretrained else side for side in (texts, references)]
-            outcome = mauve_score(
-                *sides,
-                model=options.mauve_model if pretrained else find_oracle(str(options.oracle)),
-                seed=options.seed,
-                device=self._device,
-                download=options.download,
-            )
-            if isinstance(outcome, NotComputed):
-                self.result.not_computed["mauve"] = outcome.reason
-            else:
-                self.result.metrics["mauve"] = outcome.value
-                self.result.settings["mauve"] = self._described(outcome.description, pretrained=pretrained)
 
     def oracle(self, texts: Sequence[str]) -> None:
         """LM score, oracle perplexity and reverse LM score."""

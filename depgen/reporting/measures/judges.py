@@ -1,10 +1,9 @@
-"""What language models say of texts (Casas et al., 2020, Table 2): perplexities by rows and by GPT-2, and MAUVE.
+"""What language models say of texts (Casas et al., 2020, Table 2): perplexities by rows and by GPT-2.
 
 Deviations, all where the paper is silent:
     D1. Each text is read by itself, its `<eos>` is counted, and words unknown to a judge are read as `<unk>`; the share
         of these is kept.
     D2. GPT-2 is the model that an option of the text measures names; the paper's is GPT-2 XL.
-    D3. MAUVE, which the paper lacks, is against sentences of the test split.
 """
 
 import dataclasses
@@ -16,10 +15,7 @@ import torch
 
 from depgen.data.corpus import Split
 from depgen.data.detokenization import detokenize, rejoined
-from depgen.errors import check_at_least
 from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity
-from depgen.evaluation.text.mauve import mauve_score
-from depgen.evaluation.text.measures import ORACLE
 from depgen.evaluation.text.oracle import text_losses
 from depgen.evaluation.text.outcome import MeasuredSet, NotComputed
 from depgen.reporting.jobs import fit
@@ -27,7 +23,7 @@ from depgen.reporting.measures.samples import CHOSEN, SampledBleu, split_texts, 
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN
 
-GPT2, MAUVE = "gpt2_perplexity", "mauve"
+GPT2 = "gpt2_perplexity"
 
 
 class JudgedSamples(SampledBleu):
@@ -35,40 +31,37 @@ class JudgedSamples(SampledBleu):
 
     Args:
         judges: rows of the table by the column of their perplexity; they are trained first.
-        features: the row whose states are the features of MAUVE, unless an option of the text measures names a model.
-        mauve_texts: as many texts, and as many sentences of the test split, MAUVE compares.
         options: see `SampledBleu`.
     """
 
-    def __init__(self, *, judges: dict[str, str], features: str, mauve_texts: int = 5000, **options: Any) -> None:  # noqa: ANN401
+    def __init__(self, *, judges: dict[str, str], **options: Any) -> None:  # noqa: ANN401
         super().__init__(**options)
-        check_at_least(2, mauve_texts=mauve_texts)
-        self.judges, self.features, self.mauve_texts = judges, features, mauve_texts
+        self.judges = judges
 
     def measure(self, row: TrainedRow) -> Numbers:
-        """The numbers of `SampledBleu`, then perplexities of the texts and MAUVE.
+        """The numbers of `SampledBleu`, then perplexities of the texts.
 
         Raises:
             UserError: the table has no row of a judge's name, or the judge has no exact likelihood.
             filelock.Timeout: another process trains a judge, and the row does not wait.
         """
         found = super().measure(row)
-        self._judge(row, texts_at(row, found.metrics[CHOSEN], number=self.mauve_texts), found)
+        self._judge(row, texts_at(row, found.metrics[CHOSEN], number=row.generation.number), found)
         return found
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
         """The same of sentences of a split."""
         found = super().measure_split(row, split)
-        self._judge(row, split_texts(row.corpus, split, row.generation, number=self.mauve_texts), found)
+        self._judge(row, split_texts(row.corpus, split, row.generation, number=row.generation.number), found)
         return found
 
     def keys(self) -> Collection[str]:
-        """Those of samples, a perplexity a judge, GPT-2's, and MAUVE."""
-        return (*super().keys(), *self.judges, GPT2, MAUVE)
+        """Those of samples, a perplexity a judge, and GPT-2's."""
+        return (*super().keys(), *self.judges, GPT2)
 
     def _judge(self, row: MeasuredRow, texts: Sequence[str], found: Numbers) -> None:
-        """Add the perplexities of as many texts as the table wants, and MAUVE of as many as it compares."""
-        options, judged = row.options, list(texts[: row.generation.number])
+        """Add the perplexities of the texts."""
+        options, judged = row.options, list(texts)
         for key, name in self.judges.items():
             losses = text_losses(judged, _run(row, name), device=options.device)
             found.metrics[key] = losses.corpus_perplexity()
@@ -80,13 +73,6 @@ class JudgedSamples(SampledBleu):
         else:
             model, raw = options.perplexity_model, _raw(judged)
             _add(found, GPT2, corpus_perplexity(raw, model=model, device=device, download=options.download))
-        number, mauve_model = self.mauve_texts, options.mauve_model
-        sides = [texts[:number], split_texts(row.corpus, "test", row.generation, number=number)[:number]]
-        if mauve_model is None or mauve_model == ORACLE:
-            _add(found, MAUVE, mauve_score(*sides, model=_run(row, self.features), device=device))
-        else:
-            sides = [_raw(side) for side in sides]
-            _add(found, MAUVE, mauve_score(*sides, model=mauve_model, device=device, download=options.download))
 
 
 def _raw(texts: Sequence[str]) -> list[str]:

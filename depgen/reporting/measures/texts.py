@@ -251,7 +251,6 @@ def options_for(job: Job, columns: Sequence[Column], options: TextOptions, depge
         options,
         bertscore_model=options.bertscore_model if "bertscore" in measures else None,
         perplexity_model=options.perplexity_model if "lm_perplexity" in measures else None,
-        mauve_model=options.mauve_model if "mauve" in measures else None,
         union=(options.union or ROCSTORIES) if "union" in measures else None,
         oracle=oracle,
         reverse="rlm" in measures,

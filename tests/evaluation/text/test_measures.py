@@ -57,7 +57,7 @@ def test_reasons():
 def test_models_are_used_and_their_settings_kept(tiny_bert, tiny_gpt2):
     options = TextOptions(bertscore_model=str(tiny_bert), perplexity_model=str(tiny_gpt2), device="cpu")
     found = text_metrics(TEXTS, REFERENCES, options)
-    assert set(found.not_computed) == {"union", "mauve", "lm", "rlm", "oracle_perplexity"}
+    assert set(found.not_computed) == {"union", "lm", "rlm", "oracle_perplexity"}
     assert "tiny-bert_L3" in found.settings["bertscore"]
     assert found.items["lm_perplexity"].shape == (4,)
     assert found.intervals["lm_perplexity"].low < found.metrics["lm_perplexity"] < found.intervals["lm_perplexity"].high

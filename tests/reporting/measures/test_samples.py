@@ -179,16 +179,13 @@ def of_floor(row, depgen):
 @pytest.mark.slow
 def test_a_judge_reads_each_sentence_with_its_end(of_floor, depgen):
     judges = {"judge": "Plain"}
-    measure = JudgedSamples(judges=judges, features="Plain", mauve_texts=2, temperatures=[1.0], per_sample=2)
+    measure = JudgedSamples(judges=judges, temperatures=[1.0], per_sample=2)
     found = of_floor(measure, "Test sentences", samples=100)
     definition = load_definition("levels")
     plain = Job(definition, definition.row("Plain"), "paper", 1).training
     expected = measure_test(plain, plain.finished(), depgen).metrics["perplexity"]  # of the same sentences
     assert found.metrics["judge"] == pytest.approx(expected, rel=1e-5)
     assert found.metrics["judge_unk_rate"] >= 0
-    assert "2 texts, 2 references" in found.settings["mauve"]
-    assert "plain_toy" in found.settings["mauve"]
-    assert 0 < found.metrics["mauve"] <= 100
     assert "own references" in found.not_computed["test_bleu"]
     assert {"valid_bleu", "self_bleu"} <= {*found.metrics}
     assert "gpt2" in found.not_computed["gpt2_perplexity"]
