@@ -64,7 +64,6 @@ class BenchmarkOptions:
     Attributes:
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
         pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
-        five_gram: add the accuracy of an interpolated 5-gram model of words, trained on the run's corpus.
         tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
             protocol.
         form: what words are brought into, as in `depgen score`.
@@ -78,7 +77,6 @@ class BenchmarkOptions:
 
     run: str | None = None
     pretrained: str | None = None
-    five_gram: bool = False
     tokens: Tokens | None = None
     form: FormName | None = None
     first_word_space: bool | None = None
@@ -103,7 +101,6 @@ class BenchmarkOptions:
         return {
             "protocol": protocol,
             "tokens": self.tokens or usual_tokens(protocol, self.pretrained),
-            "five_gram": self.five_gram,
             "beam_size": self.beam_size,
             "tokens_per_batch": self.tokens_per_batch,
             "progress": sys.stderr.isatty(),

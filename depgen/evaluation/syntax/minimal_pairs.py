@@ -9,7 +9,6 @@ import numpy as np
 
 from depgen.evaluation.likelihood.bounds import as_words, beam_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
-from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.sentences import (
     Protocol,
@@ -32,14 +31,12 @@ class ScoredPair:
         good: the score of the grammatical one.
         bad: the score of the other.
         with_end: whether a sentence's end counts.
-        floor: the scores of a 5-gram model, good and bad; None where it was not trained.
     """
 
     pair: Pair
     good: ScoredSentence
     bad: ScoredSentence
     with_end: bool
-    floor: tuple[ScoredSentence, ScoredSentence] | None = None
 
     @property
     def log_probs(self) -> tuple[float, float]:
@@ -73,17 +70,9 @@ class ScoredPair:
         """Whether there is an `<unk>` in one of the sentences."""
         return bool(self.good.unknown.any() or self.bad.unknown.any())
 
-    @property
-    def floor_is_right(self) -> bool | None:
-        """Whether the 5-gram model finds the good sentence likelier."""
-        if self.floor is None:
-            return None
-        good, bad = (each.log_prob(with_end=self.with_end) for each in self.floor)
-        return good > bad
-
     def row(self) -> Row:
         """The pair as an item, with further fields of its file; one that has the name of a score is left out."""
-        (good, bad), floor = self.log_probs, self.floor_is_right
+        good, bad = self.log_probs
         found = {
             "phenomenon": self.pair.phenomenon,
             "paradigm": self.pair.paradigm,
@@ -98,7 +87,6 @@ class ScoredPair:
             "right_by_token": self.is_right_by_token,
             "unknown": self.has_unknown,
             "identical": self.is_identical,
-            **({} if floor is None else {"right_5gram": floor}),
         }
         return {**found, **{name: value for name, value in self.pair.fields.items() if name not in found}}
 
@@ -142,13 +130,11 @@ def _measures(items: Sequence[ScoredPair]) -> dict[str, float]:
     """Of a paradigm's pairs: counts, and accuracies per cent; nan where there is no pair to count."""
     known = [item for item in items if not item.has_unknown]
     identical = sum(item.is_identical for item in items)
-    floors = [item.floor_is_right for item in items if item.floor is not None]
     return {
         "pairs": len(items),
         "accuracy": 100 * float(np.mean([item.is_right for item in items])),
         "accuracy_by_token": 100 * float(np.mean([item.is_right_by_token for item in items])),
         "chance": 50 * (1 - identical / len(items)),
-        **({"accuracy_5gram": 100 * float(np.mean(np.array(floors, dtype=bool)))} if floors else {}),
         "identical": identical,
         "known_pairs": len(known),
         "known_accuracy": 100 * float(np.mean([item.is_right for item in known])) if known else np.nan,
@@ -161,7 +147,6 @@ def score_pairs(
     *,
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
-    five_gram: bool = False,
     beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
@@ -173,7 +158,6 @@ def score_pairs(
         pairs: by `read_pairs`.
         protocol: see `minimal_pairs`.
         tokens: words are separated by white space, or by rules for English.
-        five_gram: also train a 5-gram model on the run's corpus.
         beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
@@ -185,15 +169,8 @@ def score_pairs(
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
     with beam_of(system.model, beam_size) as size:
         scores = score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
-    floors = floor_scores(system, sentences, tokens=tokens) if five_gram else []
     items = [
-        ScoredPair(
-            pair,
-            scores[2 * place],
-            scores[2 * place + 1],
-            protocol == "plain",
-            (floors[2 * place], floors[2 * place + 1]) if floors else None,
-        )
+        ScoredPair(pair, scores[2 * place], scores[2 * place + 1], protocol == "plain")
         for place, pair in enumerate(chosen)
     ]
     return PairScores(tuple(items), protocol, system.model.likelihood, size)

@@ -1,7 +1,7 @@
 """`depgen syntactic-suites`: how often predictions about a system's surprisals hold."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,6 @@ from depgen.evaluation.likelihood.bounds import as_words, beam_of
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
-from depgen.evaluation.syntax.ngrams import floor_scores
 from depgen.evaluation.syntax.sentences import (
     Protocol,
     ScoredSentence,
@@ -85,24 +84,17 @@ class ScoredItem:
         item: its sentences.
         predictions: those that are tested.
         conditions: by name, with the system's scores.
-        floor: the same with those of a 5-gram model; None where it was not trained.
     """
 
     suite: Suite
     item: Item
     predictions: tuple[Formula, ...]
     conditions: Mapping[str, ScoredCondition]
-    floor: Mapping[str, ScoredCondition] | None = None
 
     @property
     def holds(self) -> tuple[bool, ...]:
         """Whether each prediction holds of the system's surprisals."""
         return _holds(self.predictions, self.conditions)
-
-    @property
-    def floor_holds(self) -> tuple[bool, ...] | None:
-        """Whether each prediction holds of the 5-gram model's."""
-        return None if self.floor is None else _holds(self.predictions, self.floor)
 
     @property
     def regions(self) -> list[Region]:
@@ -126,7 +118,6 @@ class ScoredItem:
 
     def row(self) -> Row:
         """The item as JSON holds it."""
-        floor = self.floor_holds
         return {
             "circuit": self.suite.circuit,
             "suite": self.suite.name,
@@ -138,7 +129,6 @@ class ScoredItem:
                 name: json_ready({str(number): value for number, value in each.surprisals.items()})
                 for name, each in self.conditions.items()
             },
-            **({} if floor is None else {"holds_5gram": list(floor)}),
         }
 
 
@@ -188,7 +178,6 @@ class SuiteScores(Answers[ScoredItem]):
 
     def _row(self, level: str, name: str, items: Sequence[ScoredItem], places: Sequence[int]) -> Row:
         known = [item for item in items if not item.has_unknown]
-        floors = [item.floor_holds for item in items]
         chances: dict[tuple[int, frozenset[Region], int], float] = {}
         for item in items:
             for place in places:
@@ -196,14 +185,12 @@ class SuiteScores(Answers[ScoredItem]):
                 if key not in chances:
                     chances[key] = chance_of(item.predictions[place], empty=item.empty, parts=key[2])
         chance = np.mean([chances[_chance_key(item, place)] for item in items for place in places])
-        floor = {"accuracy_5gram": _share([each for each in floors if each is not None], places)}
         row = {
             "level": level,
             "name": name,
             "items": len(items),
             "accuracy": _share([item.holds for item in items], places),
             "chance": 100 * float(chance),
-            **({} if None in floors else floor),
             "unread": sum(item.is_unread for item in items),
             "known_items": len(known),
             "known_accuracy": _share([item.holds for item in known], places),
@@ -240,7 +227,6 @@ def score_suites(
     *,
     protocol: Protocol = "plain",
     tokens: Tokens = "rules",
-    five_gram: bool = False,
     beam_size: int | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
@@ -252,7 +238,6 @@ def score_suites(
         suites: by `read_suites`.
         protocol: see `syntactic_suites`.
         tokens: words are separated by white space, or by rules for English.
-        five_gram: also train a 5-gram model on the run's corpus.
         beam_size: see `depgen.evaluation.system.System.score`.
         tokens_per_batch: scored at once, padding included; no score depends on it.
         progress: show a progress bar.
@@ -269,22 +254,15 @@ def score_suites(
         scores = iter(
             score_sentences(system, sentences, tokens=tokens, tokens_per_batch=tokens_per_batch, progress=progress)
         )
-    floors = iter(floor_scores(system, sentences, tokens=tokens) if five_gram else [])
     items = []
     for suite in suites:
         predictions = suite.predictions[:1] if protocol == "paper" else suite.predictions
         for item in suite.items:
-            own, floor = (_scored(suite, item, found) for found in (scores, floors if five_gram else None))
-            assert own is not None
-            items.append(ScoredItem(suite, item, predictions, own, floor))
+            conditions_of = {
+                name: ScoredCondition(each, next(scores), suite.metric) for name, each in item.conditions.items()
+            }
+            items.append(ScoredItem(suite, item, predictions, conditions_of))
     return SuiteScores(tuple(items), protocol, system.model.likelihood, size)
-
-
-def _scored(suite: Suite, item: Item, scores: Iterator[ScoredSentence] | None) -> dict[str, ScoredCondition] | None:
-    """An item's conditions with the scores that come next; None without scores."""
-    if scores is None:
-        return None
-    return {name: ScoredCondition(each, next(scores), suite.metric) for name, each in item.conditions.items()}
 
 
 def syntactic_suites(

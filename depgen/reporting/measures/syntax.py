@@ -18,7 +18,7 @@ from depgen.reporting.results import BOUND
 
 COMPARED = {"accuracy": "", "accuracy_by_token": "_by_token"}
 """The columns of a benchmark that depend on the system's scores, by the measure of its overall row."""
-FREE = {"unknown": "_unknown", "chance": "_chance", "accuracy_5gram": "_5gram"}
+FREE = {"unknown": "_unknown", "chance": "_chance"}
 """The columns that do not."""
 
 
@@ -27,13 +27,12 @@ class SyntaxMeasure(Measure):
 
     Args:
         protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
-        five_gram: also train a 5-gram model on the row's corpus.
     """
 
     key: str
 
-    def __init__(self, *, protocol: Protocol = "paper", five_gram: bool = False) -> None:
-        self.protocol, self.five_gram = protocol, five_gram
+    def __init__(self, *, protocol: Protocol = "paper") -> None:
+        self.protocol = protocol
 
     @abstractmethod
     def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401 - those of the benchmark
@@ -43,13 +42,11 @@ class SyntaxMeasure(Measure):
         """The accuracies, and the share of items with unknown words."""
         system = load_run(str(row.trained.run))
         beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
-        return self.measure_system(
-            system=system, protocol=self.protocol, tokens=usual_tokens(self.protocol, None), five_gram=self.five_gram,
-            beam_size=beam_size,
-        )  # fmt: skip
+        tokens = usual_tokens(self.protocol, None)
+        return self.measure_system(system=system, protocol=self.protocol, tokens=tokens, beam_size=beam_size)
 
     def keys(self) -> Collection[str]:
-        """Accuracies, floors and the share of unknown words."""
+        """Accuracies, chance and the share of unknown words."""
         return (self.key, f"{self.key}_*")
 
 

@@ -191,6 +191,3 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err
     with pytest.raises(UserError, match="only one of --run x and --pretrained"):
         minimal_pairs(path, options=BenchmarkOptions(run="x", pretrained=str(tiny)))
-    capsys.readouterr()
-    assert main(["minimal-pairs", *options, "--five_gram"]) == 2
-    assert "leave out --five_gram" in capsys.readouterr().err

@@ -56,22 +56,18 @@ def test_commands_of_the_guide(here, capsys):
     for command in COMMANDS:
         assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().err
     assert [each["id"] for each in lines("pairs.jsonl")] == [str(number) for number in range(11)] * 2
-    assert {type(each["right_5gram"]) for each in lines("pairs.jsonl")} == {bool}
     assert [each["level"] for each in lines("accuracies.jsonl")] == ["paradigm", "phenomenon", "overall"]
     assert {each["suite"] for each in lines("items.jsonl")} == {"number_src", "cleft"}
     assert {len(each["holds"]) for each in lines("items.jsonl")} == {1}
     header = capsys.readouterr().out.splitlines()[0].split("\t")
     named = {name for row in re.findall(r"^\| (`.*?) \|", GUIDE, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
-    assert {"likelihood", "chance", "accuracy_5gram", "unknown", "known_accuracy", "identical", "decided"} <= named
-    assert {*header} >= {"likelihood", "chance", "accuracy_5gram", "unknown", "known_accuracy", "identical", "decided"}
+    assert {"likelihood", "chance", "unknown", "known_accuracy", "identical", "decided"} <= named
+    assert {*header} >= {"likelihood", "chance", "unknown", "known_accuracy", "identical", "decided"}
 
 
-def test_a_five_gram_floor_of_suites_is_that_of_words(here, capsys):
-    assert main(["syntactic-suites", "--five_gram", "--item_output", "items.jsonl", "--json"]) == 0
+def test_a_row_of_suites_counts_its_items(here, capsys):
+    assert main(["syntactic-suites", "--json"]) == 0
     rows = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
-    holds = [hold for each in lines("items.jsonl") if each["suite"] == "number_src" for hold in each["holds_5gram"]]
-    assert rows["number_src"]["accuracy_5gram"] == pytest.approx(100 * sum(holds) / len(holds))
-    assert len({*holds}) == 2
     assert rows["2 circuits"]["items"] == 22
     assert rows["number_src:0"]["chance"] == 50
 
@@ -79,8 +75,7 @@ def test_a_five_gram_floor_of_suites_is_that_of_words(here, capsys):
 def test_masked_systems_give_pseudo_likelihoods(parsing_run, tmp_path, capsys):
     write_syntax(tmp_path / "data")
     for verb, folder in (("minimal-pairs", "blimp"), ("syntactic-suites", "syntaxgym")):
-        arguments = [str(tmp_path / "data" / folder), "--run", str(parsing_run), "--json", "--five_gram"]
+        arguments = [str(tmp_path / "data" / folder), "--run", str(parsing_run), "--json"]
         assert main([verb, *arguments]) == 0, capsys.readouterr().err
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {each["likelihood"] for each in rows} == {"pseudo"}
-        assert all(0 <= each["accuracy_5gram"] <= 100 for each in rows)
