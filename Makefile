@@ -8,8 +8,6 @@
 #   SEEDS      such as SEEDS="1 2 3"; unset: the table's.
 #   PRECISION  of training, in place of the experiments': 32-true is up to twice as fast on a CPU without bf16 instructions.
 #   GPT2       a folder of weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 begin from.
-#   K, H       sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
-#   GRID       the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
 #   BASE       the commit that `make guard` compares with.
 
 SHELL := bash
@@ -20,9 +18,6 @@ SHELL := bash
 .PRECIOUS: table/% study/% .matrix/%/.ready
 
 TORCH ?= torch==2.13.0
-K ?= 32 48 64 96 128 256
-H ?= 32 48 64 96 128 256
-GRID ?= dclm_table2
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
@@ -42,7 +37,7 @@ run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
-.PHONY: help setup demo test test-all test-matrix FORCE lint guard bench parser union scoreboard tables dclm-grid report record docs clean
+.PHONY: help setup demo test test-all test-matrix FORCE lint guard bench parser union scoreboard tables report record docs clean
 .PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
@@ -171,10 +166,6 @@ scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus
 tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
 	$(depgen) table $(size) --format text --files
 	$(depgen) case-study $(size)
-
-dclm-grid: $(ready) ## DCLM: every size of K and H for each model of Table 2, the best on validation marked
-	$(depgen) grid $(GRID) $(size) --vary model.init_args.embedding_size=$(call listed,$(K)) \
-	    model.init_args.context.init_args.size=$(call listed,$(H))
 
 report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
 	$(depgen) report

@@ -162,14 +162,6 @@ def test_every_parser_is_trained_by_its_file():
     ]
 
 
-def test_the_grid_of_sizes():
-    assert commands("dclm-grid", "K=32 48", "H=64", "SIZE=small") == [
-        "grid dclm_table2 --size small --vary model.init_args.embedding_size=32,48 "
-        "model.init_args.context.init_args.size=64"
-    ]
-    assert commands("dclm-grid", "GRID=dclm_table2_wsj")[0].startswith("grid dclm_table2_wsj --vary")
-
-
 def test_set_up_installs_torch_first_and_only_when_needed(fresh):
     text = dry_run("demo", folder=fresh)
     users = "pip install --quiet --editable '.[text-metrics,plots,names]'"

@@ -111,11 +111,6 @@ VERBS = {
         "train the story metric UNION",
         "depgen.evaluation.union.train_union:train_union",
     ),
-    "parser-agreement": Verb(
-        "count how often two annotators agree on a word's head",
-        "depgen.annotation.agreement:parser_agreement",
-        counts=("documents",),
-    ),
     "data-statistics": Verb(
         "print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"
     ),
@@ -125,11 +120,6 @@ VERBS = {
     "reproduce": Verb(
         "train and test the missing rows of a table",
         "depgen.reporting.reproduce:reproduce",
-        positionals=("table",),
-    ),
-    "grid": Verb(
-        "train a table's systems at every combination of some settings",
-        "depgen.reporting.grid:grid_of_table",
         positionals=("table",),
     ),
     "table": Verb(
@@ -255,7 +245,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "push",
             "export-pretrained",
         ),
-        "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate", "parser-agreement"),
+        "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",
@@ -278,7 +268,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "histogram",
             "case-study",
             "record",
-            "grid",
         ),
         "Human evaluation": ("human-eval export", "human-eval score"),
         "Set up": ("completion",),

@@ -18,7 +18,6 @@ from depgen.reporting.experiments import own_tables, table_names
 from depgen.reporting.extras import DECIDED, ITEMS_ONLY, Finding, counted, data_in_words
 from depgen.reporting.layout import Layout, lay_out
 from depgen.reporting.pictures.curves import draw_curves
-from depgen.reporting.pictures.dot_plots import Panel, panels_of
 from depgen.reporting.pictures.plotting import check_picture
 from depgen.reporting.pictures.series import draw_series
 from depgen.reporting.store import Ours, read_ours
@@ -66,11 +65,6 @@ class Section:
     def anchor(self) -> str:
         """What links within the page name it by."""
         return f"{self.layout.definition.table}-{self.layout.size}"
-
-    @property
-    def panels(self) -> list[Panel]:
-        """Its measures as dots."""
-        return [] if _is_series(self.layout.definition) else panels_of(self.layout)
 
     @property
     def provenance(self) -> list[str]:

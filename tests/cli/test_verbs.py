@@ -129,7 +129,7 @@ def test_help_of_a_verb_may_be_asked_for_by_name(monkeypatch, capsys):
     assert capsys.readouterr().out == usage() + "\n"
 
 
-@pytest.mark.parametrize("name", ["parser-agreement", "data-statistics", "table", "reproduce", "grid"])
+@pytest.mark.parametrize("name", ["data-statistics", "table", "reproduce"])
 def test_every_option_of_a_verb_is_explained(name):
     function = _target(VERBS[name].target)
     explained = {each.arg_name for each in docstring_parser.parse(inspect.getdoc(function)).params if each.description}

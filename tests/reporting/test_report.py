@@ -161,18 +161,7 @@ def test_a_table_is_drawn_by_its_own_measures(project, store):
     store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0, "parameters": 1.0})
     store("DM-Base", 1, {"bleu1": 13.0, "parameters": 2.0}, {"bleu1": [12.0, 14.0]})
     said = report(output=project / "page.html")
-    text, _ = read(project / "page.html")
     assert "1 tables, 0 pictures" in said, "no curve of perplexity next to other measures"
-    assert re.findall(r'role="img" aria-label="([^"]*)"', text) == ["B-1 (more is better)"], "no size"
-    drawn = re.findall(r"<g><title>([^<]*)</title>(.*?)</g>", text, re.DOTALL)
-    places = {
-        name.partition(":")[0]: dict(re.findall(r'class="(ours|papers)" cx="([\d.]+)"', dot)) for name, dot in drawn
-    }
-    assert {name: sorted(dot) for name, dot in places.items()} == {
-        "Old": ["papers"], "Base": ["ours", "papers"], "DM-Base": ["ours", "papers"], "Later": ["papers"],
-    }  # fmt: skip
-    pixels = [float(places[name][kind]) for name, kind in (("Base", "papers"), ("Base", "ours"), ("DM-Base", "ours"))]
-    assert pixels[2] - pixels[1] == pytest.approx(2 * (pixels[1] - pixels[0]), abs=0.2), "10, 11 and 13 on one scale"
 
 
 def test_text_is_never_markup(project, store):
