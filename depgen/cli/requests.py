@@ -12,6 +12,7 @@ import yaml
 
 from depgen.aliases import settings_today
 from depgen.annotation.named_parser import annotator_of
+from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs
 from depgen.training.complaints import options_in
@@ -232,27 +233,42 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
     return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
 
 
-def with_settings_today(arguments: Sequence[str]) -> list[str]:
-    """A command line in which a YAML file with arguments of earlier versions is replaced by its text with today's."""
-    found = list(arguments)
+def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
+    """A command line in which some YAML files are replaced by their text: the settings that a verb takes of them.
+
+    These are the `config.yaml` of a run (`settings_of_run`) and files with arguments of earlier versions.
+
+    Raises:
+        UserError: a file can't be read.
+    """
+    arguments = list(arguments)
     for place, argument in enumerate(arguments):
         option, _, path = argument.rpartition("=")
         if not (option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))):
             continue
-        text = _settings_today(Path(path))
+        text = _settings_taken(verb, Path(path))
         if text is not None:
-            logger.warning("%s has arguments of an earlier version; `depgen fit --print_config` shows today's.", path)
-            found[place] = f"--config={text}" if option else text
-    return found
+            arguments[place] = f"--config={text}" if option else text
+    return arguments
 
 
-def _settings_today(path: Path) -> str | None:
-    """The text of a YAML file with today's arguments; None where it has them, or where it can't be read."""
+def _settings_taken(verb: str, path: Path) -> str | None:
+    """The text of what a verb takes of a YAML file; None where it takes the file as it is, or can't read it."""
     if not path.is_file():
         return None  # whoever reads it next says why
+    if (path.parent / "run.json").is_file():
+        taken, left_out = settings_of_run(path, verb)
+        for setting in left_out:
+            logger.warning(
+                "%s: %s is left out, as it may write outside the run. Say it anew to have it.", path, setting
+            )
+        return yaml.safe_dump(taken, sort_keys=False)
     settings = read_yaml(path)
     today = settings_today(settings)
-    return None if today == settings else yaml.safe_dump(today, sort_keys=False)
+    if today == settings:
+        return None
+    logger.warning("%s has arguments of an earlier version; `depgen fit --print_config` shows today's.", path)
+    return yaml.safe_dump(today, sort_keys=False)
 
 
 def refused_start(checkpoint: str) -> UserError:

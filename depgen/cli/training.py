@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request, with_parser, with_settings_today, with_size
+from depgen.cli.requests import Request, with_parser, with_settings_taken, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
@@ -33,7 +33,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     arguments = with_size(arguments)
     if _only_looks(arguments):
         with classes_checked(*request.run_configs):
-            RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())
+            RunCLI(Request(verb), with_settings_taken(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -46,7 +46,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
     checked = classes_checked(*request.run_configs, *files, also=request.classes_named(arguments))
     try:
-        arguments = with_settings_today([*config, *arguments])
+        arguments = with_settings_taken(verb, [*config, *arguments])
         if checkpoint is not None:
             load_checkpoint(checkpoint, mmap=True)  # a damaged file is named before it counts as another user's
         with ExitStack() as locks, checked, weights_expected(checkpoint):
