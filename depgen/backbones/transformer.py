@@ -83,6 +83,20 @@ class FairseqInit(Initialization):
 
 
 @dataclass(frozen=True)
+class MaskedFairseqInit(Initialization):
+    """Embeddings from N(0, 1), an output matrix of its own from U(-1/√width, 1/√width); the rest as `FairseqInit`.
+
+    As fairseq's `masked_lm` without `--apply-bert-init`: ITEXP (Casas et al., 2020). Embeddings are not scaled there.
+    """
+
+    def __call__(self, network: "Transformer") -> None:
+        """Draw the embedding and the output matrix; the layers draw their matrices so when they are made."""
+        nn.init.normal_(network.embedding.weight)
+        if network.untied_output is not None:
+            nn.init.uniform_(network.untied_output, -(network.width**-0.5), network.width**-0.5)
+
+
+@dataclass(frozen=True)
 class NormalInit(Initialization):
     """All matrices from N(0, std²) with zero biases, as BERT and GPT-2.
 

@@ -44,6 +44,7 @@ on one another, given the words and graphs before. Eq. 6 sums over graphs, Eq. 7
 hypotheses differ in the counts of all graphs.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -193,6 +194,7 @@ class GiLT(LeftToRight):
         self.tape_attention = TapeAttention(
             features, graphs=self.tapes.number, layers=layers - self.first_tape_layer, width=width,
             feature_size=feature_size, codes=self.tapes.codes,
+            std=math.sqrt(2 / (layers * feature_size)) if relative else 0.02,  # theirs: Transformer-XL's, GPT-2's
         )  # fmt: skip
         if not features:
             self.likelihood = "exact"  # tokens do not depend on graphs

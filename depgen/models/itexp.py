@@ -29,6 +29,9 @@ Deviations, numbered
     D8. Texts end at limits of levels and tokens; the authors' code has none.
     D9. Beam search across levels, which the paper leaves to future work, and texts around given words are ours; see
         `depgen.decoding.level_search` and `depgen.decoding.skeletons`.
+    D10. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
+        authors' code without `--apply-bert-init`, its default (`MaskedFairseqInit`). Neither paper nor code says
+        whether that option was set, by which all begin as N(0, 0.02^2).
 """
 
 import logging
@@ -134,7 +137,6 @@ class ITEXP(LanguageModel):
             size, width = self.hparams["expansions"], self.backbone.width
             self.expansion_output = nn.Linear(width, size)
             self.expansion_embedding = nn.Embedding(size, width, padding_idx=PAD_EXPANSION)
-            nn.init.normal_(self.expansion_embedding.weight[1:].data, std=width**-0.5)
             nn.init.zeros_(self.expansion_output.bias)
 
     def figures(self) -> dict[str, Metric]:

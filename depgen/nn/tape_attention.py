@@ -21,10 +21,19 @@ class TapeAttention(nn.Module):
         width: size of a hidden state.
         feature_size: of a feature's embedding; the paper's d~.
         codes: values of a feature.
+        std: of the projections' initial weights, which are normally distributed around 0.
     """
 
     def __init__(
-        self, features: Sequence[str], *, graphs: int = 1, layers: int, width: int, feature_size: int, codes: int
+        self,
+        features: Sequence[str],
+        *,
+        graphs: int = 1,
+        layers: int,
+        width: int,
+        feature_size: int,
+        codes: int,
+        std: float,
     ) -> None:
         super().__init__()
         self.places = [len(FEATURES) * graph + FEATURES.index(each) for graph in range(graphs) for each in features]
@@ -32,6 +41,8 @@ class TapeAttention(nn.Module):
         self.projections = nn.ModuleList(
             nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
         )
+        for weight in self.projections.parameters():
+            nn.init.normal_(weight, std=std)
 
     def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
         """The key of each value of each feature.

@@ -19,6 +19,8 @@ CHANGED_DEFAULTS: Mapping[str, int] = {}
 
 A configuration that leaves the argument at its default has the version in its digest.
 """
+INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 1}
+"""The version of a class's initial weights, by class path; to be raised when they change and no argument does."""
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
 _SECTIONS: dict[str, Any] = {}
 """Sections of `chosen_values` that were computed before, by name and settings."""
@@ -120,7 +122,7 @@ def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str = "") -> dict[str, Any]:
-    """The resolved arguments of a class that differ from their defaults, and the versions of defaults that changed."""
+    """The resolved arguments of a class that differ from their defaults, and the versions of what changed."""
     defaults, chosen = _defaults(class_path), {}
     for name, value in resolved.items():
         if f"{section}.{name}" in WITHOUT_EFFECT:
@@ -130,6 +132,8 @@ def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str
             chosen[name] = kept
         elif version := CHANGED_DEFAULTS.get(f"{class_path}.{name}"):
             chosen[name] = f"default, version {version}"
+    if version := INITIAL_WEIGHTS.get(class_path):
+        chosen["initial weights"] = f"version {version}"
     return chosen
 
 

@@ -347,6 +347,24 @@ def test_word_vectors_hold_the_embedding_without_positions_in_training_and_in_th
 
 
 @torch.no_grad()
+@pytest.mark.parametrize(
+    ("network", "options", "expected"),
+    [
+        (XL, {}, (2 / (3 * 256)) ** 0.5),
+        (XL, {"tape_layers": 1}, (2 / (3 * 256)) ** 0.5),
+        (GPT2, {"tape_layers": 2}, 0.02),
+    ],
+    ids=["Transformer-XL", "Transformer-XL, last layer", "GPT-2"],
+)
+def test_projections_of_features_begin_as_the_authors(network, options, expected):
+    """sqrt(2 / (layers inputs)), by all layers of the Transformer-XL, also those without features; GPT-2's 0.02."""
+    torch.manual_seed(0)
+    model = GiLT(partial(network, width=64), 14, max_count=7, feature_size=256, **options)
+    for layer in model.tape_attention.projections:
+        for projection in layer:
+            assert projection.weight.std().item() == pytest.approx(expected, rel=0.02)
+
+
 def test_gpt2_sees_features_in_its_last_layers_alone():
     model = system(GPT2, tape_layers=2)
     tokens, one, other = ([4, 3, 5], [(0, 1), (1, 2)], [(0, 1), (2, 1)])

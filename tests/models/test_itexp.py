@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.backbones.transformer import Transformer
+from depgen.backbones.transformer import MaskedFairseqInit, Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.level_batch import collate_levels
 from depgen.data.level_items import LevelItem
@@ -35,6 +35,27 @@ def test_the_papers_size_has_96_million_parameters():
         model.configure_model()
     assert sum(each.numel() for each in model.parameters()) == 96_321_419
     assert model.head_embedding.weight.shape == (1024, 1024)
+
+
+def test_embeddings_begin_as_those_of_the_authors():
+    """fairseq 0.9's `masked_lm`: N(0, 1), unscaled, beside sinusoids of mean square 1/2; heads: N(0, 1/width)."""
+    config = yaml.safe_load((experiments_root() / "itexp_news.yaml").read_text())["model"]["init_args"]["backbone"]
+    assert config["init_args"].pop("init") == {"class_path": "depgen.backbones.transformer.MaskedFairseqInit"}
+    sizes = {"layers": 1, "width": 256, "feedforward": 8}
+    torch.manual_seed(0)
+    network = partial(Transformer, **{**config["init_args"], **sizes}, init=MaskedFairseqInit())
+    model = ITEXP(network, 5000, expansions=900, placeholders=50)
+    model.configure_model()
+    made, expansions = model.backbone, model.expansion_embedding.weight
+    assert made.embedding_scale == 1.0
+    for matrix in (made.embedding.weight, expansions[1:]):
+        assert matrix.std().item() == pytest.approx(1.0, rel=0.01)
+    assert not expansions[0].any()
+    assert model.head_embedding.weight.std().item() == pytest.approx(1 / 16, rel=0.01)
+    for matrix in (made.output_weight, model.expansion_output.weight):
+        assert 0.999 < matrix.abs().max() * 16 <= 1
+        assert matrix.std().item() == pytest.approx(3**-0.5 / 16, rel=0.01)
+    assert not torch.cat((made.output_bias, model.expansion_output.bias)).any()
 
 
 @pytest.mark.parametrize(

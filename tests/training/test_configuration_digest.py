@@ -61,7 +61,7 @@ def test_no_default_enters_the_digest_so_that_a_new_argument_changes_none():
     assert chosen_values({"trainer": {"max_epochs": 3, "devices": 2}}) == {"trainer": {"max_epochs": 3}}
 
 
-def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatch):
+def test_versions_of_a_changed_default_and_of_initial_weights_enter_the_digest(tmp_path, monkeypatch):
     before, given = UDGN.digest, changed(tmp_path, lambda content: None)
     assert before == given
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.betas": 2})
@@ -70,6 +70,9 @@ def test_the_version_of_a_changed_default_enters_the_digest(tmp_path, monkeypatc
     monkeypatch.setattr(configuration_digest, "CHANGED_DEFAULTS", {"torch.optim.adam.Adam.lr": 2})
     configuration_digest._SECTIONS.clear()
     assert UDGN.digest == before  # the file gives it
+    monkeypatch.setattr(configuration_digest, "INITIAL_WEIGHTS", {"depgen.models.udgn.UDGN": 1})
+    configuration_digest._SECTIONS.clear()
+    assert UDGN.digest != before
     configuration_digest._SECTIONS.clear()
 
 
