@@ -1,13 +1,19 @@
-"""A training step of DM-Transformer against the Transformer's, at the shape of ROCStories: time, memory, tokens/s."""
+"""A training step of DM-Transformer against the Transformer's, at the shape of ROCStories: time, memory, tokens/s.
+
+And attention in bf16, forward and backward, against torch's fused kernel in bf16.
+"""
 
 import numpy as np
+import pytest
 import torch
+import torch.nn.functional as F
 from torch.profiler import ProfilerActivity, profile
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
+from depgen.nn.attention import KeyValues, Visibility, attend
 from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
 from tests.vocabularies import NO_WORDS
 
@@ -76,3 +82,22 @@ def test_training_step():
         figures[f"peak memory, {name} / base"] = figure(peak_memory(twin) / memory, "x", at_most=GOAL)
     write_figures("training", figures)
     assert memory > 0
+
+
+@pytest.mark.parametrize(("length", "goal"), [(25, 0.7), (51, 0.7), (128, 0.9)])
+def test_attention_in_bf16(length, goal):
+    """2,048 tokens in 4 heads of 64."""
+    projected = torch.randn(2048 // length, length, 3, 4, 64, dtype=torch.bfloat16, device=DEVICE, requires_grad=True)
+    visibility = Visibility(None, True)
+
+    def by_torch():
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)
+        F.scaled_dot_product_attention(queries, keys, values, is_causal=True).sum().backward()
+
+    def by_attend():
+        queries, keys, values = projected.permute(2, 0, 3, 1, 4)
+        attend(queries, KeyValues.of(keys, values), visibility)[0].sum().backward()
+
+    ratio = figure(paired_ratio(by_torch, by_attend, pairs=30), "x", at_most=goal)
+    write_figures(f"attention_{length}", {"forward and backward / torch's kernel in bf16": ratio})
+    assert DEVICE == "cuda" or ratio["met"]

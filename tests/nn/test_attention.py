@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 
-from depgen.nn.attention import KeyValues, SelfAttention, Visibility, causal_mask
+from depgen.nn.attention import KeyValues, SelfAttention, Visibility, attend, causal_mask
 
 CPU = torch.device("cpu")
 
@@ -97,3 +98,57 @@ def test_some_rows_get_columns_and_others_a_filler():
     assert torch.equal(longer.values[rows, :, 3], new[:, :, 0])
     assert not longer.keys[1, :, 3].any()
     assert longer.with_rows(rows, longer.select(rows).extended(new, new), like=state).places is state.places
+
+
+PADDING = torch.arange(51) >= torch.tensor([51, 30, 7])[:, None]
+
+
+def relative_errors(found, expected):
+    """Euclidean, of the mixed values and the gradients of queries, keys and values."""
+    return [float((f.double() - e).norm() / e.norm()) for f, e in zip(found, expected, strict=True)]
+
+
+@pytest.mark.parametrize("padding", [None, PADDING], ids=["no padding", "padding"])
+@pytest.mark.parametrize("causal", [True, False])
+def test_training_in_bf16_is_at_least_as_exact_as_torch(causal, padding):
+    torch.manual_seed(0)
+    visibility = Visibility.of(51, padding, causal=causal, context=51, device=CPU)
+    seen = visibility.explicit(51, 51, CPU)
+    entries, size = torch.randn(3, 3, 4, 51, 64).mul_(2).bfloat16(), 64
+    weighting = torch.randn(3, 4, 51, 64).bfloat16()
+
+    def mixed_and_gradients(mix, dtype):
+        inputs = [each.clone().requires_grad_() for each in entries.to(dtype)]
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.bfloat16):
+            mixed = mix(*inputs)
+        assert mixed.dtype == dtype
+        mixed.backward(weighting.to(dtype))
+        return [mixed.detach(), *(each.grad for each in inputs)]
+
+    def by_its_formula(queries, keys, values):
+        scores = queries @ keys.mT / size**0.5
+        return (scores if seen is None else scores.masked_fill(~seen, -torch.inf)).softmax(-1) @ values
+
+    def by_torch(queries, keys, values):
+        return F.scaled_dot_product_attention(queries, keys, values, attn_mask=seen)
+
+    def by_attend(queries, keys, values):
+        return attend(queries, KeyValues.of(keys, values), visibility)[0]
+
+    expected = mixed_and_gradients(by_its_formula, torch.float64)
+    torchs = relative_errors(mixed_and_gradients(by_torch, torch.bfloat16), expected)
+    errors = relative_errors(mixed_and_gradients(by_attend, torch.bfloat16), expected)
+    assert all(error <= other for error, other in zip(errors, torchs, strict=True))
+    assert max(errors) < 0.002  # that of rounding a result to bf16; torch's kernel has up to 0.005
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_dropout_takes_single_weights_and_scales_the_others(dtype):
+    torch.manual_seed(0)
+    queries, values = torch.zeros(50, 4, 16, 16, dtype=dtype).requires_grad_(), torch.eye(16, dtype=dtype)
+    mixed, _ = attend(
+        queries, KeyValues.of(queries, values.expand_as(queries)), Visibility(None, False), dropout=0.25
+    )  # fmt: skip
+    is_dropped = mixed == 0
+    assert is_dropped.double().mean() == pytest.approx(0.25, abs=0.01)
+    assert torch.allclose(mixed[~is_dropped].float(), torch.tensor(1 / 16 / 0.75), rtol=0.005)
