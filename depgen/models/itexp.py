@@ -45,6 +45,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int
+from lightning.pytorch.utilities.seed import isolate_rng
 from torch import Tensor, nn
 from torchmetrics import Metric
 
@@ -129,14 +130,21 @@ class ITEXP(LanguageModel):
         self.head_embedding = nn.Embedding(max_length + 3, width)  # padding, root, positions
         self.transform = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.LayerNorm(width))
         nn.init.normal_(self.head_embedding.weight, std=width**-0.5)
+        self._seed = int(torch.randint(2**31, (), device="cpu"))
 
     def configure_model(self) -> None:
-        """Make what depends on the number of expansions."""
+        """Make what depends on the number of expansions.
+
+        Its weights are drawn from a seed that the constructor drew: among several devices, Lightning goes back to the
+        first random number in between.
+        """
         super().configure_model()
         if not hasattr(self, "expansion_output"):
             size, width = self.hparams["expansions"], self.backbone.width
-            self.expansion_output = nn.Linear(width, size)
-            self.expansion_embedding = nn.Embedding(size, width, padding_idx=PAD_EXPANSION)
+            with isolate_rng():
+                torch.manual_seed(self._seed)
+                self.expansion_output = nn.Linear(width, size)
+                self.expansion_embedding = nn.Embedding(size, width, padding_idx=PAD_EXPANSION)
             nn.init.zeros_(self.expansion_output.bias)
 
     def figures(self) -> dict[str, Metric]:
