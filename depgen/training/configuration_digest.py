@@ -19,7 +19,7 @@ CHANGED_DEFAULTS: Mapping[str, int] = {}
 
 A configuration that leaves the argument at its default has the version in its digest.
 """
-INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 1}
+INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 2}
 """The version of a class's initial weights, by class path; to be raised when they change and no argument does."""
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
 _SECTIONS: dict[str, Any] = {}
