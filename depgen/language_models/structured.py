@@ -133,7 +133,7 @@ class StructuredLanguageModel(LeftToRight):
         super().test_step(replace(batch, **dict.fromkeys(self.structure_fields)), batch_idx)
 
     @torch.inference_mode()
-    def structures(
+    def best_structures(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int, with_end: bool = True
     ) -> list[Sequence[Any]]:
         """The likeliest structure of each sentence of token ids, as `structure_of` gives it.
@@ -205,7 +205,7 @@ class StructuredLanguageModel(LeftToRight):
     # -- what a system provides: texts that are written ---------------------------------------------------------------
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[Any], vocabulary: Vocabulary) -> list[int]:
-        """The choices of a prompt after its beginning, from what `structures` gives."""
+        """The choices of a prompt after its beginning, from what `best_structures` gives."""
         raise NotImplementedError(f"{type(self).__name__} has no choices_of")
 
     def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
@@ -248,7 +248,7 @@ class StructuredLanguageModel(LeftToRight):
         prompts_size = max(map(len, prompts), default=0)
         opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
         writing = Writing(vocabulary, opens_word, max_new_tokens, prompts_size + max_new_tokens)
-        found = self.structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
+        found = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, found, strict=True)]
         texts = continued(
             partial(self.writing_step, writing), [[vocabulary.eos, *each] for each in begun], eos=vocabulary.eos,

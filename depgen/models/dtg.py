@@ -542,9 +542,8 @@ class DTG(StructuredLanguageModel):
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
     ) -> list[tuple[Edge, ...]]:
         """The arcs of the likeliest tree of each sentence; see `depgen.language_models.left_to_right.GraphNetwork`."""
-        return [
-            edges_of_actions(each) for each in self.structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
-        ]
+        trees = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
+        return [edges_of_actions(actions) for actions in trees]
 
     # -- generation -----------------------------------------------------------------------------------------------
 

@@ -627,7 +627,7 @@ class GiLT(StructuredLanguageModel):
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
     ) -> list[tuple[Edge, ...]]:
         """The likeliest graph of each sentence; see `depgen.language_models.left_to_right.GraphNetwork`."""
-        graphs = self.structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
+        graphs = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
         return [tuple(edges) for edges in graphs]
 
     # -- generation ---------------------------------------------------------------------------------------------------

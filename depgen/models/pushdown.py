@@ -348,6 +348,7 @@ class Pushdown(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
     """
 
+    structure_fields = ("attachments", "depths")
     backbone: Transformer
 
     def __init__(
@@ -543,7 +544,7 @@ class Pushdown(StructuredLanguageModel):
         beam_size: int | None = None,
     ) -> list[list[Constituent]]:
         """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
-        joins = self.structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
+        joins = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
         return [[(*span, "") for span in closed_at_the_end(spans_of_joins(each), len(each))] for each in joins]
 
     # -- generation ----------------------------------------------------------------------------------------------------
