@@ -81,8 +81,8 @@ class StructuredLanguageModel(LeftToRight):
         raise NotImplementedError(f"{type(self).__name__} has no beginning_of")
 
     def with_input(self, beam: Beam[Any], batch: Any, k: int, *, beam_size: int) -> Beam[Any]:  # noqa: ANN401
-        """The hypotheses after input k, from 1 on, and its part of the structure."""
-        raise NotImplementedError(f"{type(self).__name__} has no with_input")
+        """The hypotheses after input k, from 1 on, and its part of the structure; as they are if they have read it."""
+        return beam
 
     def with_target(
         self,
@@ -93,8 +93,17 @@ class StructuredLanguageModel(LeftToRight):
         beam_size: int,
         with_end: bool,
     ) -> Beam[Any]:
-        """The hypotheses with target k and what is built before it; the end of a text counts if `with_end`."""
-        raise NotImplementedError(f"{type(self).__name__} has no with_target")
+        """The hypotheses with target k and what is built before it: by default nothing.
+
+        The end of a text counts if `with_end`.
+        """
+        counts = ((batch.lengths != k + 1) | with_end).to(self.device)[beam.items]
+        log_probs = self.next_log_probs(beam.state, batch.targets[beam.items, k])
+        return beam.scored(torch.where(counts, log_probs, 0), beam.state)
+
+    def next_log_probs(self, state: Any, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:  # noqa: ANN401
+        """The log-probability (nats) of a token next, where nothing is built before it."""
+        raise NotImplementedError(f"{type(self).__name__} has no next_log_probs")
 
     def structure_of(self, state: Any, row: int) -> Sequence[Any]:  # noqa: ANN401
         """What a hypothesis has built; empty for a text without tokens."""

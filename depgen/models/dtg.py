@@ -489,12 +489,6 @@ class DTG(StructuredLanguageModel):
         """See `StructuredLanguageModel`."""
         return self.beginning(batch.inputs[:, 0])
 
-    def with_input(
-        self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int
-    ) -> Beam[DerivationState]:
-        """The same: the hypotheses have read input k with the target before."""
-        return beam
-
     def with_target(
         self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int, with_end: bool
     ) -> Beam[DerivationState]:

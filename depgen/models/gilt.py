@@ -532,14 +532,6 @@ class GiLT(StructuredLanguageModel):
 
         return beam.expanded(choices.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
 
-    def with_target(
-        self, beam: Beam[HypothesisState], batch: GraphBatch, k: int, *, beam_size: int, with_end: bool
-    ) -> Beam[HypothesisState]:
-        """The hypotheses with target k."""
-        counts = ((batch.lengths != k + 1) | with_end).to(self.device)[beam.items]
-        log_probs = self.token_log_probs(beam.state, batch.targets[beam.items, k])
-        return beam.scored(torch.where(counts, log_probs, 0), beam.state)
-
     def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
         """The graphs of a hypothesis as one; labels are `root` and `dep`, behind names of graphs."""
         graphs = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in state.graphs]
@@ -619,9 +611,9 @@ class GiLT(StructuredLanguageModel):
         states = self._states(output.layers)[:, -1]
         return HypothesisState(output.state, output.hidden[:, -1], states, memories, graphs, word, tables)
 
-    def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def next_log_probs(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
-        return word_log_probs(prefix.hidden, *self._output, targets)
+        return word_log_probs(state.hidden, *self._output, tokens)
 
     def parse(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20

@@ -494,12 +494,9 @@ class Pushdown(StructuredLanguageModel):
 
         return beam.expanded(self.join_log_probs(beam.state, tokens), build, beam_size=beam_size)
 
-    def with_target(
-        self, beam: Beam[PushdownState], batch: TokenBatch, k: int, *, beam_size: int, with_end: bool
-    ) -> Beam[PushdownState]:
-        """The hypotheses with target k."""
-        counts = ((batch.lengths != k + 1) | with_end).to(self.device)[beam.items]
-        return beam.scored(self._word_log_probs(beam.state.last, batch.targets[beam.items, k]) * counts, beam.state)
+    def next_log_probs(self, state: PushdownState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """The log-probability (nats) of the next token of each row."""
+        return self._word_log_probs(state.last, tokens)
 
     def structure_of(self, state: PushdownState, row: int) -> list[int]:
         """With how many constituents each token is joined."""

@@ -263,7 +263,7 @@ def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
                 torch.testing.assert_close(choices.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
                 arcs = tuple(each[row : row + 1, 0, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
                 state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), (arcs,))
-            found = model.token_log_probs(state, batch.targets[row : row + 1, k])
+            found = model.next_log_probs(state, batch.targets[row : row + 1, k])
             torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
 
 
@@ -466,7 +466,7 @@ def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
             arcs = zip(batch.from_earlier[row, :, k - 1, :k], batch.to_earlier[row, :, k - 1, :k], strict=True)
             arcs = [(one[None], other[None]) for one, other in arcs]
             state = model.step(state, batch.inputs[:1, k], choices, torch.tensor([0]), arcs)
-        found = model.token_log_probs(state, batch.targets[:1, k])
+        found = model.next_log_probs(state, batch.targets[:1, k])
         torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
     edges = joined_graphs([[(*arc, "x") for arc in graph] for graph in PAIRS[0][1:]], NAMES)
     ((joint,),) = model.sentence_log_probs([[PAIRS[0][0]]], vocabulary=LETTERS, structure=[[edges]])

@@ -178,10 +178,8 @@ class GraphLM(StructuredLanguageModel):
         log_probs = self.choice_log_probs(beam.state.hidden, beam.state.is_token, words)
         return beam.expanded(log_probs, build, beam_size=beam_size)
 
-    def with_target(self, beam, batch, k, *, beam_size, with_end):
-        counts = ((batch.lengths != k + 1) | with_end)[beam.items]
-        found = word_log_probs(beam.state.hidden[:, -1], *self.output, batch.targets[beam.items, k])
-        return beam.scored(found * counts, beam.state)
+    def next_log_probs(self, state, tokens):
+        return word_log_probs(state.hidden[:, -1], *self.output, tokens)
 
     def structure_of(self, state, row):
         return state.choices[row, 1:].tolist()
