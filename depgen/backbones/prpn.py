@@ -33,6 +33,7 @@ from depgen.nn.dropout import Dropout
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
 from depgen.nn.recurrent_projection import RecurrentProjection
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision
 
 Memory = tuple[Tensor, Tensor]
@@ -40,7 +41,7 @@ Memory = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class PRPNState:
+class PRPNState(Rows):
     """The state from which the next token is encoded.
 
     Attributes:
@@ -52,11 +53,6 @@ class PRPNState:
     embedded: Float[Tensor, "batch lookback width"]
     distances: Float[Tensor, "batch slots"]
     memories: tuple[Memory, ...]
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "PRPNState":
-        """The state of some rows of the batch."""
-        memories = tuple((hidden[rows], cell[rows]) for hidden, cell in self.memories)
-        return PRPNState(self.embedded[rows], self.distances[rows], memories)
 
     def tensors(self) -> Sequence[Tensor]:
         """Embeddings, distances, and hidden and cell states of each layer in turn."""

@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.dropout import locked_dropout, word_type_dropout
+from depgen.nn.rows import Rows
 
 Pair = tuple[Tensor, Tensor]
 """Hidden and cell state of one layer, each [batch size]."""
 
 
 @dataclass(frozen=True)
-class RecurrentState:
+class RecurrentState(Rows):
     """Hidden and cell states of every layer.
 
     Attributes:
@@ -28,10 +29,6 @@ class RecurrentState:
     """
 
     layers: tuple[Pair, ...]
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "RecurrentState":
-        """The states of some rows of the batch."""
-        return RecurrentState(tuple((hidden[rows], cell[rows]) for hidden, cell in self.layers))
 
     def detached(self) -> "RecurrentState":
         """The same values without their graph."""

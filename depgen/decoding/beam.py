@@ -180,6 +180,25 @@ class Beam(Generic[State]):
         state: Any = self.state
         return Beam(state.select(places), self.items[places], self.scores[places])
 
+    def divided(self, before: Int[Tensor, " items"], after: Int[Tensor, " items"]) -> "Beam[State]":
+        """The hypotheses of leaders, as those of the leaders after one more target, in ascending order; see `leaders`.
+
+        Args:
+            before: the leader of each item; leaders without hypotheses are left out.
+            after: the leader of each item then.
+        """
+        new = after[after == torch.arange(len(after), device=after.device)]
+        sources = before[new]
+        if torch.equal(sources, new):
+            return self
+        counts = torch.bincount(self.items, minlength=len(after))
+        times = counts[sources]
+        starts = counts.cumsum(0) - counts
+        rows = (starts[sources] - (times.cumsum(0) - times)).repeat_interleave(times)
+        rows = rows + torch.arange(len(rows), device=rows.device)
+        state: Any = self.state
+        return Beam(state.select(rows), new.repeat_interleave(times), self.scores[rows])
+
     def marginals(self, items: int) -> Float[Tensor, " items"]:
         """The log-probability (nats) of each item over all its hypotheses; -inf without any."""
         best = self.scores.new_full((items,), -torch.inf).scatter_reduce(0, self.items, self.scores, "amax")
@@ -193,6 +212,35 @@ class Beam(Generic[State]):
         order = order[self.items[order].sort(stable=True).indices]
         items = self.items[order]
         return order[torch.cat((items.new_ones(1, dtype=torch.bool), items[1:] != items[:-1]))[: len(items)]]
+
+
+def leaders(
+    targets: Int[Tensor, "items length"], opens: Bool[Tensor, "items length"], lengths: Int[Tensor, " items"]
+) -> Int[Tensor, "items length_and_one"]:
+    """Of each item and number of targets, the first item with the same targets up to there, and the same words.
+
+    A search goes through a beginning that items have in common once: its leader, the first of them, has the hypotheses
+    of them all, until their targets differ.
+
+    Args:
+        targets: tokens; all items have the same one before them.
+        opens: whether the token before each target begins a word.
+        lengths: targets of each item; after them an item leads itself.
+
+    >>> all_open = torch.ones(3, 3, dtype=torch.bool)
+    >>> leaders(torch.tensor([[5, 6, 0], [5, 7, 0], [5, 7, 0]]), all_open, torch.tensor([3, 3, 3])).tolist()
+    [[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    """
+    items, length = targets.shape
+    following = F.pad(opens[:, 1:], (0, 1))
+    codes, first, nodes = torch.stack((targets, following), 2).tolist(), {0: 0}, dict[tuple[int, ...], int]()
+    leader = [[0] + [item] * length for item in range(items)]
+    for item, end in enumerate(lengths.tolist()):
+        node = 0
+        for k in range(end):
+            node = nodes.setdefault((node, *codes[item][k], k + 1 == end), len(nodes) + 1)
+            leader[item][k + 1] = first.setdefault(node, item)
+    return torch.tensor(leader, device=targets.device).view(items, length + 1)
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,14 @@
 """Graphs that grow by a word at a time, for many hypotheses at once, and the features of their words."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Int, Int16, UInt8
 from torch import Tensor
 
+from depgen.nn.rows import Rows
 from depgen.trees.feature_tapes import LARGEST, check_tape_options
 
 UNREACHABLE = 16_000
@@ -14,7 +16,7 @@ UNREACHABLE = 16_000
 
 
 @dataclass(frozen=True)
-class GraphState:
+class GraphState(Rows):
     """The graphs of some rows over the root and the first t words, with what inserting one more word needs.
 
     `features` equal the row t of `depgen.trees.feature_tapes.feature_tapes`, where options and clipping are explained.
@@ -30,9 +32,11 @@ class GraphState:
         disconnected: the distance of words without a path.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"degree_weights", "distance_weights", "disconnected"})
+
     graph: Bool[Tensor, "rows nodes nodes"]
     degree: Int16[Tensor, "rows nodes"]
-    paths: Int16[Tensor, "two rows nodes nodes"]
+    paths: Int16[Tensor, "rows two nodes nodes"]
     lengths: Int[Tensor, " rows"]
     degree_weights: tuple[int, int]
     distance_weights: tuple[int, int]
@@ -57,7 +61,7 @@ class GraphState:
         return cls(
             torch.zeros(rows, 1, 1, dtype=torch.bool, device=device),
             torch.zeros(rows, 1, dtype=torch.int16, device=device),
-            torch.zeros(2, rows, 1, 1, dtype=torch.int16, device=device),
+            torch.zeros(rows, 2, 1, 1, dtype=torch.int16, device=device),
             torch.zeros(rows, dtype=torch.long, device=device),
             degree_weights,
             distance_weights,
@@ -68,11 +72,6 @@ class GraphState:
     def words(self) -> int:
         """t, the number of words of the rows that have the most."""
         return self.degree.size(1) - 1
-
-    def select(self, rows: Int[Tensor, " selected"]) -> "GraphState":
-        """Some rows, in any order; one may be taken several times."""
-        of_rows = self.graph[rows], self.degree[rows], self.paths[:, rows], self.lengths[rows]
-        return GraphState(*of_rows, self.degree_weights, self.distance_weights, self.disconnected)
 
     def inserted(
         self,
@@ -108,8 +107,8 @@ class GraphState:
     def features(self) -> UInt8[Tensor, "features rows nodes"]:
         """Degree, depth and distance of all words, the root in column 0; 0 after a row's last word."""
         rows = torch.arange(self.lengths.size(0), device=self.lengths.device)
-        depth, distance = 1 + self.paths[0, :, 0], self.paths[1, rows, self.lengths]
-        depth = depth.clamp_max(LARGEST).masked_fill(self.paths[0, :, 0] == UNREACHABLE, 0)
+        depth, distance = 1 + self.paths[:, 0, 0], self.paths[rows, 1, self.lengths]
+        depth = depth.clamp_max(LARGEST).masked_fill(self.paths[:, 0, 0] == UNREACHABLE, 0)
         distance = distance.masked_fill(distance == UNREACHABLE, self.disconnected)
         after = torch.arange(self.words + 1, device=rows.device) > self.lengths[:, None]
         return torch.stack((self.degree, depth, distance.masked_fill(after, 0))).to(torch.uint8)
@@ -137,26 +136,26 @@ class GraphState:
 
     def _paths(
         self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]
-    ) -> Int16[Tensor, "two rows nodes nodes"]:
+    ) -> Int16[Tensor, "rows two nodes nodes"]:
         """Shortest paths once the new word is there: those before, or two that meet at it."""
         out, back = (self._arc_lengths(*pair) for pair in ((leaves, enters), (enters, leaves)))
         onwards = _clipped((out[..., None] + self.paths).amin(2))  # f: from the new word to each
         towards = _clipped((self.paths + back[:, :, None]).amin(3))  # g: from each to it
         through = _clipped(towards[..., None] + onwards[:, :, None])
         paths = torch.minimum(self.paths, through)
-        paths = torch.where(is_new[:, :, None], onwards[:, :, None], paths)
-        paths = torch.where(is_new[:, None], towards[..., None], paths)
-        return paths.masked_fill(is_new[:, :, None] & is_new[:, None], 0)
+        paths = torch.where(is_new[:, None, :, None], onwards[:, :, None], paths)
+        paths = torch.where(is_new[:, None, None], towards[..., None], paths)
+        return paths.masked_fill((is_new[:, :, None] & is_new[:, None])[:, None], 0)
 
     def _arc_lengths(
         self, along: Bool[Tensor, "rows nodes"], against: Bool[Tensor, "rows nodes"]
-    ) -> Int16[Tensor, "two rows nodes"]:
+    ) -> Int16[Tensor, "rows two nodes"]:
         """The length of a step by an arc of either direction, the smaller of both; as steps and weighted."""
         against_weight, along_weight = self.distance_weights
         steps = torch.where(along | against, 1, UNREACHABLE)
         backward = torch.where(against, against_weight, UNREACHABLE)
         forward = torch.where(along, along_weight, UNREACHABLE)
-        return torch.stack((steps, torch.minimum(backward, forward))).short()
+        return torch.stack((steps, torch.minimum(backward, forward)), 1).short()
 
 
 def _clipped(lengths: Int16[Tensor, "*shape"]) -> Int16[Tensor, "*shape"]:

@@ -11,14 +11,39 @@ from torch import Tensor
 
 from depgen.decoding.beam import Survivors, pruned
 from depgen.decoding.generated import Generated
-from depgen.decoding.generation import Step, StepState, left_padded, without_end
+from depgen.decoding.generation import Step, StepState, generate, left_padded, without_end
 from depgen.decoding.sampling import Mixture
-from depgen.decoding.settings import BeamOptions
+from depgen.decoding.settings import BeamOptions, Sampling
 from depgen.errors import UserError
 from depgen.nn.precise import sum_type
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
+
+
+def continued(
+    step: Step,
+    prompts: Sequence[Sequence[int]],
+    *,
+    options: Sampling,
+    seeds: Sequence[int],
+    number: int,
+    **others: Any,  # noqa: ANN401, of `generate` and `likeliest_texts`
+) -> list[Generated]:
+    """`number` texts after each prompt, those of a prompt together: sampled, or the likeliest that a beam finds.
+
+    Args:
+        step: the model, as in `depgen.decoding.generation.generate`.
+        prompts: token ids, at least one each.
+        options: `BeamOptions` with a beam: the texts are searched for.
+        seeds: one a text; a search needs none of them.
+        number: texts of each prompt.
+        others: of `generate` and `likeliest_texts`.
+    """
+    if isinstance(options, BeamOptions) and options.beam_size is not None:
+        return likeliest_texts(step, prompts, options=options, number=number, **others)
+    repeated = [prompt for prompt in prompts for _ in range(number)]
+    return generate(step, repeated, sampling=options, seeds=list(seeds), **others)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import isfunction
-from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,10 +17,10 @@ from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork,
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
-from depgen.decoding.generation import StepState, generate
+from depgen.decoding.generation import StepState
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
-from depgen.decoding.text_search import likeliest_texts
+from depgen.decoding.text_search import continued
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -59,15 +58,12 @@ class LeftToRight(LanguageModel):
     Attributes:
         backbone: the network from tokens to hidden states, in systems that take one.
         max_length: tokens of the longest text that it can encode; None for any.
-        choices_per_token: steps of `generation_step` that a token takes: 2 where the system also draws its part of a
-            structure. Texts that are continued have as many entries a token.
         steps_by_tokens: whether `generation_step` gives the distribution over the next token, given the tokens before.
             False where its steps build a structure too: the distribution is then a sum over structures.
     """
 
     backbone: Backbone
     max_length: int | None = None
-    choices_per_token = 1
     steps_by_tokens: bool = True
     generation_options: type[BeamOptions] = TokenOptions
     figure_names = (*LanguageModel.figure_names, "word_perplexity")
@@ -320,7 +316,30 @@ class LeftToRight(LanguageModel):
             UserError: prompts and continuations would not fit into what the system can read, or a text is to have more
                 tokens than it may.
         """
-        longest = (1 + max(map(len, prompts), default=0)) // self.choices_per_token
+        self.refuse_longer_texts(prompts, max_new_tokens)
+        min_new_tokens = options.min_new_tokens if isinstance(options, TokenOptions) else 0
+        if min_new_tokens > max_new_tokens:
+            raise UserError(
+                f"min_new_tokens: expected at most the {max_new_tokens} of max_new_tokens, found {min_new_tokens}."
+            )
+        searches = isinstance(options, BeamOptions) and options.beam_size is not None
+        return continued(
+            self.generation_step if searches else self.drawing_step,
+            [[vocabulary.eos, *prompt] for prompt in prompts],
+            eos=vocabulary.eos,
+            options=options,
+            seeds=seeds,
+            max_new_tokens=max_new_tokens,
+            number=number,
+            batch_size=batch_size,
+            device=self.device,
+            progress=progress,
+            min_new_tokens=min_new_tokens,
+        )
+
+    def refuse_longer_texts(self, prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
+        """Raises UserError if prompts and texts after them would not fit into what the system can read."""
+        longest = 1 + max(map(len, prompts), default=0)
         # the last token drawn is not read again
         if self.max_length is not None and longest + max_new_tokens - 1 > self.max_length:
             raise UserError(
@@ -328,62 +347,6 @@ class LeftToRight(LanguageModel):
                 f"does not fit into the {self.max_length} positions of this model. "
                 f"{_remedy(self.max_length + 1 - longest)}"
             )
-        min_new_tokens = options.min_new_tokens if isinstance(options, TokenOptions) else 0
-        if min_new_tokens > max_new_tokens:
-            raise UserError(
-                f"min_new_tokens: expected at most the {max_new_tokens} of max_new_tokens, found {min_new_tokens}."
-            )
-        eos = vocabulary.eos
-        begun = [[eos, *prompt] for prompt in prompts]
-        if isinstance(options, BeamOptions) and options.beam_size is not None:
-            return likeliest_texts(
-                self.generation_step, begun, eos=eos, options=options, max_new_tokens=max_new_tokens, number=number,
-                batch_size=batch_size, device=self.device, progress=progress, choices_per_token=self.choices_per_token,
-                min_new_tokens=min_new_tokens,
-            )  # fmt: skip
-        return generate(
-            self.drawing_step,
-            [prompt for prompt in begun for _ in range(number)],
-            eos=eos,
-            sampling=options,
-            seeds=list(seeds),
-            max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
-            device=self.device,
-            progress=progress,
-            choices_per_token=self.choices_per_token,
-            min_new_tokens=min_new_tokens,
-        )
-
-    def generate_in_turn(
-        self,
-        prompts: Sequence[Sequence[int]],
-        choices: Sequence[Sequence[int]],
-        *,
-        number: int = 1,
-        **others: Any,  # noqa: ANN401, of `generate`
-    ) -> list[tuple[Generated, list[int]]]:
-        """Continuations by a `generation_step` that gives a token and a choice of structure in turn.
-
-        For systems of two `choices_per_token`: the ids of choices follow those of tokens. Each continuation comes with
-        the choices of all tokens of prompt and text.
-
-        Args:
-            prompts: as in `generate`.
-            choices: of each token of the prompts.
-            number: as in `generate`.
-            others: as in `generate`.
-        """
-        size = self.backbone.vocabulary_size
-        begun = [
-            [size, *chain(*((token, size + choice) for token, choice in zip(prompt, chosen, strict=True)))]
-            for prompt, chosen in zip(prompts, choices, strict=True)
-        ]
-        texts = LeftToRight.generate(self, begun, number=number, **others)
-        return [
-            (replace(text, ids=text.ids[::2]), [*choices[k // number], *(each - size for each in text.ids[1::2])])
-            for k, text in enumerate(texts)
-        ]
 
 
 def _with(made_from: Any, backbone: Backbone) -> Any:  # noqa: ANN401

@@ -58,6 +58,7 @@ from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.nn.precise import precise
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import (
     full_precision,
     log_softmax_over_vocabulary,
@@ -342,7 +343,7 @@ def pooled_log_probs(
 
 
 @dataclass(frozen=True)
-class MixtureState:
+class MixtureState(Rows):
     """The state of generation: the backbone's state and the mixture's components, one row a position so far.
 
     Attributes:
@@ -355,11 +356,6 @@ class MixtureState:
     backbone: BackboneState
     components: Growing
     keys: SeenKeys | None = None
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "MixtureState":
-        """The state of some rows of the batch."""
-        keys = None if self.keys is None else self.keys.select(rows)
-        return MixtureState(self.backbone.select(rows), self.components.select(rows), keys)
 
 
 # -- 4. The system ----------------------------------------------------------------------------------------------------

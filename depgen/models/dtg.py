@@ -33,12 +33,12 @@ Deviations
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -46,7 +46,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
+from depgen.data.batch import ItemBatch, TokenBatch
 from depgen.data.derivations import (
     NEVER,
     NOTHING,
@@ -59,18 +59,13 @@ from depgen.data.derivations import (
     string_of,
 )
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.arc_stack import WAIT, ArcStack
-from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
-from depgen.decoding.generated import Generated
-from depgen.decoding.generation import generate
-from depgen.decoding.settings import StructureOptions
-from depgen.decoding.text_search import likeliest_texts
+from depgen.decoding.beam import Beam, Expansion, with_next_word
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.left_to_right import LeftToRight
-from depgen.metrics.item_scores import ItemScores
+from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.dropout import Dropout
 from depgen.nn.precise import precise
-from depgen.nn.stack_attention import StackAttention
+from depgen.nn.rows import Rows
+from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.arc_standard import LEFT, RIGHT, ROOT, SHIFT, arc_actions
@@ -79,14 +74,125 @@ from depgen.trees.sentence import Edge
 logger = logging.getLogger(__name__)
 
 NonProjective = Literal["lift", "leave_out"]
+WAIT = -1
+"""No action."""
 DEAD_SHARE = 1.5
 """Columns that are on no stack are dropped once there are this many times as many columns as the fullest stack has."""
 
-# -- The system ----------------------------------------------------------------------------------------------------
+# -- Hypotheses ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class DerivationState:
+class ArcStack(Rows):
+    """The stack of each hypothesis.
+
+    A hypothesis is a string of columns, of which those on its stack are seen by later ones. A word has a column for
+    each of its tokens, or one once it has dependents. At the bottom lies the beginning of the text.
+
+    Attributes:
+        heights: of the word that each column belongs to, 1 for the lowest word, 0 for the beginning; -1: not on it.
+        words: number of words on the stack.
+        last: the last token of the word that each place of the stack holds.
+        has_right: whether that word has dependents on its right.
+        actions: those taken so far, `WAIT` in between.
+        arcs: number of arcs since the last token.
+    """
+
+    heights: Int[Tensor, "rows columns"]
+    words: Int[Tensor, " rows"]
+    last: Int[Tensor, "rows places"]
+    has_right: Bool[Tensor, "rows places"]
+    actions: Int[Tensor, "rows steps"]
+    arcs: Int[Tensor, " rows"]
+
+    @classmethod
+    def empty(cls, rows: int, *, device: torch.device | str = "cpu") -> "ArcStack":
+        """Stacks without columns, to which the beginning is the first to come."""
+        none = torch.zeros(rows, 0, dtype=torch.long, device=device)
+        nothing = none.new_zeros(rows)
+        return cls(none, nothing - 1, none, none.bool(), none, nothing)
+
+    @property
+    def may_join(self) -> Bool[Tensor, "rows 2"]:
+        """Whether `LEFT` and `RIGHT` are possible; a word takes its dependents on the left first."""
+        two = self.words > 1
+        if not bool(two.any()):
+            return two[:, None].expand(-1, 2)
+        return torch.stack((two & ~self.has_right.gather(1, self.words[:, None].clamp_min(0))[:, 0], two), 1)
+
+    @property
+    def live_columns(self) -> Int[Tensor, "rows kept"]:
+        """The columns on each stack, and others after them where other rows have more."""
+        dead = self.heights < 0
+        most = int((~dead).sum(1).max()) if dead.numel() else 0
+        return dead.int().argsort(dim=1, stable=True)[:, :most]
+
+    @property
+    def may_end(self) -> Bool[Tensor, " rows"]:
+        """Whether one word at most is on the stack."""
+        return self.words <= 1
+
+    def composing(self, actions: Int[Tensor, " rows"]) -> tuple[StackAttention, Int[Tensor, " rows"], "ArcStack"]:
+        """A new column for arcs and `ROOT`: what it sees, the last token of the head, and the stack with it.
+
+        Args:
+            actions: of each row; the column is padding where it is no arc and not `ROOT`.
+        """
+        joins, is_left = (actions == LEFT) | (actions == RIGHT) | (actions == ROOT), actions == LEFT
+        top, below = self.words.clamp_min(0), (self.words - 1).clamp_min(0)
+        head, dependent = torch.where(is_left, top, below), torch.where(is_left, below, top)
+        visible = joins[:, None] & (self.heights >= below[:, None])
+        is_dependent = (self.heights == dependent[:, None]) & (head != dependent)[:, None]
+        last = self.last.gather(1, head[:, None])[:, 0]
+        heights = F.pad(self.heights.masked_fill(visible, -1), (0, 1), value=-1)
+        heights[:, -1] = torch.where(joins, below, -1)
+        here = F.one_hot(below, self.last.size(1)).bool() & joins[:, None]
+        stack = replace(
+            self, heights=heights, words=torch.where(joins, below, self.words),
+            last=torch.where(here, last[:, None], self.last),
+            has_right=torch.where(here, (actions == RIGHT)[:, None], self.has_right), arcs=self.arcs + joins,
+        )  # fmt: skip
+        distances = F.pad(is_dependent, (0, 1))[:, None] * NEAREST
+        return StackAttention(_with_itself(visible), distances), last, stack
+
+    def stacking(
+        self, actions: Int[Tensor, " rows"], tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
+    ) -> tuple[StackAttention, "ArcStack"]:
+        """A new column for the second copies of arcs, which are not put on the stack, and for tokens, which are.
+
+        Args:
+            actions: of each row; the column is padding at `WAIT` and `ROOT`.
+            tokens: where the action is `SHIFT`.
+            opens: whether each token begins a word; the others belong to the word on top.
+        """
+        pushes, is_column = actions == SHIFT, (actions != WAIT) & (actions != ROOT)
+        words = self.words + (pushes & opens)
+        last, has_right = self.last, self.has_right
+        if bool((words >= last.size(1)).any()):
+            last, has_right = F.pad(last, (0, 1)), F.pad(has_right, (0, 1))
+        here = F.one_hot(words.clamp_min(0), last.size(1)).bool() & pushes[:, None]
+        heights = F.pad(self.heights, (0, 1))
+        heights[:, -1] = torch.where(pushes, words, -1)
+        visible, distances = (self.heights >= 0) & is_column[:, None], words[:, None] - self.heights
+        attention = StackAttention(_with_itself(visible), F.pad(distances, (0, 1))[:, None].clamp(NEAREST, FARTHEST))
+        return attention, replace(
+            self, heights=heights, words=words, last=torch.where(here, tokens[:, None], last),
+            has_right=has_right & ~(here & opens[:, None]), arcs=self.arcs.masked_fill(pushes, 0),
+        )  # fmt: skip
+
+    def recorded(self, actions: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> "ArcStack":
+        """The same, with one more action a row; a token that begins no word is none."""
+        action = torch.where((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT, actions)
+        return replace(self, actions=torch.cat((self.actions, action[:, None]), 1))
+
+
+def _with_itself(visible: Bool[Tensor, "rows columns"]) -> Bool[Tensor, "rows 1 columns+1"]:
+    """What a new column sees of those before it, and itself."""
+    return F.pad(visible, (0, 1), value=True)[:, None]
+
+
+@dataclass(frozen=True)
+class DerivationState(Rows):
     """The state of each hypothesis.
 
     Attributes:
@@ -104,10 +210,8 @@ class DerivationState:
     read: Int[Tensor, " rows"]
 
     def select(self, rows: Int[Tensor, " kept"]) -> "DerivationState":
-        """Some hypotheses, in the order given."""
-        assert self.backbone is not None
-        own = self.hidden[rows], self.ended[rows], self.read[rows]
-        return DerivationState(self.backbone.select(rows), self.stack.select(rows), *own).without_dead_columns()
+        """Some hypotheses, in the order given, without most columns that nothing sees any more."""
+        return super().select(rows).without_dead_columns()
 
     def without_dead_columns(self) -> "DerivationState":
         """The same without most columns that are on no stack, which nothing sees any more."""
@@ -121,7 +225,10 @@ class DerivationState:
         return replace(self, stack=stack, backbone=replace(self.backbone, layers=layers, length=kept.size(1)))
 
 
-class DTG(LeftToRight):
+# -- The system ------------------------------------------------------------------------------------------------------
+
+
+class DTG(StructuredLanguageModel):
     """A Transformer-XL over strings of arc-standard actions.
 
     Args:
@@ -138,9 +245,7 @@ class DTG(LeftToRight):
         kwargs: see `LeftToRight`.
     """
 
-    likelihood = "bound"
-    generation_options = StructureOptions
-    steps_by_tokens = False
+    structure_fields = ("strings", "changed")
     backbone: Transformer
 
     def __init__(
@@ -171,21 +276,16 @@ class DTG(LeftToRight):
         self.action_network = nn.Sequential(
             nn.Linear(width, width), nn.ReLU(), Dropout(action_dropout), nn.Linear(width, 4)
         )  # padding, LEFT, RIGHT, token
-        self.size, self.only_possible, self.non_projective = vocabulary_size, only_possible, non_projective
+        self.vocabulary_size, self.only_possible, self.non_projective = vocabulary_size, only_possible, non_projective
         self.embedding_learning_rate = embedding_learning_rate
         self.beam_size, self.word_beam_size, self.fast_track = beam_size, word_beam_size, fast_track
         self.max_arcs = max_arcs
         self._named = False
-        self._opens_word, self._most, self._eos = (
-            torch.ones(vocabulary_size, dtype=torch.bool),
-            NEVER,
-            0,
-        )  # of texts now
 
     @property
     def collate(self) -> Callable[[ItemBatch], DerivationBatch]:
         """Padded sequences with strings."""
-        return partial(collate_derivations, size=self.size)
+        return partial(collate_derivations, size=self.vocabulary_size)
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The parameters, the embedding with its own learning rate."""
@@ -220,14 +320,18 @@ class DTG(LeftToRight):
 
         `<eos>`, which follows `ROOT` alone, has 0 there where nothing else is possible.
         """
-        weight, bias, end = self.backbone.output_weight, self.backbone.output_bias, torch.full_like(targets, self.size)
+        weight, bias, end = (
+            self.backbone.output_weight,
+            self.backbone.output_bias,
+            torch.full_like(targets, self.vocabulary_size),
+        )
         scores = word_scores(hidden, weight, bias, targets)
         if not self.only_possible:
             return (scores - vocabulary_logsumexp(hidden, weight, bias)).masked_fill(
                 ~may_end & (targets == end), -torch.inf
             )
-        open_bias = weight.new_zeros(self.size) if bias is None else bias[: self.size]
-        total = vocabulary_logsumexp(hidden, weight[: self.size], open_bias.index_fill(0, eos, -torch.inf))
+        open_bias = weight.new_zeros(self.vocabulary_size) if bias is None else bias[: self.vocabulary_size]
+        total = vocabulary_logsumexp(hidden, weight[: self.vocabulary_size], open_bias.index_fill(0, eos, -torch.inf))
         total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, end)), total)
         found = (scores - total).masked_fill(~may_end & (targets == end), -torch.inf)
         return found.masked_fill(targets == eos, 0)
@@ -288,17 +392,12 @@ class DTG(LeftToRight):
                 "such trees.", int(batch.items[batch.changed][0]) + 1, what,
             )  # fmt: skip
 
-    def item_scores(self, batch: TokenBatch) -> ItemScores:
-        """The scores of a batch's items: with trees, of tokens and arcs; without, the bound of the tokens."""
-        assert isinstance(batch, DerivationBatch)
+    def given_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"] | None:
+        """The nats of each item's tokens and arcs, where trees are given."""
         if batch.strings is None:
-            return super().item_scores(batch)
+            return None
         actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings))
-        return self.scores_of_items(batch, actions + tokens, of_text=False)
-
-    def test_step(self, batch: DerivationBatch, batch_idx: int) -> None:
-        """The bound of the tokens, also where trees are known."""
-        super().test_step(replace(batch, strings=None, changed=None), batch_idx)
+        return actions + tokens
 
     def joint_log_probs(
         self,
@@ -318,7 +417,7 @@ class DTG(LeftToRight):
         for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
             ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
             heads = heads_of_text(document, graphs, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
-            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=eos, size=self.size))
+            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=eos, size=self.vocabulary_size))
         whole = Strings.of(strings).to(self.device)
         actions, tokens = self.string_log_probs(whole)
         ended = (whole.possible & 8).any(1)
@@ -326,7 +425,7 @@ class DTG(LeftToRight):
         found = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, whole.places, actions + tokens)
         return found.masked_fill(last & ~ended[:, None], -torch.inf)
 
-    # -- beams ----------------------------------------------------------------------------------------------------
+    # -- search ---------------------------------------------------------------------------------------------------
 
     def beginning(self, eos: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"] | None = None) -> DerivationState:
         """The state after the beginnings of texts."""
@@ -350,7 +449,7 @@ class DTG(LeftToRight):
         joins = (actions != WAIT) & (actions != SHIFT)
         if bool(joins.any()):
             attention, heads, stack = state.stack.composing(actions)
-            symbols = torch.where(actions == ROOT, 0, actions).clamp_min(0) + self.size
+            symbols = torch.where(actions == ROOT, 0, actions).clamp_min(0) + self.vocabulary_size
             state = self._column(
                 replace(state, stack=stack), symbols, heads.where(joins, NOTHING), attention, actions == ROOT
             )
@@ -364,7 +463,7 @@ class DTG(LeftToRight):
         is_arc, predicts = (actions == LEFT) | (actions == RIGHT), (actions != WAIT) & (actions != ROOT)
         top = state.stack.words[:, None].clamp_min(0)
         heads = state.stack.last.gather(1, top)[:, 0] if bool(is_arc.any()) else tokens
-        symbols = torch.where(is_arc, self.size + actions, tokens)
+        symbols = torch.where(is_arc, self.vocabulary_size + actions, tokens)
         return self._column(replace(state, stack=stack), symbols, heads.where(is_arc, NOTHING), attention, predicts)
 
     def _column(
@@ -378,42 +477,28 @@ class DTG(LeftToRight):
         hidden = torch.where(predicts[:, None], output.hidden[:, -1], state.hidden)
         return replace(state, backbone=output.state, hidden=hidden)
 
-    def search(
-        self, batch: DerivationBatch, *, beam_size: int, with_end: bool = True
-    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
-        """What each target adds to the log-probability of its text, and the actions of each text's likeliest tree.
+    def columns_kept(self, length: int) -> int:
+        """A column for each token, and three for its arc and `ROOT`."""
+        return 4 * length
 
-        Arcs count at the target after them, so that the sum up to a target is that of a prefix.
+    def targets_searched(self, batch: TokenBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
+        """All targets but the end of a text that may continue, which is an action."""
+        return batch.lengths - int(not with_end)
 
-        Args:
-            batch: the texts.
-            beam_size: hypotheses of a text while arcs are built.
-            with_end: whether texts end after their last token.
-        """
-        items, lengths, device = batch.inputs.size(0), batch.lengths - int(not with_end), batch.inputs.device
-        beam = Beam.of(self.beginning(batch.inputs[:, 0]), items, device=device)
-        sums, best = [beam.scores.new_zeros(items)], [list[int]() for _ in range(items)]
-        for k in range(batch.inputs.size(1)):
-            continues = (lengths > k).to(device)
-            if not bool(continues.any()):
-                break
-            beam = self._with_token(beam.only(continues[beam.items]), batch, k, beam_size=beam_size)
-            sums.append(torch.where(continues, beam.marginals(items), sums[-1]))
-            for row in beam.best().tolist() if bool((lengths == k + 1).any()) else []:
-                best[int(beam.items[row])] = [each for each in beam.state.stack.actions[row].tolist() if each != WAIT]
-        found = torch.stack(sums, 1).diff(dim=1)
-        return F.pad(found, (0, batch.inputs.size(1) - found.size(1))).to(beam.state.hidden.dtype), best
+    def beginning_of(self, batch: DerivationBatch) -> DerivationState:
+        """See `StructuredLanguageModel`."""
+        return self.beginning(batch.inputs[:, 0])
 
-    def _with_token(
-        self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int
+    def with_target(
+        self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int, with_end: bool
     ) -> Beam[DerivationState]:
         """The hypotheses with any arcs and target k, after the next input; the last target is `ROOT` and `<eos>`."""
         eos, device = batch.inputs[:1, 0], batch.inputs.device
         ends = (batch.lengths == k + 1).to(device)
         targets = batch.targets[:, k]
-        targets = torch.where(targets == eos, self.size, targets)
+        targets = torch.where(targets == eos, self.vocabulary_size, targets)
         tokens, opens = (F.pad(each, (0, 1))[:, k + 1] for each in (batch.inputs, batch.opens))
-        most = torch.where(targets == self.size, NEVER, self.max_arcs).masked_fill(~opens & ~ends, 0)
+        most = torch.where(targets == self.vocabulary_size, NEVER, self.max_arcs).masked_fill(~opens & ~ends, 0)
 
         def expand(now: Beam[DerivationState], waits: Tensor) -> Expansion:
             rows = (~waits).nonzero()[:, 0]
@@ -443,47 +528,30 @@ class DTG(LeftToRight):
         actions = self.action_log_probs(state.hidden, never[:, None].expand(-1, 2))[:, 0]
         return actions + self.token_log_probs(state.hidden, eos.expand(len(never)), never, eos)
 
-    # -- scores ---------------------------------------------------------------------------------------------------
+    def structure_of(self, state: DerivationState, row: int) -> list[int]:
+        """The actions of a hypothesis."""
+        return [action for action in state.stack.actions[row].tolist() if action != WAIT]
 
-    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """What each target adds to the log-probability (nats) of the beam's trees with all tokens up to it."""
-        assert isinstance(batch, DerivationBatch)
-        return self._searched(batch, self.beam_size)[0]
-
-    def _searched(
-        self, batch: DerivationBatch, beam_size: int, *, with_end: bool = True
-    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
-        """What `search` returns of a batch, which is searched in parts."""
-        (items, length), sums, trees = batch.inputs.shape, [], list[list[int]]()
-        for rows in search_parts(items, length=4 * length, beam_size=beam_size, device=batch.inputs.device):
-            names = ("inputs", "targets", "lengths", "words", "items", "opens")
-            part = DerivationBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=1)
-            found, best = self.search(part, beam_size=beam_size, with_end=with_end)
-            sums.append(found)
-            trees += best
-        return torch.cat(sums), trees
-
-    def _likeliest(
-        self, sentences: Sequence[Sequence[int]], vocabulary: Vocabulary, beam_size: int, *, with_end: bool
-    ) -> list[list[int]]:
-        """The actions of the likeliest tree of each sentence, which may be empty."""
-        if not sentences:
-            return []
-        items = [TokenItem(place, np.asarray(ids, np.int64)) for place, ids in enumerate(sentences)]
-        batch = self.collate(ItemBatch(items, 1, vocabulary)).to(self.device)
-        return self._searched(batch, beam_size, with_end=with_end)[1]
-
-    @torch.inference_mode()
     def parse(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
     ) -> list[tuple[Edge, ...]]:
         """The arcs of the likeliest tree of each sentence; see `depgen.language_models.left_to_right.GraphNetwork`."""
-        return [edges_of_actions(each) for each in self._likeliest(sentences, vocabulary, beam_size, with_end=True)]
+        trees = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
+        return [edges_of_actions(actions) for actions in trees]
 
     # -- generation -----------------------------------------------------------------------------------------------
 
-    def generation_step(
+    def choices_of(self, ids: Sequence[int], structure: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+        """Tokens, and the types of the arcs between them."""
+        return choices_of_text(ids, structure, vocabulary, size=self.vocabulary_size)
+
+    def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
+        """So many that there is room for the arcs of all words."""
+        return 2 + math.ceil((longest_prompt + 2) / max_new_tokens)
+
+    def writing_step(
         self,
+        writing: Writing,
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: DerivationState | None,
@@ -495,84 +563,61 @@ class DTG(LeftToRight):
             if state is None:
                 state = self.beginning(tokens[:, column], is_token[:, column])
             else:
-                state = self._written(state, tokens[:, column], is_token[:, column])
+                state = self._written(writing, state, tokens[:, column], is_token[:, column])
         assert state is not None
         state = replace(state, read=torch.zeros_like(state.read)) if begins else state
-        return self._choices(state), state
+        return self._choices(writing, state), state
 
-    def _written(self, state: DerivationState, ids: Tensor, is_token: Tensor) -> DerivationState:
+    def _written(self, writing: Writing, state: DerivationState, ids: Tensor, is_token: Tensor) -> DerivationState:
         """The state after one more choice a row."""
-        arcs = (ids > self.size) & (ids < self.size + 3)
-        actions = torch.where(arcs, ids - self.size, torch.where(ids == self.size, ROOT, SHIFT))
-        actions = torch.where(is_token & ~state.ended & (ids < self.size + 3), actions, WAIT)
-        tokens = ids.clamp_max(self.size - 1)
-        opens = self._opens_word.to(ids.device)[tokens] | (state.stack.words < 1)
+        arcs = (ids > self.vocabulary_size) & (ids < self.vocabulary_size + 3)
+        actions = torch.where(arcs, ids - self.vocabulary_size, torch.where(ids == self.vocabulary_size, ROOT, SHIFT))
+        actions = torch.where(is_token & ~state.ended & (ids < self.vocabulary_size + 3), actions, WAIT)
+        tokens = ids.clamp_max(self.vocabulary_size - 1)
+        opens = writing.opens_word[tokens] | (state.stack.words < 1)
         state = self.step(state, actions, tokens, opens)
         return replace(state, read=state.read + (actions == SHIFT))
 
-    def _choices(self, state: DerivationState) -> Float[Tensor, "rows choices"]:
+    def _choices(self, writing: Writing, state: DerivationState) -> Float[Tensor, "rows choices"]:
         """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and of nothing once a text is cut."""
-        hidden, stack, eos = state.hidden, state.stack, torch.tensor([self._eos], device=state.hidden.device)
+        hidden, stack, end = state.hidden, state.stack, writing.vocabulary.eos
+        eos = torch.tensor([end], device=hidden.device)
         actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
         scores = full_precision(F.linear(hidden, self.backbone.output_weight, bias))
-        column = torch.arange(self.size + 3, device=hidden.device)
-        impossible = (column == self._eos) | (column > self.size) | ((column == self.size) & ~stack.may_end[:, None])
+        column = torch.arange(self.vocabulary_size + 3, device=hidden.device)
+        impossible = (
+            (column == end)
+            | (column > self.vocabulary_size)
+            | ((column == self.vocabulary_size) & ~stack.may_end[:, None])
+        )
         if self.only_possible:
             scores = scores.masked_fill(impossible, -torch.inf)
         log_probs = scores.log_softmax(-1).masked_fill(impossible, -torch.inf)
-        continues = F.pad(~self._opens_word.to(hidden.device), (0, 3)) & (stack.arcs > 0)[:, None]
+        continues = F.pad(~writing.opens_word, (0, 3)) & (stack.arcs > 0)[:, None]
         log_probs = actions[:, :1] + log_probs.masked_fill(continues, -torch.inf)
         whole = torch.cat(
-            (log_probs[:, : self.size + 1], actions[:, 1:], torch.full_like(actions[:, :1], -torch.inf)), 1
+            (log_probs[:, : self.vocabulary_size + 1], actions[:, 1:], torch.full_like(actions[:, :1], -torch.inf)), 1
         )
-        cut = ~state.ended & (state.read >= self._most)
+        cut = ~state.ended & (state.read >= writing.max_new_tokens)
         whole = whole.masked_fill((state.ended | cut)[:, None], -torch.inf)
         whole[:, -1].masked_fill_(cut, 0)
-        whole[:, self._eos] = torch.where(state.ended, self._end_log_probs(state, eos), whole[:, self._eos])
+        whole[:, end] = torch.where(state.ended, self._end_log_probs(state, eos), whole[:, end])
         return whole
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        options: Any,  # noqa: ANN401, `StructureOptions`
-        seeds: Sequence[int],
-        max_new_tokens: int,
-        number: int = 1,
-        batch_size: int = 64,
-        progress: bool = False,
-    ) -> list[Generated]:
-        """Texts with the tree over prompt and text as one sentence; see `LeftToRight.generate`.
-
-        In a text that is cut, some words have no head yet.
-        """
-        self._opens_word, self._most = torch.from_numpy(vocabulary.opens_word), max_new_tokens
-        self._eos = vocabulary.eos
-        trees = self._likeliest(prompts, vocabulary, options.prompt_beam_size, with_end=False)
-        begun = [
-            [self._eos, *choices_of_text(ids, tree, vocabulary, size=self.size)]
-            for ids, tree in zip(prompts, trees, strict=True)
+    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
+        """The trees; in a text that is cut, some words have no head yet."""
+        opens_word = writing.opens_word.tolist()
+        return [
+            edges_of_actions(self._actions(of_text, opens_word), ended=self.vocabulary_size in of_text)
+            for of_text in choices
         ]
-        most = 2 + -(-(max(map(len, prompts), default=0) + 2) // max_new_tokens)  # choices a token, with all arcs
-        common: dict[str, Any] = {
-            "eos": self._eos, "max_new_tokens": max_new_tokens, "choices_per_token": most, "device": self.device,
-            "batch_size": batch_size, "progress": progress,
-        }  # fmt: skip
-        if options.beam_size is not None:
-            found = likeliest_texts(self.generation_step, begun, options=options, number=number, **common)
-        else:
-            begun_texts = [each for each in begun for _ in range(number)]
-            found = generate(self.generation_step, begun_texts, sampling=options, seeds=list(seeds), **common)
-        return [self._with_tree(text, trees[k // number]) for k, text in enumerate(found)]
 
-    def _with_tree(self, text: Generated, actions: Sequence[int]) -> Generated:
-        """The tokens alone, and the tree of prompt and text, from all choices and the actions of the prompt."""
-        whole = list(actions)
-        for choice in text.ids:
-            if self.size < choice < self.size + 3:
-                whole.append(choice - self.size)
-            elif choice < self.size and (not whole or self._opens_word[choice]):
-                whole.append(SHIFT)
-        tree = edges_of_actions(whole, ended=self.size in text.ids)
-        return replace(text, ids=[each for each in text.ids if each < self.size], structure=tree)
+    def _actions(self, choices: Sequence[int], opens_word: Sequence[bool]) -> list[int]:
+        """The actions of a text's words, from its choices."""
+        size, actions = self.vocabulary_size, list[int]()
+        for choice in choices:
+            if size < choice < size + 3:
+                actions.append(choice - size)
+            elif choice < size and (not actions or opens_word[choice]):
+                actions.append(SHIFT)
+        return actions

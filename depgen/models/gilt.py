@@ -14,7 +14,7 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | G_k, g_jk | `tapes[:, word of k, word j]` |
 | f_l, e^l_kj (Eq. 4) | `TapeAttention.table` |
 | L (Eq. 6) | `graph_losses` |
-| p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `log_probs`, by `GraphSearch` |
+| p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `log_probs`, over the graphs that a beam holds |
 
 Order of events: the word that token k begins gets its arcs from the states after token k - 1 and the embedding of token
 k. Token k and all further tokens of the word are then encoded with a tape that holds these arcs.
@@ -46,9 +46,9 @@ hypotheses differ in the counts of all graphs.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -56,40 +56,137 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import Parameter
-from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
+from depgen.data.batch import ItemBatch, TokenBatch
 from depgen.data.graph_batch import GraphBatch, Tapes, collate_graphs, with_graphs
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
-from depgen.decoding.graph_search import ArcChoices, Arcs, Choices, GraphSearch, HypothesisState
+from depgen.decoding.beam import Beam, leaders, search_parts
+from depgen.decoding.generation import left_padded
 from depgen.decoding.graph_state import GraphState
-from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.base import Likelihood, SchedulerFactory
-from depgen.language_models.left_to_right import LeftToRight
-from depgen.metrics.item_scores import ItemScores
+from depgen.language_models.base import SchedulerFactory
+from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
 from depgen.nn.graph_losses import graph_losses
-from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState
+from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState, StepScores
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
+from depgen.nn.rows import Rows
 from depgen.nn.tape_attention import TapeAttention
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
 from depgen.training.phases import Phase
 from depgen.trees.feature_tapes import DISCONNECTED
+from depgen.trees.graph import joined_graphs
 from depgen.trees.sentence import Edge
 
 Feature = Literal["degree", "depth", "distance"]
 
+Arcs = tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]
+"""Whether there is an arc from each earlier node to a word, and one to each."""
+
+# -- hypotheses -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArcChoices(Rows):
+    """How many arcs a token's word may have in a graph, and which they are.
+
+    Attributes:
+        log_probs: of each number; of a token that begins no word 0 for none.
+        from_rank: how many arcs are chosen before the one from each node to the word.
+        to_rank: how many are chosen before the one to each node.
+        memory: the words so far and this one, as the graph's scorer remembers them.
+    """
+
+    log_probs: Float[Tensor, "rows counts"]
+    from_rank: Int[Tensor, "rows nodes"]
+    to_rank: Int[Tensor, "rows nodes"]
+    memory: ScorerState
+
+    @classmethod
+    def of(cls, scores: StepScores) -> "ArcChoices":
+        """The choices that scores of the word's arcs lead to (Section 3.2): the likeliest arcs, by their number."""
+        nodes = scores.from_earlier.size(1)
+        order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
+        ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
+        return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], scores.state)
+
+    def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
+        """The log-probabilities of the `most` likeliest numbers, -inf for all others; None keeps all."""
+        if most is None or most >= self.log_probs.size(1):
+            return self.log_probs
+        likeliest = self.log_probs.topk(most, 1)
+        return torch.full_like(self.log_probs, -torch.inf).scatter(1, likeliest.indices, likeliest.values)
+
+    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> Arcs:
+        """The `counts` likeliest arcs of some rows."""
+        most = counts[:, None]
+        return self.from_rank[rows] < most, self.to_rank[rows] < most
+
+
+@dataclass(frozen=True)
+class Choices(Rows):
+    """How many arcs a token's word may have in each graph, and which they are.
+
+    A choice is a number of arcs in each graph. Choices are numbered as these numbers are counted up, the last graph's
+    first; the only graph's number is the choice's.
+
+    Attributes:
+        of_graphs: of each graph.
+        opens: whether the token begins a word.
+    """
+
+    of_graphs: tuple[ArcChoices, ...]
+    opens: Bool[Tensor, " rows"]
+
+    def log_probs(self, most: int | None = None) -> Float[Tensor, "rows choices"]:
+        """The log-probability of each choice, -inf unless each number is among its graph's `most` likeliest."""
+        log_probs, *others = (graph.among(most) for graph in self.of_graphs)
+        for of_graph in others:
+            log_probs = (log_probs[:, :, None] + of_graph[:, None]).flatten(1)
+        return log_probs
+
+    def arcs(self, rows: Int[Tensor, " kept"], choices: Int[Tensor, " kept"]) -> tuple[Arcs, ...]:
+        """The arcs of some rows in each graph, by the number of a choice."""
+        counts = torch.unravel_index(choices, [graph.log_probs.size(1) for graph in self.of_graphs])
+        return tuple(graph.arcs(rows, count) for graph, count in zip(self.of_graphs, counts, strict=True))
+
+
+@dataclass(frozen=True)
+class HypothesisState(Rows):
+    """The state of each hypothesis after its last token.
+
+    Attributes:
+        backbone: the key-value cache.
+        hidden: the last hidden state.
+        states: the middle and the last but one layer of it, which word vectors are made from.
+        memories: the words so far, as the scorer of each graph remembers them.
+        graphs: the graphs so far.
+        word: the word of each column; 0 for what begins the sentence, and at padding.
+        tables: of the values of features in each layer, which all rows share.
+        pending: in texts that are written, a token that is not yet encoded, and the choices of its arcs.
+    """
+
+    shared: ClassVar[frozenset[str]] = frozenset({"tables"})
+
+    backbone: Any
+    hidden: Float[Tensor, "rows width"]
+    states: Float[Tensor, "rows two_widths"]
+    memories: tuple[ScorerState, ...]
+    graphs: tuple[GraphState, ...]
+    word: Int[Tensor, "rows context"]
+    tables: tuple[Tensor, ...]
+    pending: tuple[Tensor, Choices] | None = None
+
+
 # -- the system -------------------------------------------------------------------------------------------------------
 
 
-class GiLT(LeftToRight):
+class GiLT(StructuredLanguageModel):
     """A Transformer that predicts tokens and, word by word, a dependency graph that steers its attention.
 
     Validation scores tokens, arcs and counts with the graphs given, as the authors select by. Scores of texts, and of
@@ -130,10 +227,7 @@ class GiLT(LeftToRight):
         kwargs: see `LeftToRight`.
     """
 
-    likelihood: Likelihood = "bound"
-    generation_options = StructureOptions
-    choices_per_token = 2
-    steps_by_tokens = False
+    structure_fields = ("tapes", "from_earlier", "to_earlier")
 
     def __init__(
         self,
@@ -200,6 +294,7 @@ class GiLT(LeftToRight):
             self.likelihood = "exact"  # tokens do not depend on graphs
         self.self_loops, self.normalization = self_loops, normalization
         self.weights = token_weight, arc_weight, count_weight
+        self.vocabulary_size = vocabulary_size
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
         self.rates, self.clip = {"scorer": scorer_learning_rate, "tape": tape_learning_rate}, clip
         self.tape_rate, self._schedulers = tape_rate, [self._scheduler]
@@ -208,7 +303,6 @@ class GiLT(LeftToRight):
             self.phases = first, Phase("joint_modeling", None, "val/loss")
             own = language_modeling_scheduler
             self._schedulers.insert(0, factory(own, SchedulerFactory) if own else self._scheduler)
-        self._opens_word, self._longest = torch.ones(vocabulary_size, dtype=torch.bool), 0  # of the texts generated now
 
     @property
     def collate(self) -> Callable[[ItemBatch], GraphBatch]:
@@ -376,18 +470,13 @@ class GiLT(LeftToRight):
         arcs, counts = (torch.stack(each).sum(0) for each in zip(*losses, strict=True))
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
 
-    def item_scores(self, batch: TokenBatch) -> ItemScores:
-        """The scores of a batch's items: with graphs, of what the phase learns; without, the bound of the tokens."""
-        assert isinstance(batch, GraphBatch)
+    def given_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"] | None:
+        """The nats of what the phase learns of each item, where graphs are given."""
         if batch.tapes is None:
-            return super().item_scores(batch)
+            return None
         nll = sum(map(precise, self._sentence_losses(batch)[: 1 if self.tokens_alone else 3]))
         assert isinstance(nll, Tensor)
-        return self.scores_of_items(batch, nll, of_text=False)
-
-    def test_step(self, batch: GraphBatch, batch_idx: int) -> None:
-        """The bound of the tokens, also where graphs are known."""
-        super().test_step(replace(batch, tapes=None, from_earlier=None, to_earlier=None), batch_idx)
+        return nll
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -400,8 +489,7 @@ class GiLT(LeftToRight):
         assert isinstance(batch, GraphBatch)
         if not self.tape_attention.places:
             return word_log_probs(self.backbone(batch.inputs).hidden, *self._output, batch.targets)
-        search = GraphSearch(self, self.beam_size, self.counts_per_hypothesis)
-        return search.run_in_parts(batch.inputs, batch.targets, batch.opens, batch.lengths)[0]
+        return super().log_probs(batch)
 
     def joint_log_probs(
         self,
@@ -425,6 +513,31 @@ class GiLT(LeftToRight):
         return tokens.scatter_add(1, (whole.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
 
     # -- search over graphs -------------------------------------------------------------------------------------------
+
+    def leaders(self, batch: GraphBatch) -> Int[Tensor, "batch length_and_one"]:
+        """See `StructuredLanguageModel`."""
+        return leaders(batch.targets, batch.opens, batch.lengths)
+
+    def beginning_of(self, batch: GraphBatch) -> HypothesisState:
+        """See `StructuredLanguageModel`."""
+        return self.beginning(batch.inputs[:, 0], words=int(batch.opens.sum(1).max()))
+
+    def with_input(
+        self, beam: Beam[HypothesisState], batch: GraphBatch, k: int, *, beam_size: int
+    ) -> Beam[HypothesisState]:
+        """The hypotheses after token k and, where that begins a word, the word's arcs: the likeliest of each number."""
+        tokens, opens = batch.inputs[beam.items, k], (batch.word[:, k] > batch.word[:, k - 1])[beam.items]
+        choices = self.choices(beam.state, tokens, opens)
+
+        def build(state: HypothesisState, rows: Tensor, chosen: Tensor) -> HypothesisState:
+            return self.step(state, tokens, choices, rows, choices.arcs(rows, chosen))
+
+        return beam.expanded(choices.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
+
+    def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
+        """The graphs of a hypothesis as one; labels are `root` and `dep`, behind names of graphs."""
+        graphs = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in state.graphs]
+        return joined_graphs(graphs, self.tapes.graphs)
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
@@ -500,68 +613,51 @@ class GiLT(LeftToRight):
         states = self._states(output.layers)[:, -1]
         return HypothesisState(output.state, output.hidden[:, -1], states, memories, graphs, word, tables)
 
-    def token_log_probs(self, prefix: HypothesisState, targets: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+    def next_log_probs(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
-        return word_log_probs(prefix.hidden, *self._output, targets)
+        return word_log_probs(state.hidden, *self._output, tokens)
 
-    @torch.inference_mode()
     def parse(
-        self,
-        sentences: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        beam_size: int = 20,
-        with_end: bool = True,
-        choices: Sequence[Sequence[int]] | None = None,
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
     ) -> list[tuple[Edge, ...]]:
-        """The likeliest graph of each sentence of token ids; its labels are `root` and `dep`, behind names of graphs.
-
-        Args:
-            sentences: may be empty.
-            vocabulary: that the system was trained with.
-            beam_size: hypotheses of a sentence.
-            with_end: whether the end of the sentence counts; not where it may continue.
-            choices: of each token, see `Choices`, which are then given.
-        """
-        if not sentences:
-            return []
-        items = [TokenItem(place, np.asarray(ids, np.int64)) for place, ids in enumerate(sentences)]
-        batch = self.collate(ItemBatch(items, 1, vocabulary)).to(self.device)
-        forced = None
-        if choices is not None:
-            rows = [torch.tensor([0, *each]) for each in choices]
-            forced = pad_sequence(rows, batch_first=True).to(self.device)
-        search = GraphSearch(self, beam_size, self.counts_per_hypothesis, with_end, forced)
-        return search.run_in_parts(batch.inputs, batch.targets, batch.opens, batch.lengths, graphs=True)[1]
+        """The likeliest graph of each sentence; see `depgen.language_models.left_to_right.GraphNetwork`."""
+        graphs = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
+        return [tuple(edges) for edges in graphs]
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
-    def generation_step(
+    def choices_of(self, ids: Sequence[int], structure: Sequence[Edge], vocabulary: Vocabulary) -> list[int]:
+        """Tokens and choices of arcs in turn; the ids of choices follow those of tokens."""
+        word = vocabulary.word_of_token(np.asarray(ids, np.int64))
+        return in_turn(ids, self.tapes.choices(word, structure), self.vocabulary_size)
+
+    def writing_step(
         self,
+        writing: Writing,
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: HypothesisState | None,
     ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
-        """Log-probabilities of what is next: of tokens, or of choices of arcs, whose ids follow those of tokens."""
-        size = self.backbone.vocabulary_size
+        """Log-probabilities of what is next: of tokens, or of choices of arcs."""
+        size = self.vocabulary_size
         if state is not None and state.pending is None:
-            choices = self.choices(state, tokens[:, 0], self._opens(state, tokens[:, 0]))
+            choices = self.choices(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
             log_probs = F.pad(choices.log_probs(), (size, 0), value=-torch.inf)
             return log_probs, replace(state, pending=(tokens[:, 0], choices))
         if state is None:
-            state = self._after_prompts(tokens, padding)
+            state = self._after_choices(writing, tokens, padding)
         else:
             assert state.pending is not None
             state = self._with_choices(state, *state.pending, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
-    def _after_prompts(self, tokens: Tensor, padding: Tensor | None) -> HypothesisState:
-        """The state after prompts of tokens and choices of arcs in turn, padded at the left."""
+    def _after_choices(self, writing: Writing, tokens: Tensor, padding: Tensor | None) -> HypothesisState:
+        """The state after tokens and choices of arcs in turn, padded at the left."""
         is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
-        ids, chosen, is_token = tokens[:, ::2], tokens[:, 1::2] - self.backbone.vocabulary_size, is_token[:, ::2]
-        state = self.beginning(ids[:, 0], words=self._longest, is_token=is_token[:, 0])
+        ids, chosen, is_token = tokens[:, ::2], tokens[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
+        state = self.beginning(ids[:, 0], words=writing.longest, is_token=is_token[:, 0])
         for k in range(1, ids.size(1)):
-            opens = self._opens(state, ids[:, k]) & is_token[:, k - 1]
+            opens = self._opens(writing, state, ids[:, k]) & is_token[:, k - 1]
             choices = self.choices(state, ids[:, k], opens)
             state = self._with_choices(state, ids[:, k], choices, chosen[:, k].clamp_min(0), is_token[:, k])
         return state
@@ -572,31 +668,16 @@ class GiLT(LeftToRight):
         rows = torch.arange(tokens.size(0), device=tokens.device)
         return self.step(state, tokens, choices, rows, choices.arcs(rows, chosen), is_token)
 
-    def _opens(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
+    def _opens(self, writing: Writing, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
-        return self._opens_word[tokens] | (state.graphs[0].lengths == 0)
+        return writing.opens_word[tokens] | (state.graphs[0].lengths == 0)
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        options: Any,  # noqa: ANN401, `StructureOptions`
-        max_new_tokens: int,
-        number: int = 1,
-        **others: Any,  # noqa: ANN401, of the base
-    ) -> list[Generated]:
-        """Texts with the graphs over prompt and text as one sentence; see `LeftToRight.generate`."""
-        self._opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
-        self._longest = max(map(len, prompts), default=0) + max_new_tokens
-        graphs = self.parse(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
-        of_prompts = [
-            self.tapes.choices(vocabulary.word_of_token(ids), each) for ids, each in zip(prompts, graphs, strict=True)
-        ]
-        found = self.generate_in_turn(
-            prompts, of_prompts, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, number=number,
-            **others,
-        )  # fmt: skip
-        whole = [[*prompts[k // number], *text.ids] for k, (text, _) in enumerate(found)]
-        graphs = self.parse(whole, vocabulary=vocabulary, beam_size=1, choices=[chosen for _, chosen in found])
-        return [replace(text, structure=edges) for (text, _), edges in zip(found, graphs, strict=True)]
+    @torch.inference_mode()
+    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
+        """The graphs of texts, which are read once more: a choice is a number of arcs, and scores say which."""
+        graphs, eos = list[tuple[Edge, ...]](), writing.vocabulary.eos
+        for texts in search_parts(len(choices), length=writing.longest, beam_size=1, device=self.device):
+            begun = [[eos, *of_text] for of_text in choices[texts]]
+            state = self._after_choices(writing, *left_padded(begun, filler=eos, device=self.device))
+            graphs += [self.structure_of(state, row) for row in range(len(begun))]
+        return graphs

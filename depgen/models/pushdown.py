@@ -28,7 +28,7 @@ Deviations
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -37,23 +37,19 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.constituent_labels import NO_CONSTITUENTS
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, search_parts
-from depgen.decoding.generated import Generated
-from depgen.decoding.prefixes import divided, leaders
-from depgen.decoding.settings import Sampling, StructureOptions
-from depgen.decoding.stack_state import StackState
+from depgen.decoding.beam import Beam, leaders
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import SinusoidalPositions
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.trees.attachments import (
@@ -239,8 +235,80 @@ class DepthScores(nn.Module):
         return scores
 
 
+# -- 3. Hypotheses ---------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class PushdownState:
+class StackState(Rows):
+    """The stack of constituents of each row, which grows token by token, and how often each token was joined
+    with others (`depgen.trees.attachments`).
+
+    The first token lies at the bottom and is joined with nothing: it is the beginning of the text.
+
+    Attributes:
+        depths: of each token.
+        is_last: True at the last token of each constituent on the stack.
+        joins: with how many constituents each token was joined when it came.
+    """
+
+    depths: Int[Tensor, "rows tokens"]
+    is_last: Bool[Tensor, "rows tokens"]
+    joins: Int[Tensor, "rows tokens"]
+
+    @classmethod
+    def empty(cls, rows: int, *, device: torch.device | str = "cpu") -> "StackState":
+        """Stacks without tokens."""
+        depths = torch.zeros(rows, 0, dtype=torch.long, device=device)
+        return cls(depths, depths.bool(), depths)
+
+    @property
+    def places(self) -> Int[Tensor, "rows tokens"]:
+        """The place of each token's constituent on the stack, 1 on top; 0 at padding that follows all tokens."""
+        return self.is_last.flip(1).cumsum(1).flip(1)
+
+    def pushed(self, joins: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"]) -> "StackState":
+        """The stacks with one more token, which is then joined with the constituents on top, one by one.
+
+        Args:
+            joins: with how many; 0 at padding.
+            is_token: False at rows whose new column is padding.
+        """
+        places = self.places
+        more = (joins[:, None] + 1 - places).clamp_min(0) * (places > 0)
+        is_last = self.is_last & (places > joins[:, None])
+        new = ((self.depths + more, joins), (is_last, is_token), (self.joins, joins))
+        return StackState(*(torch.cat((before, each[:, None]), 1) for before, each in new))
+
+    def joins_of(self, attachments: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """With how many constituents the next token is joined, from the column that it is attached to; 0 for its own.
+
+        Args:
+            attachments: the last column of a constituent, or one that follows all columns.
+        """
+        return F.pad(self.places, (0, 1)).gather(1, attachments.clamp_max(self.depths.size(1))[:, None])[:, 0]
+
+    def attached(self, joins: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """The column that the next token is attached to: the reverse of `joins_of`."""
+        is_there = F.pad(self.is_last & (self.places == joins[:, None]), (0, 1), value=True)
+        return is_there.int().argmax(1)
+
+    def by_joins(
+        self, columns: Float[Tensor, "rows tokens"], own: Float[Tensor, " rows"]
+    ) -> Float[Tensor, "rows tokens"]:
+        """Scores of joining the next token with 0, 1, 2 … constituents; -inf for more than there are.
+
+        Args:
+            columns: of attaching it to each column.
+            own: of joining it with none.
+        """
+        places, count = self.places, self.depths.size(1)
+        index = places.where(self.is_last & (places < places[:, :1]), count)
+        scores = columns.new_full((columns.size(0), count + 1), -torch.inf).scatter(1, index, columns)
+        return torch.cat((own[:, None], scores[:, 1:count]), 1)
+
+
+@dataclass(frozen=True)
+class PushdownState(Rows):
     """The state of each text after some positions are encoded.
 
     Attributes:
@@ -259,17 +327,11 @@ class PushdownState:
     keys: Float[Tensor, "rows positions size"]
     word: Int[Tensor, " rows"] | None = None
 
-    def select(self, rows: Int[Tensor, " kept"]) -> "PushdownState":
-        """The state of some rows, in the order given."""
-        word = None if self.word is None else self.word[rows]
-        own = self.is_token[rows], self.last[rows], self.keys[rows], word
-        return PushdownState(self.backbone.select(rows), self.stack.select(rows), *own)
+
+# -- 4. The system ----------------------------------------------------------------------------------------------------
 
 
-# -- 3. The system ----------------------------------------------------------------------------------------------------
-
-
-class Pushdown(LeftToRight):
+class Pushdown(StructuredLanguageModel):
     """A Transformer with pushdown layers, and the head that attaches tokens.
 
     Args:
@@ -286,10 +348,7 @@ class Pushdown(LeftToRight):
         kwargs: see `LeftToRight`.
     """
 
-    likelihood = "bound"
-    generation_options = StructureOptions
-    choices_per_token = 2
-    steps_by_tokens = False
+    structure_fields = ("attachments", "depths")
     backbone: Transformer
 
     def __init__(
@@ -310,7 +369,8 @@ class Pushdown(LeftToRight):
         check_at_least(1, depths=depths, beam_size=beam_size, validation_beam_size=validation_beam_size)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
-        self.attachment_weight, self.depths, self.only_open = attachment_weight, depths, only_open
+        self.vocabulary_size, self.depths, self.only_open = vocabulary_size, depths, only_open
+        self.attachment_weight = attachment_weight
         self.beam_size, self.validation_beam_size = beam_size, validation_beam_size
         width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
         size = width if depth_in == "hidden" else head_size
@@ -375,7 +435,7 @@ class Pushdown(LeftToRight):
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
         return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)
 
-    # -- beams ----------------------------------------------------------------------------------------------------
+    # -- search --------------------------------------------------------------------------------------------------------
 
     def read(
         self,
@@ -413,68 +473,43 @@ class Pushdown(LeftToRight):
         possible = state.stack.is_last & ~is_bottom if self.only_open else state.is_token
         return state.stack.by_joins(*self._normalised(columns[:, 0], own[:, 0], possible))
 
-    def search(
-        self,
-        batch: TokenBatch,
-        is_scored: Bool[Tensor, "batch length"],
-        *,
-        beam_size: int,
-        forced: Int[Tensor, "batch length"] | None = None,
-    ) -> tuple[Beam[PushdownState], Float[Tensor, "batch length"]]:
-        """The last beam over bracketings of each item, and what each target adds to the item's log-probability.
+    def leaders(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
+        """See `StructuredLanguageModel`."""
+        return leaders(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
 
-        A token's attachment counts at the target after it, so that the sum up to a target is that of a prefix.
+    def beginning_of(self, batch: TokenBatch) -> PushdownState:
+        """See `StructuredLanguageModel`."""
+        first = batch.inputs[:, :1]
+        return self.read(first, torch.zeros_like(first), torch.ones_like(first, dtype=torch.bool))
 
-        Args:
-            batch: the texts.
-            is_scored: the targets that count.
-            beam_size: the most bracketings of an item.
-            forced: the only attachments, as `BracketingBatch.attachments`.
-        """
-        inputs, items = batch.inputs, batch.inputs.size(0)
-        own = torch.arange(items, device=self.device)
-        alone = own[:, None].expand(-1, inputs.size(1) + 1)
-        leads = alone if forced is not None else leaders(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
-        state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), batch.is_word[:, :1])
-        beam, sums = Beam.of(state, items, device=self.device).only(leads[:, 0] == own), []
-        for column in range(inputs.size(1)):
-            if column:
-                only = None if forced is None else forced[:, column]
-                beam = self._with_attachments(beam, inputs[:, column], batch.is_word[:, column], only, beam_size)
-            beam = divided(beam, leads[:, column], leads[:, column + 1])
-            found = self._word_log_probs(beam.state.last, batch.targets[beam.items, column])
-            beam = beam.scored(found * is_scored[beam.items, column], beam.state)
-            sums.append(beam.marginals(items)[leads[:, column + 1]])
-        totals = torch.stack(sums, 1)
-        return divided(beam, leads[:, -1], own), totals.diff(dim=1, prepend=torch.zeros_like(totals[:, :1])).to(
-            state.last.dtype
-        )
-
-    def _with_attachments(
-        self, beam: Beam[PushdownState], tokens: Tensor, is_token: Tensor, only: Tensor | None, beam_size: int
+    def with_input(
+        self, beam: Beam[PushdownState], batch: TokenBatch, k: int, *, beam_size: int
     ) -> Beam[PushdownState]:
-        """The hypotheses with the next token of each item, attached; padding is encoded too, and changes nothing."""
-        tokens, is_token = tokens[beam.items], is_token[beam.items]
-        log_probs = self.join_log_probs(beam.state, tokens)
-        choices = torch.arange(log_probs.size(1), device=tokens.device)
-        log_probs = torch.where(is_token[:, None], log_probs, torch.where(choices == 0, 0.0, -torch.inf))
-        if only is not None:
-            joins = beam.state.stack.joins_of(only[beam.items])
-            log_probs = log_probs.masked_fill((choices != joins[:, None]) & is_token[:, None], -torch.inf)
+        """The hypotheses after token k, attached: in any way that is possible."""
+        tokens = batch.inputs[beam.items, k]
 
         def build(state: PushdownState, rows: Tensor, joins: Tensor) -> PushdownState:
-            return self.read(tokens[rows, None], joins[:, None], is_token[rows, None], state.select(rows))
+            is_token = torch.ones_like(joins, dtype=torch.bool)
+            return self.read(tokens[rows, None], joins[:, None], is_token[:, None], state.select(rows))
 
-        return beam.expanded(log_probs, build, beam_size=beam_size)
+        return beam.expanded(self.join_log_probs(beam.state, tokens), build, beam_size=beam_size)
 
-    # -- scores ---------------------------------------------------------------------------------------------------
+    def next_log_probs(self, state: PushdownState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
+        """The log-probability (nats) of the next token of each row."""
+        return self._word_log_probs(state.last, tokens)
+
+    def structure_of(self, state: PushdownState, row: int) -> list[int]:
+        """With how many constituents each token is joined."""
+        joins: list[int] = state.stack.joins[row, 1:].tolist()
+        return joins
+
+    # -- scores --------------------------------------------------------------------------------------------------------
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """What each target adds to the log-probability (nats) of the beam's bracketings with all tokens up to it."""
         trainer = self._attached
         fitting = trainer is not None and trainer.state.fn == "fit"
-        size = self.validation_beam_size if fitting else self.beam_size
-        return torch.cat([self.search(part, part.is_word, beam_size=size)[1] for part in _parts(batch, size)])
+        return self.search(batch, beam_size=self.validation_beam_size if fitting else self.beam_size)[0]
 
     def joint_log_probs(
         self,
@@ -497,19 +532,33 @@ class Pushdown(LeftToRight):
         words, joined = self.both_log_probs(_with_bracketings(batch, attachments).to(self.device))
         return words + F.pad(joined[:, 1:], (0, 1))
 
-    # -- generation -----------------------------------------------------------------------------------------------
-
-    def generation_step(
+    def bracketings(
         self,
+        sentences: Sequence[Sequence[int]],
+        *,
+        vocabulary: Vocabulary,
+        word_starts: Sequence[Bool[np.ndarray, " _"]],
+        beam_size: int | None = None,
+    ) -> list[list[Constituent]]:
+        """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
+        joins = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
+        return [[(*span, "") for span in closed_at_the_end(spans_of_joins(each), len(each))] for each in joins]
+
+    # -- generation ----------------------------------------------------------------------------------------------------
+
+    def choices_of(self, ids: Sequence[int], structure: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+        """Tokens and joins in turn; the ids of joins follow those of tokens."""
+        return in_turn(ids, structure, self.vocabulary_size)
+
+    def writing_step(
+        self,
+        writing: Writing,
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: PushdownState | None,
     ) -> tuple[Float[Tensor, "batch choices"], PushdownState]:
-        """Log-probabilities of the next token, or of the joins of the token that came last.
-
-        A text is tokens and joins in turn; the ids of joins follow those of tokens.
-        """
-        size = self.backbone.vocabulary_size
+        """Log-probabilities of the next token, or of the joins of the token that came last."""
+        size = self.vocabulary_size
         if state is not None and state.word is None:
             joins = self.join_log_probs(state, tokens[:, 0])[:, :MOST_JOINS]
             joins = F.pad(joins, (size, MOST_JOINS - joins.size(1)), value=-torch.inf)
@@ -521,64 +570,7 @@ class Pushdown(LeftToRight):
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         return log_softmax_over_vocabulary(state.last, weight, bias), state
 
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        options: Sampling,
-        **others: Any,  # noqa: ANN401, of the base
-    ) -> list[Generated]:
-        """Continuations with a bracketing of prompt and text: spans (start, end, "X"); see `LeftToRight.generate`.
-
-        What is open when the text ends is left open.
-        """
-        assert isinstance(options, StructureOptions)
-        joins = self.best_joins(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
-        found = self.generate_in_turn(prompts, joins, vocabulary=vocabulary, options=options, **others)
-        return [replace(text, structure=tuple((*span, "X") for span in spans_of_joins(whole))) for text, whole in found]
-
-    @torch.inference_mode()
-    def best_joins(
-        self, sentences: Sequence[Sequence[int]], *, eos: int, beam_size: int, ends: bool = False
-    ) -> list[list[int]]:
-        """With how many constituents each token is joined in the likeliest bracketing of each sentence.
-
-        Args:
-            sentences: token ids; some may be empty.
-            eos: the id that begins and ends a text.
-            beam_size: the most bracketings of a sentence that are compared.
-            ends: whether the sentences end after their last token.
-        """
-        lengths = torch.tensor([len(ids) + 1 for ids in sentences], device=self.device)
-        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
-        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
-        batch = TokenBatch(
-            inputs=inputs, targets=targets, lengths=lengths, words=lengths, items=lengths, global_tokens=1
-        )
-        best = list[list[int]]()
-        for part in _parts(batch, beam_size):
-            last = torch.arange(inputs.size(1), device=self.device) == part.lengths[:, None] - 1
-            beam, _ = self.search(part, part.is_word if ends else part.is_word & ~last, beam_size=beam_size)
-            best += beam.state.stack.joins[beam.best()].tolist()
-        return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]
-
-    def bracketings(
-        self,
-        sentences: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        word_starts: Sequence[Bool[np.ndarray, " _"]],
-        beam_size: int | None = None,
-    ) -> list[list[Constituent]]:
-        """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
-        found = self.best_joins(sentences, eos=vocabulary.eos, beam_size=beam_size or self.beam_size, ends=True)
-        return [[(*span, "") for span in closed_at_the_end(spans_of_joins(joins), len(joins))] for joins in found]
-
-
-def _parts(batch: TokenBatch, beam_size: int) -> Iterator[TokenBatch]:
-    """The texts of a batch in parts that are searched one after the other."""
-    items, length = batch.inputs.shape
-    for rows in search_parts(items, length=length, beam_size=beam_size, device=batch.inputs.device):
-        names = ("inputs", "targets", "lengths", "words", "items")
-        yield TokenBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=batch.global_tokens)
+    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
+        """Spans (start, end, "X") of each text; what is open when it ends is left open."""
+        joins = ([choice - self.vocabulary_size for choice in of_text[2::2]] for of_text in choices)
+        return [tuple((*span, "X") for span in spans_of_joins(of_text)) for of_text in joins]

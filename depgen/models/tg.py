@@ -40,33 +40,30 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch
 from depgen.data.constituent_labels import LABELS, NO_CONSTITUENTS
 from depgen.data.tree_batch import TreeBatch, attention_of, collate_trees, label_numbers, string_positions, with_strings
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
-from depgen.decoding.bracket_state import BracketState
+from depgen.decoding.beam import Beam, Expansion, with_next_word
 from depgen.decoding.generated import Generated
-from depgen.decoding.settings import Sampling, StructureOptions
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.left_to_right import LeftToRight
-from depgen.metrics.item_scores import ItemScores
+from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.precise import precise
+from depgen.nn.rows import Rows
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.sentence import Constituent
-from depgen.trees.tree_strings import NOTHING, WORD, LabelledSpan, closing, spans_of
+from depgen.trees.tree_strings import NOTHING, WORD, LabelledSpan, closing, label_of, spans_of
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +75,104 @@ COLUMNS = 64
 
 
 @dataclass(frozen=True)
-class GrammarState:
+class BracketState(Rows):
+    """The stack of brackets, words and composed constituents of each row, which grows symbol by symbol.
+
+    Its columns are those that a network reads (`depgen.trees.tree_strings.positions_of`).
+
+    Column 0 is the beginning, at the bottom. Columns that rows have nothing in are on no stack.
+
+    Attributes:
+        depths: how many brackets are open around each column, its own included.
+        on_stack: whether each column is on the stack.
+        is_open: whether it is an opening bracket on the stack.
+        labels: of opening brackets.
+        seen: the columns that the last one attends to.
+        openings: how many brackets were opened since the last word.
+        symbols: those so far; `NOTHING` where a row had none.
+    """
+
+    depths: Int[Tensor, "rows columns"]
+    on_stack: Bool[Tensor, "rows columns"]
+    is_open: Bool[Tensor, "rows columns"]
+    labels: Int[Tensor, "rows columns"]
+    seen: Bool[Tensor, "rows columns"]
+    openings: Int[Tensor, " rows"]
+    symbols: Int[Tensor, "rows steps"]
+
+    @classmethod
+    def beginning(cls, rows: int, *, device: torch.device | str = "cpu") -> "BracketState":
+        """The state of rows that hold the beginning alone."""
+        zeros = torch.zeros(rows, 1, dtype=torch.long, device=device)
+        return cls(zeros, zeros == 0, zeros > 0, zeros, zeros == 0, zeros[:, 0], zeros[:, :0])
+
+    @property
+    def open_brackets(self) -> Int[Tensor, " rows"]:
+        """How many brackets are open."""
+        return self.is_open.sum(1)
+
+    @property
+    def closable(self) -> Int[Tensor, " rows"]:
+        """The label of the bracket that may be closed next, which has a word by now; `NOTHING` where none may."""
+        innermost = _last(self.is_open)
+        has_word = self.is_open.any(1) & (_last(self.on_stack) > innermost)
+        return torch.where(has_word, self.labels.gather(1, innermost[:, None])[:, 0], NOTHING)
+
+    @property
+    def distances(self) -> Int[Tensor, "rows columns"]:
+        """How much deeper the last column is than each."""
+        return self.depths[:, -1:] - self.depths
+
+    def composed(self, closes: Bool[Tensor, " rows"]) -> "BracketState":
+        """The state with a column that composes the innermost constituent of some rows, and is nothing in others."""
+        columns = torch.arange(self.depths.size(1), device=closes.device)
+        taken = self.on_stack & (columns >= _last(self.is_open)[:, None]) & closes[:, None]
+        return replace(
+            self,
+            depths=_with_column(self.depths, self.open_brackets * closes),
+            on_stack=_with_column(self.on_stack & ~taken, closes),
+            is_open=_with_column(self.is_open & ~taken, torch.zeros_like(closes)),
+            labels=F.pad(self.labels, (0, 1)),
+            seen=F.pad(taken, (0, 1), value=True),
+        )
+
+    def pushed(self, symbols: Int[Tensor, " rows"]) -> "BracketState":
+        """The state with a column for the next symbol of each row; one that closes a bracket follows `composed`.
+
+        Args:
+            symbols: of each row; `NOTHING` for none.
+        """
+        is_symbol, opens = symbols > NOTHING, (symbols > WORD) & (symbols % 2 == 1)
+        enters = opens | (symbols == WORD)
+        return BracketState(
+            depths=_with_column(self.depths, (self.open_brackets + 1) * is_symbol),
+            on_stack=_with_column(self.on_stack, enters),
+            is_open=_with_column(self.is_open, opens),
+            labels=_with_column(self.labels, (symbols - 1) // 2 * opens),
+            seen=F.pad(self.on_stack & is_symbol[:, None], (0, 1), value=True),
+            openings=(self.openings + opens.long()) * (symbols != WORD),
+            symbols=_with_column(self.symbols, symbols),
+        )
+
+    def compacted(self) -> tuple["BracketState", Int[Tensor, "rows kept"]]:
+        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
+        most = int(self.on_stack.sum(1).max())
+        kept = self.on_stack.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+        names = ("depths", "on_stack", "is_open", "labels", "seen")
+        return replace(self, **{name: F.pad(getattr(self, name).gather(1, kept), (1, 0)) for name in names}), kept
+
+
+def _last(where: Bool[Tensor, "rows columns"]) -> Int[Tensor, " rows"]:
+    """The last column of each row that is True; the last of all where none is."""
+    return where.size(1) - 1 - where.flip(1).int().argmax(1)
+
+
+def _with_column(columns: Tensor, column: Tensor) -> Tensor:
+    return torch.cat((columns, column[:, None]), 1)
+
+
+@dataclass(frozen=True)
+class GrammarState(Rows):
     """The state of each hypothesis after some symbols.
 
     Attributes:
@@ -91,6 +185,8 @@ class GrammarState:
         eos: the id that begins and ends a text.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"eos"})
+
     backbone: TransformerState
     brackets: BracketState
     hidden: Float[Tensor, "rows width"]
@@ -98,12 +194,6 @@ class GrammarState:
     normaliser: Float[Tensor, " rows"]
     words: Int[Tensor, " rows"]
     eos: int
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "GrammarState":
-        """The state of some rows, in the order given."""
-        predicting = (self.hidden[rows], self.kinds[rows], self.normaliser[rows])
-        backbone, brackets = self.backbone.select(rows), self.brackets.select(rows)
-        return GrammarState(backbone, brackets, *predicting, self.words[rows], self.eos)
 
     def compacted(self) -> "GrammarState":
         """The state without the columns that no symbol sees from here on."""
@@ -128,7 +218,7 @@ def _with_rows(state: TransformerState, rows: Int[Tensor, " chosen"], longer: Tr
 # -- 2. The system ----------------------------------------------------------------------------------------------------
 
 
-class TransformerGrammar(LeftToRight):
+class TransformerGrammar(StructuredLanguageModel):
     """A Transformer-XL over words and labelled brackets, with attention to what is on the stack.
 
     Validation scores words and trees where trees are given. Scores of texts, and of the test split, are lower bounds:
@@ -146,9 +236,7 @@ class TransformerGrammar(LeftToRight):
         kwargs: see `LeftToRight`.
     """
 
-    likelihood = "bound"
-    generation_options = StructureOptions
-    steps_by_tokens = False
+    structure_fields = ("strings", "predicting", "before_words")
     table_sizes: Mapping[str, str] = {"labels": LABELS}
     backbone: Transformer
 
@@ -171,8 +259,6 @@ class TransformerGrammar(LeftToRight):
         self.save_hyperparameters()
         self.vocabulary_size, self.only_possible, self.max_openings = vocabulary_size, only_possible, max_openings
         self.beam_size, self.word_beam_size, self.fast_track = beam_size, word_beam_size, fast_track
-        self.choices_per_token = 1 + 2 * max_openings
-        self._longest, self._eos = 0, 0  # of the texts generated now: words, 0 for any number, and the id of the end
         self._make_backbone = factory(backbone, TransformerFactory)
         if labels is not None:
             self._with_labels(labels)
@@ -289,16 +375,9 @@ class TransformerGrammar(LeftToRight):
             raise UserError(f"TransformerGrammar trains on constituents, {NO_CONSTITUENTS}")
         return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
 
-    def item_scores(self, batch: TokenBatch) -> ItemScores:
-        """The scores of a batch's items: of words and brackets where trees are given, else the bound of the words."""
-        assert isinstance(batch, TreeBatch)
-        if batch.strings is None:
-            return super().item_scores(batch)
-        return self.scores_of_items(batch, -precise(self.symbol_log_probs(batch)).sum(1), of_text=False)
-
-    def test_step(self, batch: TreeBatch, batch_idx: int) -> None:
-        """The bound of the words, also where trees are known."""
-        super().test_step(replace(batch, strings=None), batch_idx)
+    def given_nll(self, batch: TreeBatch) -> Float[Tensor, " batch"] | None:
+        """The nats of each item's words and brackets, where trees are given."""
+        return None if batch.strings is None else -precise(self.symbol_log_probs(batch)).sum(1)
 
     # -- search (Section 4.1) ---------------------------------------------------------------------------------------
 
@@ -352,8 +431,33 @@ class TransformerGrammar(LeftToRight):
             hidden, eos, in_tree=brackets.open_brackets > 0, openings=brackets.openings, closable=brackets.closable
         )
 
-    def _with_target(self, beam: Beam[GrammarState], batch: TreeBatch, column: int, beam_size: int) -> Beam[Any]:
-        """The hypotheses with the target of a column, which their states do not hold yet, and the brackets before it.
+    def columns_kept(self, length: int) -> int:
+        """See `COLUMNS`."""
+        return COLUMNS
+
+    def targets_searched(self, batch: TokenBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
+        """All targets but the end of a text that may continue; none of a text without words, which has no tree."""
+        return (batch.lengths - int(not with_end)).masked_fill(batch.lengths == 1, 0)
+
+    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
+        """See `StructuredLanguageModel`; a text without words has the log-probability -inf."""
+        log_probs = super().log_probs(batch)
+        log_probs[batch.lengths == 1, 0] = -torch.inf
+        return log_probs
+
+    def beginning_of(self, batch: TreeBatch) -> GrammarState:
+        """See `StructuredLanguageModel`."""
+        return self.beginning(batch.inputs[:, 0], eos=batch.eos)
+
+    def with_input(self, beam: Beam[GrammarState], batch: TreeBatch, k: int, *, beam_size: int) -> Beam[GrammarState]:
+        """The hypotheses after word k."""
+        words = batch.inputs[beam.items, k]
+        return replace(beam, state=self.step(beam.state.compacted(), torch.full_like(words, WORD), words))
+
+    def with_target(
+        self, beam: Beam[GrammarState], batch: TreeBatch, k: int, *, beam_size: int, with_end: bool
+    ) -> Beam[GrammarState]:
+        """The hypotheses with target k, which their states do not hold yet, and the brackets before it.
 
         A hypothesis may open a bracket of each label, close one, take the word, or end.
         """
@@ -361,7 +465,7 @@ class TransformerGrammar(LeftToRight):
         produces = torch.arange(labels + 3, device=self.device)[None] > labels
 
         def expand(beam: Beam[GrammarState], waits: Tensor) -> Expansion:
-            targets = batch.targets[beam.items, column]
+            targets = batch.targets[beam.items, k]
             kinds, (weight, bias, *_) = beam.state.kinds, self._weights(eos)
             word = kinds[:, 0] + word_scores(beam.state.hidden, weight, bias, targets) - beam.state.normaliser
             closes, is_last = kinds[:, 1 + labels :].amax(1), beam.state.brackets.open_brackets == 1
@@ -382,59 +486,9 @@ class TransformerGrammar(LeftToRight):
             fast_track=self.fast_track,
         )  # fmt: skip
 
-    def search(
-        self, batch: TreeBatch, *, beam_size: int, ends: bool = True
-    ) -> tuple[Float[Tensor, "batch length"], list[list[int]]]:
-        """What each target adds to the log-probability of its text, and the symbols of each text's likeliest tree.
-
-        The brackets before a target count at the target. The last target is the bracket that closes the whole.
-
-        Args:
-            batch: the texts.
-            beam_size: hypotheses of a text up to its next word.
-            ends: whether the texts end after their last token; without, the last target adds nothing.
-        """
-        items, length = batch.inputs.shape
-        beam = Beam.of(self.beginning(batch.inputs[:, 0], eos=batch.eos), items, device=self.device)
-        is_empty = batch.targets[:, 0] == batch.eos  # of no word: it has no tree
-        counted = (batch.lengths.to(self.device) - (0 if ends else 1)).masked_fill(is_empty, 0)
-        sums = beam.scores.new_zeros(items, length + 1)
-        found: list[list[int]] = [[] for _ in range(items)]
-        for column in range(length):
-            goes_further = counted > column
-            sums[:, column + 1] = sums[:, column]
-            if not bool(goes_further[beam.items].all()):
-                beam = beam.only(goes_further[beam.items])
-            if not len(beam.items):
-                continue
-            if column:
-                words = batch.inputs[beam.items, column]
-                beam = replace(beam, state=self.step(beam.state.compacted(), torch.full_like(words, WORD), words))
-            beam = self._with_target(beam, batch, column, beam_size)
-            sums[:, column + 1] = torch.where(goes_further, beam.marginals(items), sums[:, column])
-            for row in beam.best().tolist():
-                item = int(beam.items[row])
-                if counted[item] == column + 1:
-                    found[item] = _symbols(beam.state.brackets.symbols[row], ends=ends)
-        log_probs = sums.diff(dim=1)
-        log_probs[is_empty, :1] = -torch.inf if ends else 0.0
-        return log_probs.to(self.backbone.output_weight.dtype), found
-
-    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """What each target adds to the log-probability (nats) of the beam's trees with all tokens up to it."""
-        assert isinstance(batch, TreeBatch)
-        return self._found(batch, self.beam_size)[0]
-
-    def _found(self, batch: TreeBatch, beam_size: int, *, ends: bool = True) -> tuple[Tensor, list[list[int]]]:
-        """What `search` returns of a batch, which is searched in parts."""
-        sums, symbols = [], list[list[int]]()
-        names = ("inputs", "targets", "lengths", "words", "items")
-        for rows in search_parts(len(batch.inputs), length=COLUMNS, beam_size=beam_size, device=self.device):
-            part = TreeBatch(**{name: getattr(batch, name)[rows] for name in names}, global_tokens=1, eos=batch.eos)
-            log_probs, found = self.search(part, beam_size=beam_size, ends=ends)
-            sums.append(log_probs)
-            symbols += found
-        return torch.cat(sums), symbols
+    def structure_of(self, state: GrammarState, row: int) -> list[int]:
+        """The symbols of a hypothesis without its last target: its last word, or the bracket that ends it."""
+        return [symbol for symbol in state.brackets.symbols[row].tolist() if symbol > NOTHING]
 
     # -- trees that are given or found --------------------------------------------------------------------------------
 
@@ -472,26 +526,6 @@ class TransformerGrammar(LeftToRight):
             strings.append(string_positions(spans, before, max_openings=self.max_openings, where=where))
         return self.target_log_probs(with_strings(batch, strings).to(self.device))
 
-    @torch.inference_mode()
-    def best_symbols(
-        self, sentences: Sequence[Sequence[int]], *, eos: int, beam_size: int, ends: bool = True
-    ) -> list[list[int]]:
-        """The string of the likeliest tree of each sentence.
-
-        Args:
-            sentences: token ids; some may be empty.
-            eos: the id that begins a text.
-            beam_size: see `search`.
-            ends: whether the sentences end after their last token; if not, brackets may be left open.
-        """
-        lengths = torch.tensor([len(ids) + 1 for ids in sentences])
-        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
-        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
-        batch = TreeBatch(
-            inputs=inputs, targets=targets, lengths=lengths, words=lengths, items=lengths, global_tokens=1, eos=eos
-        )
-        return self._found(batch, beam_size, ends=ends)[1]
-
     def bracketings(
         self,
         sentences: Sequence[Sequence[int]],
@@ -501,30 +535,45 @@ class TransformerGrammar(LeftToRight):
         beam_size: int | None = None,
     ) -> list[list[Constituent]]:
         """The constituents of the likeliest tree of each sentence; see `depgen.evaluation.trees.bracketing`."""
-        found = self.best_symbols(sentences, eos=vocabulary.eos, beam_size=beam_size or self.beam_size)
-        return [_named(each, vocabulary) for each in found]
+        symbols = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
+        return [_named([*of_tree, closing(label_of(of_tree[0]))], vocabulary) if of_tree else [] for of_tree in symbols]
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
-    def generation_step(
+    def choices_of(self, ids: Sequence[int], structure: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+        """The ids of the string of words and brackets up to the last word."""
+        if not ids:
+            return []
+        symbols = torch.tensor([*structure, WORD])
+        words = torch.tensor(ids)[(symbols == WORD).cumsum(0).sub(1).clamp_min(0)]
+        choices: list[int] = self.ids_of(symbols, words).tolist()
+        return choices
+
+    def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
+        """A word, the brackets before it, and as many that close them."""
+        return 1 + 2 * self.max_openings
+
+    def writing_step(
         self,
+        writing: Writing,
         tokens: Int[Tensor, "batch length"],
         padding: Bool[Tensor, "batch length"] | None,
         state: GrammarState | None,
     ) -> tuple[Float[Tensor, "batch choices"], GrammarState]:
         """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end."""
+        eos = writing.vocabulary.eos
         if state is None:
             padding = torch.zeros_like(tokens, dtype=torch.bool) if padding is None else padding
             skipped = padding.sum(1)
-            state = self.beginning(torch.full_like(skipped, self._eos), eos=self._eos)
+            state = self.beginning(torch.full_like(skipped, eos), eos=eos)
             for column in range(1, tokens.size(1)):
                 symbols = torch.where(column > skipped, self._symbols_of(tokens[:, column]), NOTHING)
                 state = self.step(state, symbols, tokens[:, column])
             state = replace(state, words=torch.zeros_like(state.words))
         else:
-            symbols = torch.where(tokens[:, 0] == self._eos, NOTHING, self._symbols_of(tokens[:, 0]))
+            symbols = torch.where(tokens[:, 0] == eos, NOTHING, self._symbols_of(tokens[:, 0]))
             state = self.step(state, symbols, tokens[:, 0]).compacted()
-        return self._choices(state), state
+        return self._choices(state, writing.max_new_tokens), state
 
     def _symbols_of(self, ids: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
         """The symbols of ids."""
@@ -532,55 +581,37 @@ class TransformerGrammar(LeftToRight):
         labels = bracket % self.labels
         return torch.where(bracket < 0, WORD, 2 * labels + 1 + (bracket >= self.labels))
 
-    def _choices(self, state: GrammarState) -> Float[Tensor, "batch choices"]:
+    def _choices(self, state: GrammarState, most_words: int) -> Float[Tensor, "batch choices"]:
         """Log-probabilities of ids; texts that are as long as they may be end."""
-        weight, bias, *_ = self._weights(self._eos)
+        weight, bias, *_ = self._weights(state.eos)
         words = full_precision(F.linear(state.hidden, weight, bias)) - state.normaliser[:, None] + state.kinds[:, :1]
         opens, closes = state.kinds[:, 1:].chunk(2, 1)
         is_last = (state.brackets.open_brackets == 1)[:, None]
         end = closes.amax(1, keepdim=True).masked_fill(~is_last, -torch.inf)
         log_probs = torch.cat((words, opens, closes.masked_fill(is_last, -torch.inf)), 1)
-        is_end = torch.arange(log_probs.size(1), device=log_probs.device) == self._eos
+        is_end = torch.arange(log_probs.size(1), device=log_probs.device) == state.eos
         log_probs = torch.where(is_end, end, log_probs)
-        is_full = (state.words >= self._longest)[:, None] & (self._longest > 0)
+        is_full = (state.words >= most_words)[:, None]
         return torch.where(is_full, torch.where(is_end, 0.0, -torch.inf), log_probs)
+
+    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
+        """The trees as spans (start, end, label); brackets that are open when a text is cut are closed there."""
+        symbols = (self._symbols_of(torch.tensor(of_text, dtype=torch.long)).tolist() for of_text in choices)
+        return [tuple(_named(of_text, writing.vocabulary)) for of_text in symbols]
 
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
         *,
-        vocabulary: Vocabulary,
-        options: Sampling,
         max_new_tokens: int,
         **others: Any,  # noqa: ANN401, of the base
     ) -> list[Generated]:
-        """Continuations with the tree of prompt and text: spans (start, end, label); see `LeftToRight.generate`.
-
-        Brackets that are open when the text is cut are closed there.
-        """
-        assert isinstance(options, StructureOptions)
-        strings = self.best_symbols(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size, ends=False)
-        begun = [self._ids(string, prompt) for string, prompt in zip(strings, prompts, strict=True)]
-        number, self._longest, self._eos = others.get("number", 1), max_new_tokens, vocabulary.eos
-        texts = super().generate(begun, vocabulary=vocabulary, options=options, max_new_tokens=max_new_tokens, **others)
-        self._longest = 0
-        found = []
-        for place, text in enumerate(texts):
-            written = self._symbols_of(torch.tensor(text.ids, dtype=torch.long)).tolist()
-            structure = tuple(_named([*strings[place // number], *written], vocabulary))
-            found.append(replace(text, ids=[k for k in text.ids if k < self.vocabulary_size], structure=structure))
-        cut = sum(len(text.ids) >= max_new_tokens for text in found)
+        """See `StructuredLanguageModel`; how many texts were cut is logged, which end when they are full."""
+        texts = super().generate(prompts, max_new_tokens=max_new_tokens, **others)
+        cut = sum(len(text.ids) >= max_new_tokens for text in texts)
         if cut:
-            logger.warning("%d of %d texts were cut at %d new tokens", cut, len(found), max_new_tokens)
-        return found
-
-    def _ids(self, symbols: Sequence[int], words: Sequence[int]) -> list[int]:
-        """The ids of a string."""
-        places = np.cumsum(np.array(symbols) == WORD)
-        return [
-            words[place - 1] if symbol == WORD else int(self.ids_of(torch.tensor(symbol), torch.tensor(0)))
-            for symbol, place in zip(symbols, places.tolist(), strict=True)
-        ]
+            logger.warning("%d of %d texts were cut at %d new tokens", cut, len(texts), max_new_tokens)
+        return texts
 
 
 def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:
@@ -592,9 +623,3 @@ def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:
 def _seen(brackets: BracketState) -> StackAttention:
     """What the last column of each stack attends to."""
     return StackAttention(brackets.seen[:, None], brackets.distances.clamp(NEAREST, FARTHEST)[:, None])
-
-
-def _symbols(row: Int[Tensor, " steps"], *, ends: bool) -> list[int]:
-    """The string of a hypothesis that has its last target: with its last word, or with the bracket that ends it."""
-    symbols = [symbol for symbol in row.tolist() if symbol > NOTHING]
-    return [*symbols, closing((symbols[0] - 1) // 2) if ends else WORD]

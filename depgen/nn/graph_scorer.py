@@ -31,8 +31,8 @@ Deviations from the paper (P) and the authors' code (C)
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -44,6 +44,7 @@ from depgen.nn.earlier_pairs import EarlierPairs
 from depgen.nn.pair_scores import Pairs
 from depgen.nn.pair_side import KeptRows, PairSide, SideTables, WordRows
 from depgen.nn.positions import sinusoids
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision
 from depgen.trees.feature_tapes import FEATURES, LARGEST
 
@@ -75,7 +76,7 @@ class ScorerTables(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScorerState:
+class ScorerState(Rows):
     """What is kept of earlier words, for hypotheses that share them; a hypothesis is a row of places.
 
     Attributes:
@@ -86,15 +87,13 @@ class ScorerState:
         tables: of features and distances.
     """
 
+    shared: ClassVar[frozenset[str]] = frozenset({"parents", "children", "tables"})
+
     lengths: Int[Tensor, " rows"]
     places: Int[Tensor, "rows nodes"]
     parents: KeptRows
     children: KeptRows
     tables: ScorerTables
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "ScorerState":
-        """The state of some hypotheses, in the order given; the words themselves are not copied."""
-        return replace(self, lengths=self.lengths.index_select(0, rows), places=self.places.index_select(0, rows))
 
     def with_words(self, rows: Int[Tensor, " chosen"], words: "_Words") -> "ScorerState":
         """The state with one word more of some hypotheses."""

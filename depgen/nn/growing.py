@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from depgen.nn.rows import Rows
+
 
 class _Room:
     """Memory that the tensors which grew from one another share; `used` counts what the longest of them has written."""
@@ -71,7 +73,7 @@ class Growing:
 
 
 @dataclass(frozen=True)
-class SeenKeys:
+class SeenKeys(Rows):
     """The keys that later queries of an attention attend to, and which of them are padding.
 
     Attributes:
@@ -81,10 +83,6 @@ class SeenKeys:
 
     keys: Growing
     padding: Growing
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "SeenKeys":
-        """The keys of some rows of the batch."""
-        return SeenKeys(self.keys.select(rows), self.padding.select(rows))
 
     def extended(self, other: "SeenKeys") -> "SeenKeys":
         """These keys followed by those of later positions."""

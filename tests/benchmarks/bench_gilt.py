@@ -9,7 +9,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.graph_search import GraphSearch
 from depgen.models.causal_lm import CausalLM
 from depgen.models.gilt import GiLT
 from tests.benchmarks.bench_recurrent import PRODUCTS
@@ -37,15 +36,14 @@ def test_a_search_at_the_size_of_the_paper_and_a_step_of_training():
     model = GiLT(BACKBONE, TYPES).eval().requires_grad_(False)
     model.scorer.count.bias.copy_(torch.zeros(30))
     batch = batch_of(model)
-    search = GraphSearch(model, BEAM, 5)
     tokens = int(batch.lengths.sum())
 
     def scored():
-        return search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
+        return model.search(batch, beam_size=BEAM)
 
     with FlopCounterMode(display=False) as counter:
         scored()
-    hypotheses = _hypotheses(model, batch, search)
+    hypotheses = _hypotheses(model, batch)
     recorded = operation_seconds(scored)
     products = sum(recorded.get(each, 0.0) for each in PRODUCTS)
     with torch.enable_grad():
@@ -64,7 +62,7 @@ def test_a_search_at_the_size_of_the_paper_and_a_step_of_training():
     assert all(each.get("met", True) for each in figures.values())
 
 
-def _hypotheses(model, batch, search):
+def _hypotheses(model, batch):
     """How many rows the network has read, over all tokens."""
     read, rows = model.encode_tokens, []
 
@@ -73,7 +71,7 @@ def _hypotheses(model, batch, search):
         return read(tokens, *rest, **options)
 
     model.encode_tokens = counted
-    search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
+    model.search(batch, beam_size=BEAM)
     model.encode_tokens = read
     return sum(rows)
 

@@ -22,6 +22,7 @@ from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
+from depgen.language_models.structured import StructuredLanguageModel
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
@@ -212,7 +213,10 @@ def abilities(model: LanguageModel) -> frozenset[str]:
         found |= {"masked", model.likelihood}
     if writes_levels(model):
         found |= {"levels", "generates"}
-    if isinstance(model, DocumentLanguageModel) or overrides(model, LeftToRight, "generation_step", "drawing_step"):
+    if (
+        isinstance(model, DocumentLanguageModel | StructuredLanguageModel)
+        or overrides(model, LeftToRight, "generation_step", "drawing_step")
+    ):  # fmt: skip
         found.add("generates")
     if isinstance(model, HeadNetwork) or isinstance(backbone, DistanceNetwork):
         found.add("parses")

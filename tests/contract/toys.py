@@ -117,14 +117,14 @@ class SumsOtherwise(Bigrams):
 
 
 class BoundsTooHigh(GraphLM):
-    def search(self, batch, is_scored, **options):
-        beam, found = super().search(batch, is_scored, **options)
-        return beam, found + 0.1 * (options["beam_size"] < 20)
+    def search(self, batch, *, beam_size, **options):
+        log_probs, structures = super().search(batch, beam_size=beam_size, **options)
+        return log_probs + 0.1 * (beam_size < 20), structures
 
 
 class LeavesStructuresOut(GraphLM):
-    def search(self, batch, is_scored, *, beam_size, **options):
-        return super().search(batch, is_scored, beam_size=min(beam_size, 5), **options)
+    def search(self, batch, *, beam_size, **options):
+        return super().search(batch, beam_size=min(beam_size, 5), **options)
 
 
 class ScoresStructuresOtherwise(GraphLM):

@@ -2,16 +2,19 @@
 
 import math
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from zlib import crc32
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, pruned, search_parts, with_next_word
+from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, leaders, pruned, search_parts, with_next_word
 from depgen.errors import UserError
+from depgen.nn.rows import Rows
 
 INF = math.inf
 
@@ -235,6 +238,51 @@ def test_the_best_hypothesis_of_each_item():
     assert beam.only(beam.best()).state.histories == [(1,), (3,), (5,)]
     expected = [math.log(math.exp(-3) + 2 * math.exp(-1)), -INF, math.log(math.exp(-2) + math.exp(-9)), -INF, -INF, -5]
     assert beam.marginals(6).tolist() == pytest.approx(expected, abs=1e-12)
+
+
+# -- beginnings in common ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source(Rows):
+    """A state that says where each row is from."""
+
+    source: Tensor
+
+
+def test_leaders_begin_alike():
+    generator = np.random.default_rng(0)
+    lengths = torch.from_numpy(generator.integers(1, 5, 40))
+    targets = torch.from_numpy(generator.integers(2, 4, (40, 5)))
+    opens = torch.from_numpy(generator.random((40, 5)) < 0.7)
+    opens &= torch.arange(5) < lengths[:, None]
+    targets[torch.arange(40), lengths - 1] = 0
+    found = leaders(targets, opens, lengths).tolist()
+
+    def beginning(item, count):
+        return targets[item, :count].tolist(), opens[item, 1 : count + 1].tolist(), count == lengths[item]
+
+    for item, length in enumerate(lengths.tolist()):
+        for count in range(1, length + 1):
+            alike = (
+                each
+                for each in range(40)
+                if lengths[each] >= count and beginning(each, count) == beginning(item, count)
+            )
+            assert found[item][count] == next(alike)
+        assert found[item][0] == 0
+        assert found[item][length + 1 :] == [item] * (5 - length)
+    assert len({row[2] for row in found}) > 4, "several beginnings"
+
+
+def test_each_new_leader_takes_the_hypotheses_of_the_one_before():
+    beam = Beam(Source(torch.arange(5)), torch.tensor([0, 0, 2, 2, 2]), torch.tensor([-1.0, -2, -3, -4, -5]).double())
+    before, after = torch.tensor([0, 0, 2, 0, 4, 2]), torch.tensor([0, 1, 2, 1, 4, 5])
+    found = beam.divided(before, after)
+    assert found.items.tolist() == [0, 0, 1, 1, 2, 2, 2, 5, 5, 5]
+    assert found.state.source.tolist() == [0, 1, 0, 1, 2, 3, 4, 2, 3, 4]
+    assert found.scores.tolist() == [-1, -2, -1, -2, -3, -4, -5, -3, -4, -5]
+    assert beam.divided(before, before) is beam
 
 
 # -- words after structural actions -----------------------------------------------------------------------------------

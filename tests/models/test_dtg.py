@@ -15,14 +15,15 @@ from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
 from depgen.data.derivations import Strings, choices_of_text, edges_of_actions, string_of
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import SLOTS
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
+from depgen.language_models.structured import Writing
 from depgen.models.dtg import DTG
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.projective_trees import all_beginnings, all_heads, all_trees, edges_of_heads
+from tests.models.searches import hypotheses
 from tests.nn.test_relative_positions import HEADS, WIDTH
 from tests.nn.test_stack_attention import literal, table
 
@@ -352,6 +353,10 @@ def test_a_wide_beam_holds_every_tree_with_its_score(only_possible):
     expected = joint(model, ids, all_trees(3)).sum(1)
     assert len(expected) == 7
     batch = batch_of(model, [item_of(0, ids)])
+    in_beam = hypotheses(model, batch, beam_size=model.beam_size)[0]
+    trees = [tuple(sorted(tree, key=lambda edge: edge[1])) for tree in all_trees(3)]
+    scores = dict(zip(trees, expected, strict=True))
+    assert {edges_of_actions(actions): score for actions, _, score in in_beam} == pytest.approx(scores, abs=1e-8)
     found = model.log_probs(batch)
     assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
     model.word_beam_size = None
@@ -387,22 +392,6 @@ def test_the_score_of_a_prefix_is_the_sum_over_what_may_be_built_before_it(model
 
 
 SENTENCES = [[4, 3, 7, 9, 5], [5], [], [8, 9, 3], [3, 3]]
-
-
-@pytest.mark.slow
-@torch.no_grad()
-@pytest.mark.parametrize("options", [{"word_beam_size": 2}, {"word_beam_size": 2, "fast_track": 1}, {}])
-def test_sentences_are_searched_alike_in_a_batch_in_parts_and_one_by_one(options, monkeypatch):
-    model = made(beam_size=4, **{"word_beam_size": None, **options})
-    batch = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)])
-    whole, trees = model.search(batch, beam_size=4)
-    for number, ids in enumerate(SENTENCES):
-        alone, tree = model.search(batch_of(model, [item_of(0, ids)]), beam_size=4)
-        torch.testing.assert_close(whole[number, : len(ids) + 1], alone[0], **EXACT)
-        assert tree[0] == trees[number]
-        assert len(tree[0]) == max(0, 2 * len(ids) - 1)
-    monkeypatch.setitem(SLOTS, "cpu", 2 * 4 * 4 * 6)
-    torch.testing.assert_close(model.log_probs(batch) * batch.is_word, whole * batch.is_word, **EXACT)
 
 
 @torch.no_grad()
@@ -510,13 +499,12 @@ def test_the_length_of_a_text_counts_tokens_and_not_arcs(caplog):
 
 def test_a_piece_that_continues_a_word_follows_no_arc():
     model = made(beam_size=3)
-    vocabulary = PLAIN
     opens = np.array([index % 2 == 0 for index in range(VOCABULARY)])
-    model._opens_word, model._most, model._eos = torch.from_numpy(opens), 100, vocabulary.eos
-    choices, state = model.generation_step(torch.tensor([[0, 4, 6], [0, 4, 5]]), None, None)
+    writing = Writing(PLAIN, torch.from_numpy(opens), max_new_tokens=100, longest=102)
+    choices, state = model.writing_step(writing, torch.tensor([[0, 4, 6], [0, 4, 5]]), None, None)
     assert state.stack.words.tolist() == [2, 1]
     assert choices.isfinite()[:, :VOCABULARY].sum(1).tolist() == [VOCABULARY - 1] * 2
-    choices, state = model.generation_step(torch.tensor([[LEFT], [7]]), None, state)
+    choices, state = model.writing_step(writing, torch.tensor([[LEFT], [7]]), None, state)
     assert state.stack.words.tolist() == [1, 1]
     found = choices.isfinite()[:, 1:VOCABULARY]
     assert found[0].tolist() == opens[1:].tolist()

@@ -13,8 +13,8 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.graph_search import GraphSearch
 from depgen.errors import UserError
+from depgen.language_models.structured import Writing, in_turn
 from depgen.models.gilt import GiLT
 from depgen.trees.graph import joined_graphs, parted_graphs
 from tests import oracles_of_gilt as oracle
@@ -227,9 +227,7 @@ def test_the_bound_over_all_graphs_is_the_sum_over_all_counts():
     found = model.log_probs(batch)[0]
     assert len(hypotheses) == 2 * 3**3
     np.testing.assert_allclose(found.cumsum(0).detach().numpy(), prefixes, rtol=1e-9)
-    without_end, _ = GraphSearch(model, 10_000, with_end=False).run(
-        batch.inputs, batch.targets, batch.opens, batch.lengths
-    )
+    without_end, _ = model.search(batch, beam_size=10_000, with_end=False)
     before_the_end = oracle.log_sum_exp([each.score - each.token_log_probs[-1] for each in hypotheses])
     assert without_end.sum().item() == pytest.approx(before_the_end, rel=1e-9)
     best = max(hypotheses, key=lambda each: each.score)
@@ -265,7 +263,7 @@ def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
                 torch.testing.assert_close(choices.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
                 arcs = tuple(each[row : row + 1, 0, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
                 state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), (arcs,))
-            found = model.token_log_probs(state, batch.targets[row : row + 1, k])
+            found = model.next_log_probs(state, batch.targets[row : row + 1, k])
             torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
 
 
@@ -486,7 +484,7 @@ def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
             arcs = zip(batch.from_earlier[row, :, k - 1, :k], batch.to_earlier[row, :, k - 1, :k], strict=True)
             arcs = [(one[None], other[None]) for one, other in arcs]
             state = model.step(state, batch.inputs[:1, k], choices, torch.tensor([0]), arcs)
-        found = model.token_log_probs(state, batch.targets[:1, k])
+        found = model.next_log_probs(state, batch.targets[:1, k])
         torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
     edges = joined_graphs([[(*arc, "x") for arc in graph] for graph in PAIRS[0][1:]], NAMES)
     ((joint,),) = model.sentence_log_probs([[PAIRS[0][0]]], vocabulary=LETTERS, structure=[[edges]])
@@ -528,6 +526,72 @@ def test_one_graph_has_the_parameters_of_before_and_two_have_two_scorers():
 def test_an_edge_of_no_graph_is_refused():
     with pytest.raises(UserError, match=r"label 'x': expected one that begins with .* tree/ or content/"):
         batch_of(system(graphs=NAMES))
+
+
+MOST = 3
+TOKENS = torch.tensor([3, 4])
+OPENS = torch.tensor([True, True])
+
+
+@pytest.fixture(scope="module")
+def small_pair_model():
+    """A system of two graphs that tries the likeliest number of arcs alone."""
+    torch.manual_seed(0)
+    network = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=12, dropout=0.0)
+    made = GiLT(network, 14, graphs=NAMES, feature_size=4, max_count=MOST, counts_per_hypothesis=1)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return made.double().eval()
+
+
+def second_words(small_pair_model):
+    """The state after one word in each of two rows, and what a second word may have."""
+    state = small_pair_model.beginning(torch.full_like(TOKENS, LETTERS.eos), words=2)
+    first = small_pair_model.choices(state, TOKENS, OPENS)
+    state = small_pair_model.step(state, TOKENS, first, torch.arange(2), first.arcs(torch.arange(2), torch.arange(2)))
+    return state, small_pair_model.choices(state, TOKENS.flip(0), OPENS)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("most", [1, 2, MOST + 1, None])
+def test_each_graph_has_one_of_its_likeliest_numbers(small_pair_model, most):
+    _, choices = second_words(small_pair_model)
+    found = choices.log_probs(most).view(2, MOST + 1, MOST + 1)
+    for row in (0, 1):
+        of_graphs = [each.log_probs[row].tolist() for each in choices.of_graphs]
+        likeliest = [sorted(range(MOST + 1), key=lambda count, each=each: -each[count])[:most] for each in of_graphs]
+        for one, other in product(range(MOST + 1), repeat=2):
+            tried = one in likeliest[0] and other in likeliest[1]
+            expected = of_graphs[0][one] + of_graphs[1][other] if tried else -torch.inf
+            assert found[row, one, other].item() == pytest.approx(expected)
+
+
+@torch.no_grad()
+def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
+    model, wide = small_pair_model, MOST + 1
+    given = [
+        [first[0] * wide + first[1], second[0] * wide + second[1]]
+        for first, second in product(product((0, 1), repeat=2), product(range(wide), repeat=2))
+    ]
+    writing = Writing(LETTERS, torch.from_numpy(LETTERS.opens_word), max_new_tokens=1, longest=2)
+    choices = [in_turn(TOKENS.tolist(), each, 14) for each in given]
+    graphs = model.written_structures(choices, writing)
+    word = LETTERS.word_of_token(TOKENS.numpy())
+    assert [model.tapes.choices(word, each) for each in graphs] == given
+
+
+@torch.no_grad()
+def test_selected_rows_have_their_own_choices_of_a_token_that_waits(small_pair_model):
+    state, choices = second_words(small_pair_model)
+    tokens, kept = replace(state, pending=(TOKENS.flip(0), choices)).select(torch.tensor([1])).pending
+    assert tokens.tolist() == [3]
+    torch.testing.assert_close(kept.log_probs(), choices.log_probs()[1:])
+    for count in (1, MOST):
+        chosen = torch.tensor([count * (MOST + 2)])
+        for one, other in zip(
+            kept.arcs(torch.tensor([0]), chosen), choices.arcs(torch.tensor([1]), chosen), strict=True
+        ):
+            assert all(map(torch.equal, one, other))
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------
@@ -693,7 +757,6 @@ def test_one_word_and_two_hundred_words_are_read():
             tokens, scores = model.teacher_forced(batch_of(model, [(ids, arcs)]))
             assert tokens.isfinite().all()
             assert scores[0].counts[..., 0].isfinite().all()
-    search = GraphSearch(model, 2, 2)
-    batch = batch_of(model, [([3 + k % 9 for k in range(200)], [])])
-    log_probs, _ = search.run(batch.inputs, batch.targets, batch.opens, batch.lengths)
+    model.counts_per_hypothesis = 2
+    log_probs, _ = model.search(batch_of(model, [([3 + k % 9 for k in range(200)], [])]), beam_size=2)
     assert log_probs.isfinite().all()

@@ -8,18 +8,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, TokenItem
-from depgen.decoding.beam import SLOTS
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.pushdown import AttachmentHead, Pushdown, collate_bracketings, open_positions
+from depgen.models.pushdown import AttachmentHead, Pushdown, StackState, collate_bracketings, open_positions
 from depgen.nn.attention import Keys, KeyValues
-from depgen.trees.attachments import closed_at_the_end, spans_of, spans_of_joins
+from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of, spans_of_joins
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.bracketings import all_attachments, all_bracketings
+from tests.models.searches import hypotheses
 
 SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
 SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 1)], [(0, 3)], [(0, 2)]]
@@ -106,6 +108,79 @@ def test_positions_on_the_stack_are_those_of_a_stack():
         for token, label in enumerate(labels):
             stack = [*(each for each in stack if each < label), token]
             assert (found[token + 1].nonzero()[:, 0] - 1).tolist() == stack
+
+
+# -- stacks -----------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def texts(draw):
+    """For each row: columns of padding before it, and the number of constituents that each token is joined with."""
+    rows = []
+    for _ in range(draw(st.integers(1, 4))):
+        size, joins = 0, []
+        for _ in range(draw(st.integers(1, 7))):
+            joins.append(draw(st.integers(0, size)))
+            size += 1 - joins[-1]
+        rows.append((draw(st.integers(0, 3)), joins))
+    return rows
+
+
+def attachments_by_steps(joins):
+    """The attachments of tokens by a stack of last tokens."""
+    stack, found = [], []
+    for token, count in enumerate(joins):
+        found.append(stack[-count] if count else token)
+        del stack[len(stack) - count :]
+        stack.append(token)
+    return found, stack
+
+
+@given(texts())
+def test_stacks_of_a_batch_are_those_of_each_row(rows):
+    width = max(left + 1 + len(joins) for left, joins in rows)
+    state = StackState.empty(len(rows))
+    for column in range(width):
+        here = [column - left - 1 for left, _ in rows]  # -1 is the beginning of the text
+        is_token = torch.tensor([-1 <= k < len(joins) for k, (_, joins) in zip(here, rows, strict=True)])
+        joins = torch.tensor([joins[k] if 0 <= k < len(joins) else 0 for k, (_, joins) in zip(here, rows, strict=True)])
+        attached = state.attached(joins)
+        assert torch.equal(state.joins_of(attached), joins)
+        state = state.pushed(joins, is_token)
+        for row, (left, joins) in enumerate(rows):
+            count = column - left
+            if 0 < count <= len(joins):
+                labels, stack = attachments_by_steps(joins[:count])
+                label = labels[-1]
+                assert attached[row] == (left + 1 + label if label < count - 1 else column)
+                tape = depth_tape(labels)[-1].tolist()
+                assert state.depths[row].tolist() == [0] * (left + 1) + tape
+                last = {left, *(left + 1 + token for token in stack)}
+                assert {*state.is_last[row].nonzero()[:, 0].tolist()} == last
+                assert len(spans_of(labels)) == sum(joins[:count])
+
+
+def test_scores_by_the_number_of_constituents():
+    state = StackState.empty(2)
+    for joins, is_token in (
+        ([0, 0], [False, True]),
+        ([0, 0], [True, True]),
+        ([0, 0], [True, True]),
+        ([0, 1], [True] * 2),
+    ):
+        state = state.pushed(torch.tensor(joins), torch.tensor(is_token))
+    # the first row: padding, the beginning, a, b; the second: the beginning, a, (b c) after b has been joined
+    assert state.is_last.tolist() == [[False, True, True, True], [True, True, False, True]]
+    columns = torch.tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
+    found = state.by_joins(columns, torch.tensor([8.0, 9.0]))
+    assert found.tolist() == [[8.0, 3.0, 2.0, -math.inf], [9.0, 7.0, 5.0, -math.inf]]
+
+
+def test_selected_rows_may_repeat():
+    state = StackState.empty(2).pushed(torch.tensor([0, 0]), torch.tensor([True, True]))
+    state = state.pushed(torch.tensor([0, 0]), torch.tensor([True, True])).select(torch.tensor([1, 1, 0]))
+    state = state.pushed(torch.tensor([0, 1, 1]), torch.tensor([True, True, True]))
+    assert state.depths.tolist() == [[0, 0, 0], [0, 1, 1], [0, 1, 1]]
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
@@ -201,27 +276,32 @@ def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():
 
 
 @torch.no_grad()
-def test_a_beam_with_given_bracketings_has_the_log_probs_of_the_training_loss(model):
-    batch = batch_of(SENTENCES, SPANS)
-    words, attachments = (each.masked_fill(~batch.is_word, 0) for each in model.both_log_probs(batch))
-    beam, found = model.search(batch, batch.is_word, beam_size=3, forced=batch.attachments)
-    torch.testing.assert_close(found, words + attachments, **EXACT)
-    torch.testing.assert_close(beam.scores, (words + attachments).sum(1), **EXACT)
-    assert torch.equal(beam.state.stack.depths[0], batch.depths[0, -1].long())
-
-
-@torch.no_grad()
-def test_a_wide_beam_holds_every_bracketing_with_its_score(model):
-    ids = [8, 9, 3]
-    structures, batch = all_bracketings(3), batch_of([ids])
-    expected = joint(model, ids, structures).sum(1)
-    beam, found = model.search(batch, batch.is_word, beam_size=len(structures))
-    assert len(structures) == 5
-    torch.testing.assert_close(beam.scores.sort().values, torch.from_numpy(expected).sort().values, **EXACT)
-    assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-10)
-    bounds = [float(model.search(batch, batch.is_word, beam_size=size)[1].sum()) for size in range(1, 6)]
+def test_a_wide_beam_holds_every_bracketing_with_the_score_of_the_training_loss(model):
+    batch = batch_of(SENTENCES)
+    log_probs, _ = model.search(batch, beam_size=14)
+    for item, in_beam in hypotheses(model, batch, beam_size=14).items():
+        ids, structures = SENTENCES[item], all_bracketings(len(SENTENCES[item]))
+        trees = batch_of([ids] * len(structures), [[span[:2] for span in each] for each in structures])
+        scores = sum(each.masked_fill(~trees.is_word, 0).sum(1) for each in model.both_log_probs(trees))
+        expected = {tuple(each[1:]): row for row, each in enumerate(trees.attachments.tolist())}
+        assert len(in_beam) == len(structures) == {1: 1, 2: 2, 3: 5, 4: 14}[len(ids)]
+        for _, (state, row), score in in_beam:
+            tree = expected.pop(attachments_of_joins(state.stack.joins[row, 1:].tolist()))
+            assert score == pytest.approx(float(scores[tree]), abs=1e-10)
+            assert torch.equal(state.stack.depths[row], trees.depths[tree, -1].long())
+        assert float(log_probs[item].sum()) == pytest.approx(float(scores.logsumexp(0)), abs=1e-10)
+    bounds = [float(model.search(batch, beam_size=size)[0].sum()) for size in (1, 2, 5, 14)]
     assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
     assert bounds[0] < bounds[-1] - 1e-6
+
+
+def attachments_of_joins(joins):
+    """The 1-based attachments of tokens that are joined with some constituents each."""
+    stack, found = [], []
+    for token, count in enumerate(joins, start=1):
+        found.append(stack[-count] if count else token)
+        stack = [*stack[: len(stack) - count], token]
+    return tuple(found)
 
 
 @torch.no_grad()
@@ -236,48 +316,6 @@ def test_the_score_of_a_prefix_is_the_sum_over_its_bracketings(model):
         words, attachments = model.both_log_probs(batch_of([ids[: target + 1]] * len(whole), whole))
         totals = words[:, : target + 1].sum(1) + attachments[:, : target + 1].sum(1)
         assert float(totals.logsumexp(0)) == pytest.approx(float(found[target]), abs=1e-9)
-
-
-@torch.no_grad()
-def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
-    batch = batch_of(SENTENCES)
-    beam, found = model.search(batch, batch.is_word, beam_size=3)
-    for number, ids in enumerate(SENTENCES):
-        single = batch_of([ids])
-        alone, expected = model.search(single, single.is_word, beam_size=3)
-        own, length = beam.items == number, len(ids) + 1
-        assert torch.equal(beam.state.stack.joins[own, :length], alone.state.stack.joins)
-        torch.testing.assert_close(beam.scores[own], alone.scores, **EXACT)
-        torch.testing.assert_close(found[number, :length], expected[0], **EXACT)
-
-
-@torch.no_grad()
-def test_scores_and_bracketings_do_not_depend_on_the_parts_of_a_search(one_model, monkeypatch):
-    batch, begun, read = batch_of(SENTENCES), [], one_model.read
-    monkeypatch.setattr(one_model, "read", lambda tokens, *rest: begun.append(len(tokens)) or read(tokens, *rest))
-
-    def found():
-        joins = [one_model.best_joins(SENTENCES, eos=PLAIN.eos, beam_size=3, ends=ends) for ends in (False, True)]
-        return one_model.log_probs(batch), joins
-
-    one_model.beam_size = 3
-    whole, joins = found()
-    assert max(begun) > 6
-    begun.clear()
-    monkeypatch.setitem(SLOTS, "cpu", 2 * 3 * 5)
-    in_parts, joins_in_parts = found()
-    assert max(begun) <= 6, "two sentences, three bracketings each"
-    torch.testing.assert_close(in_parts * batch.is_word, whole * batch.is_word, **EXACT)
-    assert joins_in_parts == joins
-
-
-@torch.no_grad()
-def test_no_state_is_built_of_what_is_pruned(one_model, monkeypatch):
-    rows, read = [], one_model.read
-    monkeypatch.setattr(one_model, "read", lambda tokens, *rest: rows.append(len(tokens)) or read(tokens, *rest))
-    batch = batch_of(SENTENCES)
-    one_model.search(batch, batch.is_word, beam_size=4)
-    assert rows == [4, 4, 1 + 2 + 2 + 2, 1 + 4 + 4 + 2, 1 + 4 + 4 + 2]
 
 
 @torch.no_grad()
@@ -328,7 +366,8 @@ def test_the_end_of_a_sentence_counts_where_it_ends(one_model):
         ids = [word, 9, 3]
         scores = joint(one_model, ids, structures)
         best = [[span[:2] for span in structures[int(each.argmax())]] for each in (scores[:, :3].sum(1), scores.sum(1))]
-        found = [one_model.best_joins([ids], eos=PLAIN.eos, beam_size=5, ends=ends)[0] for ends in (False, True)]
+        search = partial(one_model.best_structures, [ids], vocabulary=PLAIN, beam_size=5)
+        found = [search(with_end=with_end)[0] for with_end in (False, True)]
         assert [spans_of_joins(joins) for joins in found] == best
         differs += best[0] != best[1]
     assert differs

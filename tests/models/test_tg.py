@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Memo, TokenItem
@@ -15,9 +17,12 @@ from depgen.data.tree_batch import attention_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.tg import TransformerGrammar
+from depgen.models.tg import BracketState, TransformerGrammar
+from depgen.nn.stack_attention import stack_attention
+from depgen.trees.tree_strings import NOTHING, ROWS, WORD, positions_of, symbols_of
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
-from tests.models.labelled_trees import all_trees
+from tests.models.labelled_trees import all_trees, trees
+from tests.models.searches import hypotheses
 
 NAMES = ["TOP", "NP"]
 WORDS = Vocabulary.of_words("abcdefghijk", tables={"labels": NAMES})
@@ -55,7 +60,7 @@ def one_model():
 
 
 def batch_of(model, sentences, trees=None, vocabulary=WORDS, **columns):
-    items = [TokenItem(k, np.array(ids), **columns) for k, ids in enumerate(sentences)]
+    items = [TokenItem(k, np.array(ids, np.int64), **columns) for k, ids in enumerate(sentences)]
     if trees is not None:
         items = [
             replace(
@@ -139,6 +144,70 @@ def test_what_cannot_be_read_is_refused(one_model):
         batch_of(one_model, SENTENCES, deep)
     with pytest.raises(UserError, match="positions: relative"):
         TransformerGrammar(partial(Transformer, layers=1, width=8, attention_heads=2), VOCABULARY, labels=1)
+
+
+# -- stacks -----------------------------------------------------------------------------------------------------------
+
+
+def grown(symbols):
+    """The states after each column of a string, but its last bracket."""
+    states = [BracketState.beginning(1)]
+    for symbol in symbols[:-1]:
+        now = torch.tensor([symbol])
+        if symbol > WORD and symbol % 2 == 0:
+            states.append(states[-1].composed(torch.tensor([True])))
+        states.append(states[-1].pushed(now))
+    return states
+
+
+@given(trees())
+@settings(max_examples=40, deadline=None)
+def test_columns_are_what_positions_say(tree):
+    length, spans = tree
+    symbols = symbols_of(spans, length)
+    found = dict(zip(ROWS, torch.from_numpy(positions_of(symbols)).long(), strict=True))
+    composes = (found["targets"] == NOTHING) & (found["symbols"] > WORD)
+    whole = stack_attention(found["leaves"][None], composes[None], found["depths"][None])
+    states = grown(symbols)
+    assert len(states) == len(composes)
+    for place, state in enumerate(states):
+        assert state.seen[0].tolist() == whole.visible[0, place, : place + 1].tolist()
+        seen = state.seen[0]
+        assert torch.equal(state.distances[0].clamp(-1, 62)[seen], whole.distances[0, place, : place + 1][seen])
+        if not composes[place]:
+            assert state.closable.tolist() == [int(found["closable"][place])]
+            assert state.openings.tolist() == [int(found["openings"][place])]
+            before = slice(1, place + 1)
+            assert torch.equal(state.symbols[0], found["symbols"][before][~composes[before]])
+
+
+@given(trees(most_words=5), trees(most_words=5), st.randoms(use_true_random=False))
+@settings(max_examples=25, deadline=None)
+def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matter(one, other, random):
+    strings = [symbols_of(spans, length)[:-1] for length, spans in (one, other)]
+    left, steps = [list(reversed(each)) for each in strings], []  # the symbols of both, with gaps
+    while any(left):
+        steps.append(torch.tensor([each.pop() if each and random.random() < 0.7 else NOTHING for each in left]))
+    state = BracketState.beginning(2)
+    for symbols in steps:
+        closes = (symbols > WORD) & (symbols % 2 == 0)
+        if closes.any():
+            state = state.composed(closes)
+        state = state.pushed(symbols)
+        if random.random() < 0.5:
+            state, kept = state.compacted()
+            assert 1 + kept.size(1) == state.depths.size(1) == 1 + int(state.on_stack.sum(1).max())
+            assert not state.on_stack[:, 0].any()
+    for row, string in enumerate(strings):
+        alone = grown([*string, 0])[-1]
+        own = state.on_stack[row]
+        assert torch.equal(state.depths[row][own], alone.depths[alone.on_stack])
+        assert torch.equal(state.labels[row][own & state.is_open[row]], alone.labels[alone.is_open])
+        assert state.closable[row] == alone.closable[0]
+        assert state.open_brackets[row] == alone.open_brackets[0]
+        assert [each for each in state.symbols[row].tolist() if each != NOTHING] == string
+    swapped = state.select(torch.tensor([1, 0, 1]))
+    assert torch.equal(swapped.closable, state.closable[[1, 0, 1]])
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
@@ -323,6 +392,12 @@ def test_validation_scores_trees_and_a_test_the_bound(one_model):
 # -- beams ------------------------------------------------------------------------------------------------------------
 
 
+def symbols_of_tree(tree, length):
+    """The string of a tree but for its last bracket."""
+    spans = [(start, end, NAMES.index(label)) for start, end, label in tree]
+    return tuple(symbols_of(spans, length)[:-1])
+
+
 @pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize(("labels", "max_openings", "ids"), [(2, 2, [8, 9]), (1, 2, [8, 9, 3]), (2, 1, [8, 9, 3])])
@@ -332,11 +407,14 @@ def test_a_wide_beam_sums_over_every_tree(kind, labels, max_openings, ids):
     trees = all_trees(len(ids), labels=NAMES[:labels], max_openings=max_openings)
     expected = joint(model, ids, trees).sum(1)
     found, (symbols,) = model.search(batch_of(model, [ids]), beam_size=model.beam_size)
+    in_beam = hypotheses(model, batch_of(model, [ids]), beam_size=model.beam_size)[0]
+    scores = {symbols_of_tree(tree, len(ids)): score for tree, score in zip(trees, expected, strict=True)}
+    assert {tuple(string): score for string, _, score in in_beam} == pytest.approx(scores, abs=1e-8)
     assert len(trees) == {(2, 2): 70, (1, 2): 63, (2, 1): 30}[labels, max_openings]
     assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
     best = trees[int(expected.argmax())]
     assert joint(model, ids, [best]).sum() == pytest.approx(expected.max(), abs=1e-10)
-    assert model.best_symbols([ids], eos=0, beam_size=9999) == [symbols]
+    assert tuple(symbols) == symbols_of_tree(best, len(ids))
     found = model.bracketings([ids, [5]], vocabulary=WORDS, word_starts=[])
     assert found[0] == list(best)
     assert {each[:2] for each in found[1]} == {(0, 1)}
@@ -365,23 +443,9 @@ def test_bounds_do_not_fall_as_the_beam_grows(one_model):
 
 
 @torch.no_grad()
-def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
-    model.word_beam_size, model.fast_track = 3, 2
-    batch = batch_of(model, SENTENCES)
-    found, symbols = model.search(batch, beam_size=5)
-    for row, ids in enumerate(SENTENCES):
-        alone, (own,) = model.search(batch_of(model, [ids]), beam_size=5)
-        torch.testing.assert_close(found[row, : len(ids) + 1], alone[0], **EXACT)
-        assert symbols[row] == own
-    model.beam_size = 5
-    assert model.best_symbols(SENTENCES, eos=0, beam_size=5) == symbols
-
-
-@torch.no_grad()
 def test_a_sentence_without_words_has_no_probability(one_model):
     one_model.beam_size = 3
-    batch = batch_of(one_model, [[3, 4], [5]])
-    batch = replace(batch, targets=torch.tensor([[3, 4, 0], [0, 0, 0]]))
+    batch = batch_of(one_model, [[3, 4], []])
     found = one_model.log_probs(batch)
     assert found[0].isfinite().all()
     assert found[1, 0] == -torch.inf
@@ -404,7 +468,6 @@ def test_texts_are_written_with_trees_as_they_are_scored(model, caplog):
             found = joint(model, whole, [text.structure])[0]
             written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
             assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
-    assert model._longest == 0
 
 
 @pytest.mark.slow

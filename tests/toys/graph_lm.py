@@ -12,15 +12,13 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory
 from depgen.backbones.transformer import TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch, collate_tokens
-from depgen.decoding.beam import Beam
-from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel, in_turn
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.trees.graph import sorted_edges
@@ -91,7 +89,7 @@ def collate_graphs(batch: ItemBatch) -> GraphBatch:
 
 
 @dataclass(frozen=True)
-class GraphState:
+class GraphState(Rows):
     """What is known of each row: a column for the beginning and each word read, and a word that has no arc yet."""
 
     backbone: TransformerState
@@ -100,18 +98,11 @@ class GraphState:
     is_token: Tensor
     word: Tensor | None = None
 
-    def select(self, rows: Tensor) -> "GraphState":
-        columns = (each[rows] for each in (self.hidden, self.choices, self.is_token))
-        return GraphState(self.backbone.select(rows), *columns, None if self.word is None else self.word[rows])
 
-
-class GraphLM(LeftToRight):
+class GraphLM(StructuredLanguageModel):
     """p(words, graph): a word by the states before it, its arc by these and the word, and the next state by both."""
 
-    likelihood = "bound"
-    generation_options = StructureOptions
-    choices_per_token = 2
-    steps_by_tokens = False
+    structure_fields = ("choices",)
     collate = property(lambda self: collate_graphs)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 
@@ -119,7 +110,7 @@ class GraphLM(LeftToRight):
         super().__init__(**kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
-        self.beam_size, width = beam_size, self.backbone.width
+        self.vocabulary_size, self.beam_size, width = vocabulary_size, beam_size, self.backbone.width
         self.arcs = torch.nn.Parameter(torch.zeros(3))
         self.without_word = torch.nn.Parameter(torch.zeros(2, width))
         self.query, self.heads, self.dependents = (torch.nn.Linear(n * width, width) for n in (2, 1, 1))
@@ -171,38 +162,27 @@ class GraphLM(LeftToRight):
         words, arcs = self.log_probs_of_both(batch, batch.choices)
         return self.log_train(-(words + arcs).sum(), batch.global_tokens)
 
-    def log_probs(self, batch):
-        """Of each target, over the graphs that a beam holds: their sums are lower bounds."""
-        return self.search(batch, batch.is_word, beam_size=self.beam_size)[1]
+    # -- search ---------------------------------------------------------------------------------------------------
 
-    def search(self, batch, is_scored, *, beam_size, forced=None):
-        """The last beam over graphs of each item, and what each target has added to its log-probability.
+    def beginning_of(self, batch):
+        first = batch.inputs[:, :1]
+        return self.read(first, torch.zeros_like(first), torch.ones_like(first, dtype=torch.bool))
 
-        Words are given and not chosen; a word's arc is counted at the target after it. `forced`: the only choices.
-        """
-        inputs, is_word, items = batch.inputs, batch.is_word, len(batch.inputs)
-        allowed = F.one_hot(torch.zeros_like(inputs) if forced is None else forced, CHOICES).bool()
-        allowed = allowed | is_word[..., None] if forced is None else allowed
-        state = self.read(inputs[:, :1], torch.zeros_like(inputs[:, :1]), is_word[:, :1])
-        beam, sums = Beam.of(state, items, device=self.device), []
-        for k in range(inputs.size(1)):
-            if k:
-                beam = self.with_arcs(beam, inputs[:, k], is_word[:, k], allowed[:, k], beam_size)
-            found = word_log_probs(beam.state.hidden[:, -1], *self.output, batch.targets[beam.items, k])
-            beam = beam.scored(found * is_scored[beam.items, k], beam.state)
-            sums.append(beam.marginals(items))
-        sums = torch.stack(sums, 1)
-        return beam, sums.diff(dim=1, prepend=torch.zeros_like(sums[:, :1])).to(state.hidden.dtype)
-
-    def with_arcs(self, beam, words, is_word, allowed, beam_size):
-        """The hypotheses with the next word of each item and its arc; padding is read too, and changes nothing."""
-        words, is_word = words[beam.items], is_word[beam.items, None]
-        log_probs = self.choice_log_probs(beam.state.hidden, beam.state.is_token, words).where(is_word, 0.0)
+    def with_input(self, beam, batch, k, *, beam_size):
+        words = batch.inputs[beam.items, k]
 
         def build(state, rows, choices):
-            return self.read(words[rows, None], choices[:, None], is_word[rows], state.select(rows))
+            is_word = torch.ones_like(choices[:, None], dtype=torch.bool)
+            return self.read(words[rows, None], choices[:, None], is_word, state.select(rows))
 
-        return beam.expanded(log_probs.masked_fill(~allowed[beam.items], -torch.inf), build, beam_size=beam_size)
+        log_probs = self.choice_log_probs(beam.state.hidden, beam.state.is_token, words)
+        return beam.expanded(log_probs, build, beam_size=beam_size)
+
+    def next_log_probs(self, state, tokens):
+        return word_log_probs(state.hidden[:, -1], *self.output, tokens)
+
+    def structure_of(self, state, row):
+        return state.choices[row, 1:].tolist()
 
     def joint_log_probs(self, batch, documents, structure):
         """A word and its arc are one."""
@@ -216,9 +196,12 @@ class GraphLM(LeftToRight):
 
     # -- generation -----------------------------------------------------------------------------------------------
 
-    def generation_step(self, tokens, padding, state):
+    def choices_of(self, ids, structure, vocabulary):
+        return in_turn(ids, structure, self.vocabulary_size)
+
+    def writing_step(self, writing, tokens, padding, state):
         """A text is words and their choices in turn; the ids of choices follow those of words."""
-        size = self.backbone.vocabulary_size
+        size = self.vocabulary_size
         if state is not None and state.word is None:
             choices = self.choice_log_probs(state.hidden, state.is_token, tokens[:, 0])
             return F.pad(choices, (size, 0), value=-torch.inf), replace(state, word=tokens[:, 0])
@@ -227,21 +210,5 @@ class GraphLM(LeftToRight):
         state = self.read(both[:, ::2], (both[:, 1::2] - size) * is_token[:, ::2], is_token[:, ::2], state)
         return log_softmax_over_vocabulary(state.hidden[:, -1], *self.output), state
 
-    def generate(self, prompts, *, vocabulary, options, **others):
-        """Texts with the graphs over them and their prompts."""
-        graphs = self.parse(prompts, eos=vocabulary.eos, beam_size=options.prompt_beam_size)
-        found = self.generate_in_turn(prompts, graphs, vocabulary=vocabulary, options=options, **others)
-        return [replace(text, structure=edges_of(choices)) for text, choices in found]
-
-    @torch.inference_mode()
-    def parse(self, sentences, *, eos, beam_size):
-        """The choices of the likeliest graph of each sentence that may continue."""
-        inputs = pad_sequence([torch.tensor([eos, *ids]) for ids in sentences], True, eos).to(self.device)
-        lengths = torch.tensor([len(ids) + 1 for ids in sentences], device=self.device)
-        targets = F.pad(inputs[:, 1:], (0, 1), value=eos)
-        numbers = {"lengths": lengths, "words": lengths, "items": lengths, "global_tokens": 1}
-        batch = TokenBatch(inputs=inputs, targets=targets, **numbers)
-        is_scored = batch.is_word & (batch.targets != eos)
-        beam, _ = self.search(batch, is_scored, beam_size=beam_size)
-        best = beam.state.choices[beam.best()].tolist()
-        return [row[1 : len(ids) + 1] for row, ids in zip(best, sentences, strict=True)]
+    def written_structures(self, choices, writing):
+        return [edges_of([choice - self.vocabulary_size for choice in of_text[2::2]]) for of_text in choices]

@@ -1,6 +1,7 @@
 """A system trains on the graphs of a corpus, searches for graphs, and scores and writes texts with them."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from depgen.cli import main
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
 from depgen.decoding.settings import StructureOptions
@@ -16,9 +17,9 @@ from depgen.errors import UserError
 from tests.contract.batches import PLAIN
 from tests.contract.runs import fit
 from tests.contract.systems import SYSTEMS, built
+from tests.models.searches import hypotheses
 from tests.toys.experiments import TOYS
 from tests.toys.graph_lm import (
-    GraphBatch,
     NearGraphs,
     all_graphs,
     choices_of,
@@ -26,10 +27,6 @@ from tests.toys.graph_lm import (
     edges_of,
     ends_of,
 )
-
-SENTENCES = [[4, 3, 7], [5], [8, 9, 3, 4], [3, 3]]
-GRAPHS = [[1, 3, 2], [0], [0, 2, 5, 6], [1, 1]]
-"""The choice of each word."""
 
 
 @pytest.fixture
@@ -39,7 +36,7 @@ def model():
 
 def batch_of(sentences):
     items = [TokenItem(k, np.array(ids)) for k, ids in enumerate(sentences)]
-    return collate_tokens(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
+    return collate_graphs(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
 
 
 def padded(graphs, width):
@@ -69,62 +66,22 @@ def test_choices_and_edges_are_the_same():
 
 
 @torch.no_grad()
-def test_a_beam_with_given_graphs_has_the_log_probs_of_the_training_loss(model):
-    batch = batch_of(SENTENCES)
-    choices = padded(GRAPHS, batch.inputs.size(1))
-    words, arcs = model.log_probs_of_both(batch, choices)
-    beam, found = model.search(batch, batch.is_word, beam_size=3, forced=choices)
-    torch.testing.assert_close(found, words + arcs, rtol=0, atol=1e-10)
-    torch.testing.assert_close(beam.scores, (words + arcs).sum(1), rtol=0, atol=1e-10)
-    assert torch.equal(beam.state.choices, choices)
-    trained = model.training_step(GraphBatch(**vars(batch), choices=choices), 0) * batch.global_tokens
-    torch.testing.assert_close(trained, -beam.scores.sum(), rtol=0, atol=1e-10)
-
-
-@torch.no_grad()
-def test_a_wide_beam_holds_every_graph_with_its_score_and_a_narrow_one_the_best(model):
+def test_a_wide_beam_holds_every_graph_with_the_score_of_the_training_loss_and_a_narrow_one_the_best(model):
     for ids in ([4, 3, 7], [8, 9, 3, 4]):
         graphs, batch = all_graphs(len(ids)), batch_of([ids])
-        scores = model.sentence_log_probs(
-            [[ids]] * len(graphs), vocabulary=PLAIN, structure=[[each] for each in graphs]
-        )
-        expected = {graph: each[0].sum() for graph, each in zip(graphs, scores, strict=True)}
-        beam, found = model.search(batch, batch.is_word, beam_size=len(graphs))
-        in_beam = {
-            edges_of(row[1:]): each for row, each in zip(beam.state.choices.tolist(), beam.scores.tolist(), strict=True)
-        }
-        assert in_beam.keys() == expected.keys()
-        assert all(abs(in_beam[graph] - score) < 1e-10 for graph, score in expected.items())
-        assert abs(float(found.sum()) - np.logaddexp.reduce(list(expected.values()))) < 1e-10
-        best = edges_of(beam.state.choices[beam.best()][0, 1:].tolist())
-        assert best == max(expected, key=expected.get)
-        bounds = [
-            float(model.search(batch, batch.is_word, beam_size=size)[1].sum()) for size in (1, 4, 16, len(graphs))
-        ]
+        choices = padded([choices_of(*ends_of(graph), len(ids)) for graph in graphs], len(ids) + 1)
+        words, arcs = model.log_probs_of_both(batch_of([ids] * len(graphs)), choices)
+        expected = dict(zip(graphs, (words + arcs).sum(1).tolist(), strict=True))
+        in_beam = hypotheses(model, batch, beam_size=len(graphs))[0]
+        assert {edges_of(choices) for choices, *_ in in_beam} == expected.keys()
+        assert all(abs(expected[edges_of(choices)] - score) < 1e-10 for choices, _, score in in_beam)
+        log_probs, (best,) = model.search(batch, beam_size=len(graphs))
+        assert abs(float(log_probs.sum()) - np.logaddexp.reduce(list(expected.values()))) < 1e-10
+        assert edges_of(best) == max(expected, key=expected.get)
+        bounds = [float(model.search(batch, beam_size=size)[0].sum()) for size in (1, 4, 16, len(graphs))]
         assert all(one < other for one, other in pairwise(bounds))
-
-
-@torch.no_grad()
-def test_sentences_are_searched_alike_in_a_batch_and_one_by_one(model):
-    batch = batch_of(SENTENCES)
-    beam, found = model.search(batch, batch.is_word, beam_size=5)
-    for number, ids in enumerate(SENTENCES):
-        single = batch_of([ids])
-        alone, expected = model.search(single, single.is_word, beam_size=5)
-        own, length = beam.items == number, len(ids) + 1
-        assert torch.equal(beam.state.choices[own, :length], alone.state.choices)
-        torch.testing.assert_close(beam.scores[own], alone.scores, rtol=0, atol=1e-10)
-        torch.testing.assert_close(found[number, :length], expected[0], rtol=0, atol=1e-10)
-
-
-@torch.no_grad()
-def test_no_state_is_built_of_what_is_pruned(model, monkeypatch):
-    rows = []
-    read = model.read
-    monkeypatch.setattr(model, "read", lambda words, *rest: rows.append(len(words)) or read(words, *rest))
-    batch = batch_of(SENTENCES)
-    model.search(batch, batch.is_word, beam_size=3)
-    assert rows == [4, 8, 11, 11, 11]  # two hypotheses of a word, then three of each item but that of one word
+        trained = model.training_step(replace(batch, choices=choices[:1]), 0) * batch.global_tokens
+        assert trained.item() == pytest.approx(-expected[graphs[0]], abs=1e-10)
 
 
 def test_texts_are_written_with_their_graphs_as_they_are_scored(model):

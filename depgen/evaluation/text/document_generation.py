@@ -19,6 +19,7 @@ from depgen.decoding.generation import generate
 from depgen.decoding.settings import Sampling
 from depgen.evaluation.likelihood.documents import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.seeds import seed_of
 
@@ -85,7 +86,7 @@ def sentence_seed(seed: int, sentence: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class _Sentence(Rows):
     """The beginnings of one sentence in each of several documents.
 
     Attributes:
@@ -95,11 +96,6 @@ class _Sentence:
 
     before: Any
     tokens: Int[Tensor, "documents length"] | None = None
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "_Sentence":
-        """Those documents alone, in the order given."""
-        assert self.tokens is not None
-        return _Sentence(_rows(self.before, rows), self.tokens[rows])
 
 
 def _begin(before: Sequence[Any], chosen: Sequence[int]) -> _Sentence:
@@ -147,13 +143,6 @@ def stacked(states: Sequence[Any]) -> Any:  # noqa: ANN401
         spare = [(0, 0) * (state.dim() - 2) + (0, longest - state.shape[1]) for state in states]
         return torch.cat([F.pad(state, pad) for state, pad in zip(states, spare, strict=True)])
     return _like(states[0], [stacked(each) for each in zip(*states, strict=True)])
-
-
-def _rows(state: Any, rows: Int[Tensor, " kept"]) -> Any:  # noqa: ANN401
-    """Those rows of a state."""
-    if state is None or isinstance(state, Tensor):
-        return None if state is None else state[rows]
-    return _like(state, [_rows(each, rows) for each in state])
 
 
 def _like(state: Any, parts: Sequence[Any]) -> Any:  # noqa: ANN401

@@ -70,8 +70,8 @@ def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):
     within = [(expected[0][2], words)] + [(label, words[start + 1 : end + 1]) for start, end, label in expected[1:]]
     assert [(tree.label(), tree.leaves()) for tree in trees[0].subtrees()] == within
     wide, lone = [(0, 5, 1), (0, 2, 2), (2, 5, 0), (2, 4, 2), (4, 5, 2)], [(0, 1, 1), (0, 1, 2)]
-    best = {5: symbols_of(wide, 5), 1: symbols_of(lone, 1)}
-    monkeypatch.setattr(system.model, "best_symbols", lambda sentences, **_: [best[len(each)] for each in sentences])
+    best = {5: symbols_of(wide, 5)[:-1], 1: symbols_of(lone, 1)[:-1]}
+    monkeypatch.setattr(system.model, "best_structures", lambda sentences, **_: [best[len(each)] for each in sentences])
     assert bracketed_lines(system, document_of(text, name="t")) == [
         "(S -LRB- (NP The cat) (TOP (NP ran ran) (NP fast)) .)",
         "(TOP ... !)",
@@ -81,8 +81,8 @@ def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):
 
 def test_the_beam_counts(monkeypatch):
     system, sizes = system_of(Pushdown), []
-    own = Pushdown.best_joins
-    monkeypatch.setattr(Pushdown, "best_joins", lambda *a, **k: sizes.append(k["beam_size"]) or own(*a, **k))
+    own = Pushdown.best_structures
+    monkeypatch.setattr(Pushdown, "best_structures", lambda *a, **k: sizes.append(k["beam_size"]) or own(*a, **k))
     for beam_size in (None, 2):
         bracketed_lines(system, document_of("the cat", name="t"), beam_size=beam_size)
     assert sizes == [300, 2]
