@@ -1,8 +1,9 @@
 """Batches: frozen dataclasses with typed axes, made from items by plain functions."""
 
-from collections.abc import Callable, Hashable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -12,33 +13,6 @@ from torch import Tensor
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
-
-MEMO_BYTES = 1 << 28
-"""The most that a `Memo` keeps."""
-
-
-class Memo:
-    """What collates have computed of the items of a split, kept as long as the process that collates.
-
-    The training process keeps it from epoch to epoch, worker processes for an epoch.
-
-    Args:
-        limit: bytes of arrays that are kept; what comes later is computed each time.
-    """
-
-    def __init__(self, limit: int = MEMO_BYTES) -> None:
-        self._kept: dict[Hashable, tuple[np.ndarray, ...]] = {}
-        self._room = limit
-
-    def of(self, key: Hashable, compute: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """What was computed under this key, now or before."""
-        found = self._kept.get(key)
-        if found is None:
-            found = compute()
-            self._room -= sum(each.nbytes for each in found)
-            if self._room >= 0:
-                self._kept[key] = found
-        return found
 
 
 @dataclass(frozen=True)
@@ -67,7 +41,7 @@ class TokenItem:
         word_ends: whether each token is the last piece of a word; None where each is a word.
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
         edges: of the tokens' graph; None without graphs.
-        memo: what was computed of the split's items, by their index; None: nothing is kept.
+        view: what the trained system has of the item beside these (`SystemCollate`); None where it was not made ahead.
         spans: of its constituents, a row each: the first token and the one after the last, 0-based, in the order of
             `Sentence.spans`; None without constituents.
         span_labels: the label of each.
@@ -79,7 +53,7 @@ class TokenItem:
     word_ends: Bool[np.ndarray, " length"] | None = None
     relations: Shaped[np.ndarray, " length"] | None = None
     edges: Edges | None = None
-    memo: Memo | None = None
+    view: Mapping[str, np.ndarray] | None = None
     spans: Int[np.ndarray, "spans 2"] | None = None
     span_labels: Shaped[np.ndarray, " spans"] | None = None
 
@@ -176,6 +150,41 @@ class Batch:
             if name not in spared and isinstance(value, Tensor | Batch):
                 values[name] = change(value)
         return type(self)(**values)
+
+
+@dataclass(frozen=True)
+class SystemCollate(ABC):
+    """Makes a system's batches, of items of which it has a view of its own; its fields are the options of both.
+
+    The view is made of each item alone, in a table of the cache (`depgen.data.table.EncodedSplit.viewed`) or, of texts
+    that are in no corpus, when they are batched. The collate pads.
+
+    Attributes:
+        version: rises whenever the view of an item may change.
+        reads: the column of the encoded table without which there is no view.
+    """
+
+    version: ClassVar[int]
+    reads: ClassVar[Literal["heads", "span_starts"]]
+
+    @abstractmethod
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> Mapping[str, np.ndarray]:
+        """What the system reads of an item, as arrays of one axis; the same names for every item.
+
+        Where an item has no tree, the arrays are empty.
+        """
+
+    @abstractmethod
+    def __call__(self, batch: ItemBatch) -> Any:  # noqa: ANN401  (the system's own batch)
+        """The batch."""
+
+    def view_of(self, item: TokenItem, vocabulary: Vocabulary) -> Mapping[str, np.ndarray]:
+        """The view that was made ahead, or one that is made now."""
+        return self.view(item, vocabulary) if item.view is None else item.view
+
+    def fingerprint(self) -> str:
+        """The version and the options, as a string."""
+        return f"{type(self).__qualname__} {self.version} {self!r}"
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from depgen.data.batch import Batch, ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import Batch, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.graph_batch import joined_edges, only_item, words_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
@@ -186,45 +186,51 @@ class DerivationBatch(TokenBatch):
     changed: Bool[Tensor, " batch"] | None = None
 
 
-def collate_derivations(batch: ItemBatch, *, size: int) -> DerivationBatch:
-    """A padded batch, with strings where all sentences have trees.
+@dataclass(frozen=True)
+class DerivationCollate(SystemCollate):
+    """Makes padded batches, with strings where all sentences have trees.
 
     Args:
-        batch: of sentences.
         size: of the vocabulary.
-
-    Raises:
-        UserError: rows of a stream.
     """
-    tokens, eos = collate_tokens(batch), batch.vocabulary.eos
-    items = [only_item(stretch) for stretch in batch.stretches]
-    words = [words_of(item, batch.vocabulary) for item in items]
-    opens = torch.zeros_like(tokens.inputs, dtype=torch.bool)
-    for row, word in enumerate(words):
-        opens[row, 1 : len(word) + 1] = torch.from_numpy(np.diff(word, prepend=0) > 0)
-    whole = DerivationBatch(**vars(tokens), opens=opens)
-    if any(item.heads is None or (item.heads < 0).any() for item in items):
-        return whole
-    found = [_item_string(item, word, eos, size) for item, word in zip(items, words, strict=True)]
-    changed = torch.tensor([bool(each) for _, each in found])
-    return replace(whole, strings=Strings.of([string for string, _ in found]), changed=changed)
 
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["heads"]] = "heads"
 
-def _item_string(item: TokenItem, word: Int[np.ndarray, " length"], eos: int, size: int) -> tuple[np.ndarray, ...]:
-    """The string of a sentence and whether its tree was not projective; from the split's memo after the first time."""
+    size: int
 
-    def compute() -> tuple[np.ndarray, ...]:
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The rows of a sentence's string, one after the other, and whether its tree was not projective."""
+        if item.heads is None or (item.heads < 0).any():
+            return {"string": np.zeros(0, np.int32), "changed": np.zeros(0, np.uint8)}
+        word = words_of(item, vocabulary)
         opens = np.diff(word, prepend=0) > 0
-        assert item.heads is not None
         heads = single_root(np.append(0, word)[item.heads[opens]].tolist())
         actions = arc_actions(heads)
         projective = are_built(heads, actions)
         if not projective:
             actions = arc_actions(lifted(heads).tolist())
-        string = string_of(item.ids.tolist(), opens.tolist(), actions, eos=eos, size=size)
-        return string.astype(np.int32), np.array(not projective)
+        string = string_of(item.ids.tolist(), opens.tolist(), actions, eos=vocabulary.eos, size=self.size)
+        return {"string": string.astype(np.int32).ravel(), "changed": np.array([not projective], np.uint8)}
 
-    return compute() if item.memo is None else item.memo.of((item.index, "derivation"), compute)
+    def __call__(self, batch: ItemBatch) -> DerivationBatch:
+        """The batch.
+
+        Raises:
+            UserError: rows of a stream.
+        """
+        tokens = collate_tokens(batch)
+        items = [only_item(stretch) for stretch in batch.stretches]
+        opens = torch.zeros_like(tokens.inputs, dtype=torch.bool)
+        for row, item in enumerate(items):
+            word = words_of(item, batch.vocabulary)
+            opens[row, 1 : len(word) + 1] = torch.from_numpy(np.diff(word, prepend=0) > 0)
+        whole = DerivationBatch(**vars(tokens), opens=opens)
+        if any(item.heads is None or (item.heads < 0).any() for item in items):
+            return whole
+        views = [self.view_of(item, batch.vocabulary) for item in items]
+        strings = Strings.of([view["string"].reshape(len(COLUMNS), -1) for view in views])
+        return replace(whole, strings=strings, changed=torch.tensor([bool(view["changed"][0]) for view in views]))
 
 
 def heads_of_text(

@@ -23,9 +23,9 @@ from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
+from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
@@ -164,33 +164,29 @@ class SegmentedSplit:
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
     ) -> None:
-        assert encoded.sentences is not None
-        assert encoded.documents is not None
-        assert np.diff(encoded.sentences).all(), "corpora leave out sentences without words"
-        assert np.diff(encoded.documents).all(), "corpora leave out documents without sentences"
         self.encoded, self.duplicate_final_word = encoded, duplicate_final_word
-        self.bounds = encoded.sentences  # sentence k: from entry k up to the next
-        self.segments: list[tuple[int, int]] = []  # first sentence, the one after its last
-        for first, end in pairwise(encoded.documents.tolist()):
-            cuts = segment_bounds(end - first, longest, segmentation)
-            self.segments += [(first + begin, first + stop) for begin, stop in pairwise(cuts)]
+        self.segments: list[tuple[int, int, int]] = []  # document, its first sentence, the one after its last
+        lengths = []
+        for document in range(len(encoded)):
+            bounds = encoded.sentences(document)
+            assert len(bounds) > 1, "corpora leave out documents without sentences"
+            assert np.diff(bounds).all(), "corpora leave out sentences without words"
+            for first, end in pairwise(segment_bounds(len(bounds) - 1, longest, segmentation)):
+                self.segments.append((document, first, end))
+                lengths.append(bounds[end] - bounds[first] + (end - first) * (1 + duplicate_final_word))
+        self.lengths: Int[np.ndarray, " segments"] = np.array(lengths, dtype=np.int64)
+        """Target tokens of each segment: its words and an end a sentence."""
 
     def __len__(self) -> int:
         return len(self.segments)
 
-    @property
-    def lengths(self) -> Int[np.ndarray, " segments"]:
-        """Target tokens of each segment: its words and an end a sentence."""
-        sums = self.bounds + (1 + self.duplicate_final_word) * np.arange(len(self.bounds))
-        return np.array([sums[end] - sums[begin] for begin, end in self.segments], dtype=np.int64)
-
     def __getitem__(self, index: int) -> SegmentItem:
-        first, last = self.segments[index]
-        return SegmentItem(int(index), [self._ids(place) for place in range(first, last)])
-
-    def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
-        ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]
-        return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
+        document, first, end = self.segments[index]
+        ids, bounds = self.encoded[document].ids, self.encoded.sentences(document)[first : end + 1]
+        sentences = [ids[begin:stop] for begin, stop in pairwise(bounds)]
+        if self.duplicate_final_word:
+            sentences = [np.append(sentence, sentence[-1]) for sentence in sentences]
+        return SegmentItem(int(index), sentences)
 
 
 class DocumentData(CorpusData):

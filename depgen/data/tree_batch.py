@@ -1,14 +1,16 @@
 """Batches of sentences and their constituency trees, as strings of words and brackets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.constituent_labels import LABELS
 from depgen.data.vocabulary import EOS, Vocabulary
 from depgen.errors import UserError
@@ -38,27 +40,53 @@ class TreeBatch(TokenBatch):
         return self.strings[:, ROWS.index(name)].long()
 
 
-def collate_trees(batch: ItemBatch, *, max_openings: int) -> TreeBatch:
-    """A padded batch, with strings where all items have constituents.
+@dataclass(frozen=True)
+class TreeCollate(SystemCollate):
+    """Makes padded batches, with strings where all items have constituents.
 
     Args:
-        batch: sentences.
         max_openings: the most constituents that begin at one word.
-
-    Raises:
-        UserError: stretches of a stream, spans that are no tree, more openings than are allowed, or a vocabulary
-            without labels.
     """
-    tokens = collate_tokens(batch)
-    if not all(isinstance(item, TokenItem) for item in batch.items):
-        raise UserError("TransformerGrammar reads sentences: take depgen.data.text.TextData for the data.")
-    sentences = TreeBatch(**vars(tokens), eos=batch.vocabulary.eos)
-    if any(item.spans is None for item in batch.items):
-        return sentences
-    numbers = label_numbers(batch.vocabulary)
-    return with_strings(sentences, [_item_positions(item, numbers, max_openings) for item in batch.items])
+
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["span_starts"]] = "span_starts"
+
+    max_openings: int
+
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The rows of positions of an item's string, one after the other.
+
+        Raises:
+            UserError: spans that are no tree, more openings than are allowed, or a vocabulary without labels.
+        """
+        if item.spans is None:
+            return {"string": np.zeros(0, np.int32)}
+        assert item.span_labels is not None
+        numbers = label_numbers(vocabulary)
+        labels = [numbers.get(str(label), 0) for label in item.span_labels]
+        spans = [(start, end, label) for (start, end), label in zip(item.spans.tolist(), labels, strict=True)]
+        string = string_positions(
+            spans, len(item.ids), max_openings=self.max_openings, where=f"sentence {item.index + 1}"
+        )
+        return {"string": string.astype(np.int32).ravel()}
+
+    def __call__(self, batch: ItemBatch) -> TreeBatch:
+        """The batch.
+
+        Raises:
+            UserError: stretches of a stream, or what `view` refuses.
+        """
+        tokens = collate_tokens(batch)
+        if not all(isinstance(item, TokenItem) for item in batch.items):
+            raise UserError("TransformerGrammar reads sentences: take depgen.data.text.TextData for the data.")
+        sentences = TreeBatch(**vars(tokens), eos=batch.vocabulary.eos)
+        if any(item.spans is None for item in batch.items):
+            return sentences
+        views = [self.view_of(item, batch.vocabulary) for item in batch.items]
+        return with_strings(sentences, [view["string"].reshape(len(ROWS), -1) for view in views])
 
 
+@lru_cache(maxsize=1)
 def label_numbers(vocabulary: Vocabulary) -> dict[str, int]:
     """The number of each label.
 
@@ -71,20 +99,6 @@ def label_numbers(vocabulary: Vocabulary) -> dict[str, int]:
             "depgen.data.constituent_labels.ConstituentLabels, with the former one as its builder."
         )
     return {str(label): number for number, label in enumerate(vocabulary.tables[LABELS])}
-
-
-def _item_positions(item: TokenItem, numbers: Mapping[str, int], max_openings: int) -> Int[np.ndarray, "rows _"]:
-    """The positions of an item's string; from the split's memo after the first time."""
-
-    def compute() -> tuple[np.ndarray, ...]:
-        assert item.spans is not None
-        assert item.span_labels is not None
-        labels = [numbers.get(str(label), 0) for label in item.span_labels]
-        spans = [(start, end, label) for (start, end), label in zip(item.spans.tolist(), labels, strict=True)]
-        return (string_positions(spans, len(item.ids), max_openings=max_openings, where=f"sentence {item.index + 1}"),)
-
-    found = compute() if item.memo is None else item.memo.of((item.index, "string"), compute)
-    return found[0]
 
 
 def string_positions(

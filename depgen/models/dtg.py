@@ -35,7 +35,6 @@ Deviations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -51,9 +50,9 @@ from depgen.data.derivations import (
     NEVER,
     NOTHING,
     DerivationBatch,
+    DerivationCollate,
     Strings,
     choices_of_text,
-    collate_derivations,
     edges_of_actions,
     heads_of_text,
     string_of,
@@ -185,7 +184,7 @@ class DTG(LeftToRight):
     @property
     def collate(self) -> Callable[[ItemBatch], DerivationBatch]:
         """Padded sequences with strings."""
-        return partial(collate_derivations, size=self.size)
+        return DerivationCollate(self.size)
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The parameters, the embedding with its own learning rate."""

@@ -39,7 +39,6 @@ Deviations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ from torch.nn.utils.rnn import pad_sequence
 from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, TokenBatch
 from depgen.data.constituent_labels import LABELS, NO_CONSTITUENTS
-from depgen.data.tree_batch import TreeBatch, attention_of, collate_trees, label_numbers, string_positions, with_strings
+from depgen.data.tree_batch import TreeBatch, TreeCollate, attention_of, label_numbers, string_positions, with_strings
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, Expansion, search_parts, with_next_word
 from depgen.decoding.bracket_state import BracketState
@@ -195,7 +194,7 @@ class TransformerGrammar(LeftToRight):
     @property
     def collate(self) -> Callable[[ItemBatch], TreeBatch]:
         """Padded sequences with their trees as strings."""
-        return partial(collate_trees, max_openings=self.max_openings)
+        return TreeCollate(self.max_openings)
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:

@@ -85,6 +85,13 @@ def document_of_row(row: Row) -> Document:
     return Document(tuple(sentences), row["identifier"])
 
 
+def merge_sentences(document: Document) -> Document:
+    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
+    tagged = all(sentence.tags is not None for sentence in document.sentences)
+    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
+    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
+
+
 def _place(documents: Sequence[Document], number: int) -> str:
     """Document and sentence within it of the sentence with this number (from 1) among all of them."""
     places = (
