@@ -236,11 +236,11 @@ class LevelData(TextData):
 
         data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
         has_trees = "heads" in data.table.column_names
-        heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.array([-1])
+        heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.zeros(0, np.int64)
         offsets = np.concatenate([[0], (data.lengths - 1).cumsum()])
-        bare = np.flatnonzero(np.minimum.reduceat(heads, offsets[:-1]) < 0) if has_trees else []
-        if not has_trees or len(bare):
-            place = f", sentence {bare[0] + 1}" if len(bare) else ""
+        first_bare = int(np.searchsorted(offsets, np.argmax(heads < 0), side="right")) if (heads < 0).any() else 0
+        if not has_trees or first_bare:
+            place = f", sentence {first_bare}" if first_bare else ""
             raise UserError(
                 f"{self.corpus.name}, {split}{place}: expected a dependency tree, found none. Set "
                 f"data.init_args.annotator, and trees_for to all splits."

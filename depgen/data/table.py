@@ -15,14 +15,13 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -30,13 +29,13 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Edges, SystemCollate, TokenItem
 from depgen.data.corpus import Corpus, Split
-from depgen.data.rows import Row, annotate_documents, document_of_row, merge_sentences
+from depgen.data.rows import Row, annotate_documents, document_of_row, encoded_row, merge_sentences
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, lines_sha256, made_once
 from depgen.partial_files import folder_written_whole
 from depgen.trees.annotator import Annotator, Rearranger, structure_of
-from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
+from depgen.trees.pieces import LeftDependents
 from depgen.trees.sentence import Document
 
 logger = logging.getLogger(__name__)
@@ -249,23 +248,12 @@ def _in_processes(
     if processes == 1:
         yield from map(function, chunks)
         return
-    try:
-        pickled = pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise UserError(
-            f"The annotator can't be given to other processes ({error}): define it in a module, or take one process."
-        ) from error
     before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     os.environ.update(dict.fromkeys(before, "1"))
     try:
-        with ProcessPoolExecutor(processes, get_context("spawn"), initializer=_load, initargs=(pickled,)) as pool:
+        with ProcessPoolExecutor(processes, get_context("spawn"), _load, (pickle.dumps(function),)) as pool:
             while ahead := list(islice(chunks, 2 * processes)):
                 yield from pool.map(_run_loaded, ahead)
-    except BrokenProcessPool as error:
-        raise UserError(
-            f"A process that annotates has ended: {error} Take fewer processes where memory was short, and one with an "
-            "annotator of a notebook."
-        ) from error
     finally:
         for name, value in before.items():
             os.environ.pop(name)
@@ -285,13 +273,8 @@ def _run_loaded(chunk: list[Document]) -> list[Row]:
     return _loaded[0](chunk)
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """How much an annotated table holds.
-
-    Attributes:
-        without_head: words of sentences that were given no tree, graph or constituents.
-    """
+class Sizes(NamedTuple):
+    """How much an annotated table holds; `without_head`: words of sentences without tree, graph or constituents."""
 
     documents: int
     sentences: int
@@ -341,7 +324,7 @@ def encoded_table(
     def make(folder: Path) -> None:
         names, has_trees = _names(table), _has_trees(table)
         encode = partial(
-            _encoded_row, vocabulary=vocabulary, has_trees=has_trees, left_dependents=left_dependents,
+            encoded_row, vocabulary=vocabulary, has_trees=has_trees, left_dependents=left_dependents,
             numbers={column: {name: number for number, name in enumerate(names[column])} for column in names},
             hang_roots_on_the_sentence_before=joining == "previous_sentence",
         )  # fmt: skip
@@ -384,7 +367,7 @@ def _has_trees(table: Any) -> bool:  # noqa: ANN401
 
 
 def _encoded_features(names: dict[str, list[str]], vocabulary: Vocabulary, *, has_trees: bool) -> Any:  # noqa: ANN401
-    """The columns of an encoded table: see `_encoded_row`."""
+    """The columns of an encoded table: see `depgen.data.rows.encoded_row`."""
     from datasets import ClassLabel, Features, List, Value
 
     numbers = List(Value("int32"))
@@ -402,82 +385,6 @@ def _encoded_features(names: dict[str, list[str]], vocabulary: Vocabulary, *, ha
     return Features(columns)
 
 
-def _encoded_row(
-    row: Row,
-    *,
-    vocabulary: Vocabulary,
-    numbers: dict[str, dict[str, int]],
-    has_trees: bool,
-    left_dependents: LeftDependents,
-    hang_roots_on_the_sentence_before: bool,
-) -> dict[str, Any]:
-    """A document's token ids, where its sentences begin among them and end, and its trees over tokens.
-
-    Heads, edges and constituents count tokens within the document.
-
-    Args:
-        row: of an annotated table.
-        vocabulary: gives words their pieces.
-        numbers: of the names of relations, labels of edges and of constituents.
-        has_trees: whether its heads are wanted.
-        left_dependents: see `depgen.trees.pieces`.
-        hang_roots_on_the_sentence_before: see `DocumentJoining`.
-    """
-    pieces = [vocabulary.pieces(word) for word in row["words"]]
-    counts = np.array([len(of_word) for of_word in pieces])
-    first = np.concatenate([[0], counts.cumsum()])  # piece of each word, and the end
-    word_of_piece = np.repeat(np.arange(len(counts)), counts)
-    joined = partial(_joined, hang_roots_on_the_sentence_before=hang_roots_on_the_sentence_before)
-    lengths = np.array(row["sentence_lengths"])
-    ends = lengths.cumsum()
-    sentence_starts = np.repeat(ends - lengths, lengths)  # of each word: the first word of its sentence
-    columns: dict[str, Any] = {
-        "ids": np.array([token for of_word in pieces for token in of_word], np.int32),
-        "sentences": first[np.concatenate([[0], ends])],
-    }
-    if vocabulary.splits_words:
-        columns["word_ends"] = np.zeros(len(word_of_piece), np.uint8)
-        columns["word_ends"][first[1:] - 1] = 1
-
-    if has_trees:
-        heads = joined(np.array(row["heads"]), sentence_starts)
-        relations = np.zeros(len(word_of_piece), np.int64)
-        relations[first[:-1]] = [numbers["relations"][relation] for relation in row["relations"]]
-        columns["heads"] = np.array(piece_heads(heads, word_of_piece, left_dependents=left_dependents), np.int32)
-        columns["relations"] = relations
-    if "edges" in row:
-        edges = [edge for of_word in row["edges"] for edge in of_word]
-        edge_counts = np.array([len(of_word) for of_word in row["edges"]])
-        heads = np.array([edge["head"] for edge in edges], np.int64)
-        heads = joined(heads, np.repeat(sentence_starts, edge_counts))
-        offsets, heads, edge_of_piece = piece_edges(
-            np.concatenate([[0], edge_counts.cumsum()]), heads, word_of_piece, left_dependents=left_dependents
-        )
-        labels = np.array([*(numbers["edges"][edge["label"]] for edge in edges), 0])  # the last: of later pieces
-        columns |= {"edge_offsets": offsets, "edge_heads": heads, "edge_labels": labels[edge_of_piece]}
-    if "spans" in row:
-        begins = ends - lengths
-        places = [
-            (first[begin + span["start"]], first[begin + span["end"]]) if span["start"] >= 0 else (-1, -1)
-            for begin, spans in zip(begins, row["spans"], strict=True)
-            for span in spans
-        ]
-        columns["span_starts"], columns["span_ends"] = np.array(places, np.int32).reshape(-1, 2).T
-        columns["span_labels"] = [numbers["spans"][span["label"]] for spans in row["spans"] for span in spans]
-    return columns
-
-
-def _joined(
-    heads: Int[np.ndarray, " arcs"],
-    sentence_starts: Int[np.ndarray, " arcs"],
-    *,
-    hang_roots_on_the_sentence_before: bool,
-) -> Int[np.ndarray, " arcs"]:
-    """1-based heads within the document, of heads within sentences that begin after so many words; -1 stays."""
-    within = np.where(heads > 0, heads + sentence_starts, heads)
-    return np.where(heads == 0, sentence_starts, within) if hang_roots_on_the_sentence_before else within
-
-
 # -- 3. items ---------------------------------------------------------------------------------------------------------
 
 
@@ -490,7 +397,7 @@ class Columns:
             for batch in table.data.to_batches()
         ]
         ends = np.cumsum([batch.num_rows for batch in table.data.to_batches()], dtype=np.int64)
-        self._starts = [0, *ends.tolist()]
+        self._starts: list[int] = [0, *ends.tolist()]
 
     def __len__(self) -> int:
         return self._starts[-1]

@@ -320,7 +320,7 @@ class ITEXP(LanguageModel):
         """
         found = np.full(len(texts), -np.inf)
         items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
-        views = [self.collate.view(item.sentence, vocabulary) for item in items]
+        views = [collate_levels.view(item.sentence, vocabulary) for item in items]
         items = [
             replace(item, sentence=replace(item.sentence, index=k, view=view))
             for k, (item, view) in enumerate(zip(items, views, strict=True))

@@ -119,8 +119,8 @@ def test_sentences_are_kept():
 def test_a_table_is_encoded_once(monkeypatch):
     documents = [Document((Sentence(("a", "b"), (0, 1)),), "1"), Document((Sentence(("c",), (0,)),), "2")]
     calls = []
-    encoded = tables._encoded_row
-    monkeypatch.setattr(tables, "_encoded_row", lambda *args, **options: calls.append(1) or encoded(*args, **options))
+    encoded = tables.encoded_row
+    monkeypatch.setattr(tables, "encoded_row", lambda *args, **options: calls.append(1) or encoded(*args, **options))
 
     def read(**options):
         return TextData(Shelf(documents), annotator=GoldTrees(), **options).split("train")
