@@ -1,4 +1,7 @@
-"""Batches: frozen dataclasses with typed axes, made from items by plain functions."""
+"""Items of a split, and the batches of tokens, of words and of documents that are made of them.
+
+Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +16,13 @@ from torch import Tensor
 from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
+
+NO_CONSTITUENTS = (
+    "and these data have none: set data.init_args.annotator to depgen.annotation.trivial.GoldTrees with structure: "
+    "constituency, of a corpus that has them (depgen.data.bracketed.BracketedTreebank), or to "
+    "depgen.annotation.supar_structures.SuparConstituencyAnnotator; and trees_for so that the training split gets them."
+)
+"""What a system of constituents says where it is given none."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,27 @@ class ItemBatch:
             each if isinstance(each, Stretch) else Stretch(each.index, (each,), 0, len(each.ids) + 1)
             for each in self.items
         ]
+
+
+def only_item(stretch: Stretch) -> TokenItem:
+    """The sentence that a row is.
+
+    Raises:
+        UserError: it is part of a stream.
+    """
+    if len(stretch.items) > 1 or stretch.start or stretch.stop != len(stretch.items[0].ids) + 1:
+        raise UserError(
+            "Graphs and trees are read sentence by sentence, found rows of a stream: take depgen.data.text.TextData "
+            "instead of depgen.data.stream.StreamData."
+        )
+    return stretch.items[0]
+
+
+def word_numbers(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
+    """The number of the word that each token belongs to, from 1."""
+    if item.word_ends is not None:
+        return np.concatenate([[0], np.cumsum(item.word_ends)[:-1]]).astype(np.int64)[: len(item.ids)] + 1
+    return vocabulary.word_of_token(item.ids)
 
 
 _Batch = TypeVar("_Batch", bound="Batch")
@@ -373,3 +404,99 @@ def collate_words(batch: ItemBatch) -> WordBatch:
         mask_id=mask_id,
         heads=torch.from_numpy(heads) if annotated else None,
     )
+
+
+@dataclass(frozen=True)
+class SegmentItem:
+    """Some sentences of a document, one after the other.
+
+    Attributes:
+        index: its place in the split.
+        sentences: token ids of each, without beginning and end; none is empty.
+    """
+
+    index: int
+    sentences: Sequence[Int[np.ndarray, " _"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentBatch(Batch):
+    """Segments of documents, padded after the words of each sentence and after the last sentence.
+
+    Attributes:
+        inputs: the beginning and the words of each sentence; its end is never an input.
+        targets: the words and the end of each sentence.
+        lengths: targets of each sentence; 0 where a segment has no more.
+        items: each segment's place in its split.
+        global_tokens: targets in the global batch, over all devices.
+        global_items: segments in it.
+        unk: id of the unknown word.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items"})
+
+    inputs: Int[Tensor, "batch sentence word"]
+    targets: Int[Tensor, "batch sentence word"]
+    lengths: Int[Tensor, "batch sentence"]
+    items: Int[Tensor, " batch"]
+    global_tokens: int
+    global_items: int
+    unk: int = UNK
+
+    @property
+    def is_word(self) -> Bool[Tensor, "batch sentence word"]:
+        """True where a target is a token and no padding."""
+        return mask_of(self.lengths, self.targets.shape[2], device=self.targets.device)
+
+    @property
+    def places(self) -> Int[Tensor, " words"]:
+        """Places of the targets that are no padding, counted through the whole batch."""
+        places = mask_of(self.lengths, self.targets.shape[2]).flatten().nonzero()[:, 0]
+        return places.to(self.targets.device, non_blocking=True)
+
+    def rows(self, first: int, last: int) -> "DocumentBatch":
+        """Some segments, without the padding that the others made them have."""
+        rows, sentences = slice(first, last), slice(int((self.lengths[first:last] > 0).sum(1).max()))
+        lengths = self.lengths[rows, sentences]
+        words = slice(int(lengths.max()))
+        return replace(
+            self,
+            inputs=self.inputs[rows, sentences, words],
+            targets=self.targets[rows, sentences, words],
+            lengths=lengths,
+            items=self.items[rows],
+        )
+
+
+def collate_documents(batch: ItemBatch) -> DocumentBatch:
+    """Padded segments, each sentence read from its beginning on and predicted up to its end."""
+    assert batch.global_items is not None, "segments are items and no stretches"
+    most = max(len(item.sentences) for item in batch.items)
+    lengths = np.zeros((len(batch.items), most), dtype=np.int64)
+    for row, item in enumerate(batch.items):
+        lengths[row, : len(item.sentences)] = [len(ids) + 1 for ids in item.sentences]
+    inputs = np.full((*lengths.shape, int(lengths.max())), batch.vocabulary.start, dtype=np.int64)
+    targets = np.full_like(inputs, batch.vocabulary.eos)
+    for row, item in enumerate(batch.items):
+        for place, ids in enumerate(item.sentences):
+            inputs[row, place, 1 : len(ids) + 1] = ids
+            targets[row, place, : len(ids)] = ids
+    return DocumentBatch(
+        inputs=torch.from_numpy(inputs),
+        targets=torch.from_numpy(targets),
+        lengths=torch.from_numpy(lengths),
+        items=torch.tensor([item.index for item in batch.items]),
+        global_tokens=batch.global_tokens,
+        global_items=batch.global_items,
+        unk=batch.vocabulary.unk,
+    )
+
+
+def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary) -> DocumentBatch:
+    """A batch of documents whose sentences are given as token ids, without beginning and end."""
+    items = [
+        SegmentItem(place, [np.array(ids, dtype=np.int64) for ids in sentences])
+        for place, sentences in enumerate(documents)
+    ]
+    tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
+    return collate_documents(ItemBatch(items, tokens, vocabulary, global_items=len(items)))

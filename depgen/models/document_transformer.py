@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from depgen.aliases import class_today
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
-from depgen.data.documents import DocumentBatch
+from depgen.data.batch import DocumentBatch
 from depgen.errors import UserError
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.length_groups import CALL_OVERHEAD, encode_by_length

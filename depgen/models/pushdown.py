@@ -40,8 +40,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
-from depgen.data.constituent_labels import NO_CONSTITUENTS
+from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated

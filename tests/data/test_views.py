@@ -8,16 +8,15 @@ import torch
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.data.batch import Batch, ItemBatch, Stretch
-from depgen.data.constituent_labels import ConstituentLabels
-from depgen.data.derivations import DerivationCollate
 from depgen.data.level_batch import LevelCollate
 from depgen.data.level_items import LevelItem
 from depgen.data.levels import ExpansionVocabulary
 from depgen.data.text import TextData
-from depgen.data.tree_batch import TreeCollate
 from depgen.data.vocabulary import SubwordPieces
 from depgen.models.dmlm import DependencyCollate
+from depgen.models.dtg import DerivationCollate
 from depgen.models.pushdown import BracketingCollate
+from depgen.models.tg import ConstituentLabels, TreeCollate
 from depgen.trees.relation_weights import RelationWeights
 from depgen.trees.sentence import Document, Sentence
 

@@ -13,12 +13,11 @@ from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, Stretch, TokenItem
-from depgen.data.derivations import Strings, choices_of_text, edges_of_actions, string_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import SLOTS
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.dtg import DTG
+from depgen.models.dtg import DTG, Strings, choices_of_text, edges_of_actions, string_of
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built

@@ -11,11 +11,10 @@ import torch
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.tree_batch import attention_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.tg import TransformerGrammar
+from depgen.models.tg import TransformerGrammar, attention_of
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees
 
