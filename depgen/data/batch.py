@@ -5,7 +5,7 @@ Batches are frozen dataclasses with typed axes. A system that reads more has a b
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np

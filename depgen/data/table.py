@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -471,7 +471,7 @@ class EncodedSplit(Dataset[TokenItem]):
         """Where each sentence of an item begins among its tokens, and the end."""
         return self.columns[index]["sentences"]
 
-    @property
+    @cached_property
     def counts(self) -> Int[np.ndarray, " vocabulary"]:
         """How often each token occurs."""
         size = self.vocabulary.size

@@ -237,7 +237,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             UserError: the training split is empty.
         """
         data = self.filled_split("train")
-        counts = data.counts
+        counts = data.counts.copy()
         counts[self.vocabulary.eos] += len(data)
         return counts
 
