@@ -268,7 +268,7 @@ def tables(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
     """Damage all tables of annotated text."""
 
     def prepare(place: Place) -> None:
-        for path in (place.home / "cache" / "annotations").glob("*/table.arrow"):
+        for path in (place.home / "cache" / "tables").glob("**/generator-*.arrow"):
             content = path.read_bytes()
             path.write_bytes(change(content))
 
@@ -276,10 +276,10 @@ def tables(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
 
 
 def encodings(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
-    """Damage all arrays of token ids."""
+    """Damage all tables of token ids."""
 
     def prepare(place: Place) -> None:
-        for path in (place.home / "cache" / "encodings").glob("*/ids.npy"):
+        for path in (place.home / "cache" / "tables").glob("*/table.arrow"):
             content = path.read_bytes()
             path.write_bytes(change(content))
 
@@ -521,8 +521,8 @@ def test_a_full_disk_of_the_cache_is_one_line(place, monkeypatch, capsys):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
 
-    shutil.rmtree(place.home / "cache" / "annotations")
-    monkeypatch.setattr("depgen.data.annotated.write_table", full)
+    shutil.rmtree(place.home / "cache" / "tables")
+    monkeypatch.setattr("datasets.Dataset.from_generator", full)
     assert main(["fit", "--config", str(place.home / "lm.yaml")]) == 2
     assert "set DEPGEN_CACHE" in capsys.readouterr().err
-    assert not list((place.home / "cache" / "annotations").glob("*.part"))
+    assert not list((place.home / "cache" / "tables").glob("*.part"))

@@ -1,11 +1,12 @@
 """The verb `annotate`: a corpus's trees made ahead, into the cache that training reads."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.experiment import data_of
+from depgen.data.table import AnnotatedSplit, sizes_of
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.training.experiment import PAPER, Experiment
@@ -46,7 +47,7 @@ def annotate_corpus(
     whole_documents: bool = False,
     max_documents: int | None = None,
 ) -> str:
-    """Annotate splits into `$DEPGEN_CACHE/annotations`, or find them there; one line a split, ready to print.
+    """Annotate splits into `$DEPGEN_CACHE/tables`, or find them there; one line a split, ready to print.
 
     Args:
         corpus: where the documents come from.
@@ -63,15 +64,13 @@ def annotate_corpus(
     for split in splits:
         limit = max_documents if split == "train" else None
         annotated = AnnotatedSplit(corpus, split, annotator, whole_documents, limit)
-        before = annotated.summary()
-        annotated.table(processes=processes)
-        summary = before or annotated.summary()
-        speed = summary["words"] / max(summary["seconds"], 1e-9)
-        left = summary.get("words_without_head", 0)  # which tables of older versions do not count, as they have none
+        there, started = annotated.is_made(), time.perf_counter()
+        sizes = sizes_of(annotated.table(processes=processes))
+        seconds = max(time.perf_counter() - started, 1e-9)
         lines.append(
-            f"{corpus.name} {split}: {summary['documents']:,} documents, {summary['sentences']:,} sentences, "
-            f"{summary['words']:,} words{f' ({left:,} without a head)' if left else ''}; "
-            f"{summary['scheme'] or 'no trees'}; "
-            + ("already there" if before else f"{summary['seconds']:.1f} s, {speed:,.0f} words/s")
+            f"{corpus.name} {split}: {sizes.documents:,} documents, {sizes.sentences:,} sentences, "
+            f"{sizes.words:,} words{f' ({sizes.without_head:,} without a head)' if sizes.without_head else ''}; "
+            f"{'no trees' if annotator is None else annotator.scheme}; "
+            + ("already there" if there else f"{seconds:.1f} s, {sizes.words / seconds:,.0f} words/s")
         )
     return "\n".join(lines)

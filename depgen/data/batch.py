@@ -1,8 +1,12 @@
-"""Batches: frozen dataclasses with typed axes, made from items by plain functions."""
+"""Items of a split, and the batches of tokens, of words and of documents that are made of them.
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -13,32 +17,12 @@ from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 
-MEMO_BYTES = 1 << 28
-"""The most that a `Memo` keeps."""
-
-
-class Memo:
-    """What collates have computed of the items of a split, kept as long as the process that collates.
-
-    The training process keeps it from epoch to epoch, worker processes for an epoch.
-
-    Args:
-        limit: bytes of arrays that are kept; what comes later is computed each time.
-    """
-
-    def __init__(self, limit: int = MEMO_BYTES) -> None:
-        self._kept: dict[Hashable, tuple[np.ndarray, ...]] = {}
-        self._room = limit
-
-    def of(self, key: Hashable, compute: Callable[[], tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-        """What was computed under this key, now or before."""
-        found = self._kept.get(key)
-        if found is None:
-            found = compute()
-            self._room -= sum(each.nbytes for each in found)
-            if self._room >= 0:
-                self._kept[key] = found
-        return found
+NO_CONSTITUENTS = (
+    "and these data have none: set data.init_args.annotator to depgen.annotation.trivial.GoldTrees with structure: "
+    "constituency, of a corpus that has them (depgen.data.bracketed.BracketedTreebank), or to "
+    "depgen.annotation.supar_structures.SuparConstituencyAnnotator; and trees_for so that the training split gets them."
+)
+"""What a system of constituents says where it is given none."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +51,7 @@ class TokenItem:
         word_ends: whether each token is the last piece of a word; None where each is a word.
         relations: the relation of each token to its head; empty for later pieces of a word; None without trees.
         edges: of the tokens' graph; None without graphs.
-        memo: what was computed of the split's items, by their index; None: nothing is kept.
+        view: what the trained system has of the item beside these (`SystemCollate`); None where it was not made ahead.
         spans: of its constituents, a row each: the first token and the one after the last, 0-based, in the order of
             `Sentence.spans`; None without constituents.
         span_labels: the label of each.
@@ -79,7 +63,7 @@ class TokenItem:
     word_ends: Bool[np.ndarray, " length"] | None = None
     relations: Shaped[np.ndarray, " length"] | None = None
     edges: Edges | None = None
-    memo: Memo | None = None
+    view: Mapping[str, np.ndarray] | None = None
     spans: Int[np.ndarray, "spans 2"] | None = None
     span_labels: Shaped[np.ndarray, " spans"] | None = None
 
@@ -141,6 +125,27 @@ class ItemBatch:
         ]
 
 
+def only_item(stretch: Stretch) -> TokenItem:
+    """The sentence that a row is.
+
+    Raises:
+        UserError: it is part of a stream.
+    """
+    if len(stretch.items) > 1 or stretch.start or stretch.stop != len(stretch.items[0].ids) + 1:
+        raise UserError(
+            "Graphs and trees are read sentence by sentence, found rows of a stream: take depgen.data.text.TextData "
+            "instead of depgen.data.stream.StreamData."
+        )
+    return stretch.items[0]
+
+
+def word_numbers(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
+    """The number of the word that each token belongs to, from 1."""
+    if item.word_ends is not None:
+        return np.concatenate([[0], np.cumsum(item.word_ends)[:-1]]).astype(np.int64)[: len(item.ids)] + 1
+    return vocabulary.word_of_token(item.ids)
+
+
 _Batch = TypeVar("_Batch", bound="Batch")
 
 
@@ -176,6 +181,41 @@ class Batch:
             if name not in spared and isinstance(value, Tensor | Batch):
                 values[name] = change(value)
         return type(self)(**values)
+
+
+@dataclass(frozen=True)
+class SystemCollate(ABC):
+    """Makes a system's batches, of items of which it has a view of its own; its fields are the options of both.
+
+    The view is made of each item alone, in a table of the cache (`depgen.data.table.EncodedSplit.viewed`) or, of texts
+    that are in no corpus, when they are batched. The collate pads.
+
+    Attributes:
+        version: rises whenever the view of an item may change.
+        reads: the column of the encoded table without which there is no view.
+    """
+
+    version: ClassVar[int]
+    reads: ClassVar[Literal["heads", "span_starts"]]
+
+    @abstractmethod
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> Mapping[str, np.ndarray]:
+        """What the system reads of an item, as arrays of one axis; the same names for every item.
+
+        Where an item has no tree, the arrays are empty.
+        """
+
+    @abstractmethod
+    def __call__(self, batch: ItemBatch) -> Any:  # noqa: ANN401  (the system's own batch)
+        """The batch."""
+
+    def view_of(self, item: TokenItem, vocabulary: Vocabulary) -> Mapping[str, np.ndarray]:
+        """The view that was made ahead, or one that is made now."""
+        return self.view(item, vocabulary) if item.view is None else item.view
+
+    def fingerprint(self) -> str:
+        """The version and the options, as a string."""
+        return f"{type(self).__qualname__} {self.version} {self!r}"
 
 
 @dataclass(frozen=True)
@@ -364,3 +404,99 @@ def collate_words(batch: ItemBatch) -> WordBatch:
         mask_id=mask_id,
         heads=torch.from_numpy(heads) if annotated else None,
     )
+
+
+@dataclass(frozen=True)
+class SegmentItem:
+    """Some sentences of a document, one after the other.
+
+    Attributes:
+        index: its place in the split.
+        sentences: token ids of each, without beginning and end; none is empty.
+    """
+
+    index: int
+    sentences: Sequence[Int[np.ndarray, " _"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DocumentBatch(Batch):
+    """Segments of documents, padded after the words of each sentence and after the last sentence.
+
+    Attributes:
+        inputs: the beginning and the words of each sentence; its end is never an input.
+        targets: the words and the end of each sentence.
+        lengths: targets of each sentence; 0 where a segment has no more.
+        items: each segment's place in its split.
+        global_tokens: targets in the global batch, over all devices.
+        global_items: segments in it.
+        unk: id of the unknown word.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items"})
+
+    inputs: Int[Tensor, "batch sentence word"]
+    targets: Int[Tensor, "batch sentence word"]
+    lengths: Int[Tensor, "batch sentence"]
+    items: Int[Tensor, " batch"]
+    global_tokens: int
+    global_items: int
+    unk: int = UNK
+
+    @property
+    def is_word(self) -> Bool[Tensor, "batch sentence word"]:
+        """True where a target is a token and no padding."""
+        return mask_of(self.lengths, self.targets.shape[2], device=self.targets.device)
+
+    @property
+    def places(self) -> Int[Tensor, " words"]:
+        """Places of the targets that are no padding, counted through the whole batch."""
+        places = mask_of(self.lengths, self.targets.shape[2]).flatten().nonzero()[:, 0]
+        return places.to(self.targets.device, non_blocking=True)
+
+    def rows(self, first: int, last: int) -> "DocumentBatch":
+        """Some segments, without the padding that the others made them have."""
+        rows, sentences = slice(first, last), slice(int((self.lengths[first:last] > 0).sum(1).max()))
+        lengths = self.lengths[rows, sentences]
+        words = slice(int(lengths.max()))
+        return replace(
+            self,
+            inputs=self.inputs[rows, sentences, words],
+            targets=self.targets[rows, sentences, words],
+            lengths=lengths,
+            items=self.items[rows],
+        )
+
+
+def collate_documents(batch: ItemBatch) -> DocumentBatch:
+    """Padded segments, each sentence read from its beginning on and predicted up to its end."""
+    assert batch.global_items is not None, "segments are items and no stretches"
+    most = max(len(item.sentences) for item in batch.items)
+    lengths = np.zeros((len(batch.items), most), dtype=np.int64)
+    for row, item in enumerate(batch.items):
+        lengths[row, : len(item.sentences)] = [len(ids) + 1 for ids in item.sentences]
+    inputs = np.full((*lengths.shape, int(lengths.max())), batch.vocabulary.start, dtype=np.int64)
+    targets = np.full_like(inputs, batch.vocabulary.eos)
+    for row, item in enumerate(batch.items):
+        for place, ids in enumerate(item.sentences):
+            inputs[row, place, 1 : len(ids) + 1] = ids
+            targets[row, place, : len(ids)] = ids
+    return DocumentBatch(
+        inputs=torch.from_numpy(inputs),
+        targets=torch.from_numpy(targets),
+        lengths=torch.from_numpy(lengths),
+        items=torch.tensor([item.index for item in batch.items]),
+        global_tokens=batch.global_tokens,
+        global_items=batch.global_items,
+        unk=batch.vocabulary.unk,
+    )
+
+
+def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary) -> DocumentBatch:
+    """A batch of documents whose sentences are given as token ids, without beginning and end."""
+    items = [
+        SegmentItem(place, [np.array(ids, dtype=np.int64) for ids in sentences])
+        for place, sentences in enumerate(documents)
+    ]
+    tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
+    return collate_documents(ItemBatch(items, tokens, vocabulary, global_items=len(items)))

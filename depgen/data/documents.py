@@ -11,127 +11,25 @@ Deviations
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Int
-from torch import Tensor
+from jaxtyping import Int
 
-from depgen.data.batch import Batch, ItemBatch
+from depgen.data.batch import SegmentItem, collate_documents
 from depgen.data.corpus import Corpus, Split
-from depgen.data.encoded import EncodedSplit
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
+from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
-from depgen.data.vocabulary import UNK, Vocabulary
 from depgen.errors import check_at_least
-from depgen.nn.lengths import mask_of
 
 logger = logging.getLogger(__name__)
 
 Segmentation = Literal["paper", "code2015"]
 TOKENS_PER_BATCH = 4096
 """The budget of tokens that is taken where neither it nor a number of segments is given."""
-
-
-@dataclass(frozen=True)
-class SegmentItem:
-    """Some sentences of a document, one after the other.
-
-    Attributes:
-        index: its place in the split.
-        sentences: token ids of each, without beginning and end; none is empty.
-    """
-
-    index: int
-    sentences: Sequence[Int[np.ndarray, " _"]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class DocumentBatch(Batch):
-    """Segments of documents, padded after the words of each sentence and after the last sentence.
-
-    Attributes:
-        inputs: the beginning and the words of each sentence; its end is never an input.
-        targets: the words and the end of each sentence.
-        lengths: targets of each sentence; 0 where a segment has no more.
-        items: each segment's place in its split.
-        global_tokens: targets in the global batch, over all devices.
-        global_items: segments in it.
-        unk: id of the unknown word.
-    """
-
-    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "items"})
-
-    inputs: Int[Tensor, "batch sentence word"]
-    targets: Int[Tensor, "batch sentence word"]
-    lengths: Int[Tensor, "batch sentence"]
-    items: Int[Tensor, " batch"]
-    global_tokens: int
-    global_items: int
-    unk: int = UNK
-
-    @property
-    def is_word(self) -> Bool[Tensor, "batch sentence word"]:
-        """True where a target is a token and no padding."""
-        return mask_of(self.lengths, self.targets.shape[2], device=self.targets.device)
-
-    @property
-    def places(self) -> Int[Tensor, " words"]:
-        """Places of the targets that are no padding, counted through the whole batch."""
-        places = mask_of(self.lengths, self.targets.shape[2]).flatten().nonzero()[:, 0]
-        return places.to(self.targets.device, non_blocking=True)
-
-    def rows(self, first: int, last: int) -> "DocumentBatch":
-        """Some segments, without the padding that the others made them have."""
-        rows, sentences = slice(first, last), slice(int((self.lengths[first:last] > 0).sum(1).max()))
-        lengths = self.lengths[rows, sentences]
-        words = slice(int(lengths.max()))
-        return replace(
-            self,
-            inputs=self.inputs[rows, sentences, words],
-            targets=self.targets[rows, sentences, words],
-            lengths=lengths,
-            items=self.items[rows],
-        )
-
-
-def collate_documents(batch: ItemBatch) -> DocumentBatch:
-    """Padded segments, each sentence read from its beginning on and predicted up to its end."""
-    assert batch.global_items is not None, "segments are items and no stretches"
-    most = max(len(item.sentences) for item in batch.items)
-    lengths = np.zeros((len(batch.items), most), dtype=np.int64)
-    for row, item in enumerate(batch.items):
-        lengths[row, : len(item.sentences)] = [len(ids) + 1 for ids in item.sentences]
-    inputs = np.full((*lengths.shape, int(lengths.max())), batch.vocabulary.start, dtype=np.int64)
-    targets = np.full_like(inputs, batch.vocabulary.eos)
-    for row, item in enumerate(batch.items):
-        for place, ids in enumerate(item.sentences):
-            inputs[row, place, 1 : len(ids) + 1] = ids
-            targets[row, place, : len(ids)] = ids
-    return DocumentBatch(
-        inputs=torch.from_numpy(inputs),
-        targets=torch.from_numpy(targets),
-        lengths=torch.from_numpy(lengths),
-        items=torch.tensor([item.index for item in batch.items]),
-        global_tokens=batch.global_tokens,
-        global_items=batch.global_items,
-        unk=batch.vocabulary.unk,
-    )
-
-
-def whole_documents(documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary) -> DocumentBatch:
-    """A batch of documents whose sentences are given as token ids, without beginning and end."""
-    items = [
-        SegmentItem(place, [np.array(ids, dtype=np.int64) for ids in sentences])
-        for place, sentences in enumerate(documents)
-    ]
-    tokens = sum(len(ids) + 1 for item in items for ids in item.sentences)
-    return collate_documents(ItemBatch(items, tokens, vocabulary, global_items=len(items)))
 
 
 def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
@@ -164,33 +62,29 @@ class SegmentedSplit:
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
     ) -> None:
-        assert encoded.sentences is not None
-        assert encoded.documents is not None
-        assert np.diff(encoded.sentences).all(), "corpora leave out sentences without words"
-        assert np.diff(encoded.documents).all(), "corpora leave out documents without sentences"
         self.encoded, self.duplicate_final_word = encoded, duplicate_final_word
-        self.bounds = encoded.sentences  # sentence k: from entry k up to the next
-        self.segments: list[tuple[int, int]] = []  # first sentence, the one after its last
-        for first, end in pairwise(encoded.documents.tolist()):
-            cuts = segment_bounds(end - first, longest, segmentation)
-            self.segments += [(first + begin, first + stop) for begin, stop in pairwise(cuts)]
+        self.segments: list[tuple[int, int, int]] = []  # document, its first sentence, the one after its last
+        lengths = []
+        for document in range(len(encoded)):
+            bounds = encoded.sentences(document)
+            assert len(bounds) > 1, "corpora leave out documents without sentences"
+            assert np.diff(bounds).all(), "corpora leave out sentences without words"
+            for first, end in pairwise(segment_bounds(len(bounds) - 1, longest, segmentation)):
+                self.segments.append((document, first, end))
+                lengths.append(bounds[end] - bounds[first] + (end - first) * (1 + duplicate_final_word))
+        self.lengths: Int[np.ndarray, " segments"] = np.array(lengths, dtype=np.int64)
+        """Target tokens of each segment: its words and an end a sentence."""
 
     def __len__(self) -> int:
         return len(self.segments)
 
-    @property
-    def lengths(self) -> Int[np.ndarray, " segments"]:
-        """Target tokens of each segment: its words and an end a sentence."""
-        sums = self.bounds + (1 + self.duplicate_final_word) * np.arange(len(self.bounds))
-        return np.array([sums[end] - sums[begin] for begin, end in self.segments], dtype=np.int64)
-
     def __getitem__(self, index: int) -> SegmentItem:
-        first, last = self.segments[index]
-        return SegmentItem(int(index), [self._ids(place) for place in range(first, last)])
-
-    def _ids(self, sentence: int) -> Int[np.ndarray, " _"]:
-        ids = self.encoded.ids[self.bounds[sentence] : self.bounds[sentence + 1]]
-        return np.append(ids, ids[-1]) if self.duplicate_final_word else ids
+        document, first, end = self.segments[index]
+        ids, bounds = self.encoded[document].ids, self.encoded.sentences(document)[first : end + 1]
+        sentences = [ids[begin:stop] for begin, stop in pairwise(bounds)]
+        if self.duplicate_final_word:
+            sentences = [np.append(sentence, sentence[-1]) for sentence in sentences]
+        return SegmentItem(int(index), sentences)
 
 
 class DocumentData(CorpusData):

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.data.batch import Batch, ItemBatch
+from depgen.data.batch import Batch, ItemBatch, SystemCollate, TokenItem
 from depgen.data.level_items import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
@@ -109,93 +110,117 @@ class _Tables:
     expansions: dict[tuple[str, ...], int]
     unk: int
 
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> "_Tables":
-        form, first = TreeForm.of(vocabulary), vocabulary.size - len(vocabulary.tables["placeholders"])
-        placeholders = {str(label): first + k for k, label in enumerate(vocabulary.tables["placeholders"])}
-        rows = {tuple(row): k for k, row in enumerate(vocabulary.tables["expansions"])}
-        return cls(form, placeholders, rows, vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk)
 
-    def columns(self, item: LevelItem) -> tuple[np.ndarray, ...]:
-        """Heads (0-based, -1 = root), depths, placeholders and expansions of a sentence's tokens."""
-        sentence = item.sentence
-        if sentence.heads is None or sentence.relations is None:
-            raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
-        heads, labels = self.form.written(sentence.heads, list(sentence.relations))
+@lru_cache(maxsize=1)
+def _tables_of(vocabulary: Vocabulary) -> _Tables:
+    form, first = TreeForm.of(vocabulary), vocabulary.size - len(vocabulary.tables["placeholders"])
+    placeholders = {str(label): first + k for k, label in enumerate(vocabulary.tables["placeholders"])}
+    rows = {tuple(row): k for k, row in enumerate(vocabulary.tables["expansions"])}
+    return _Tables(form, placeholders, rows, vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk)
+
+
+VIEW = ("heads", "depths", "placeholders", "expansions")
+
+
+@dataclass(frozen=True)
+class LevelCollate(SystemCollate):
+    """Makes batches of sentences at their levels."""
+
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["heads"]] = "heads"
+
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """Heads (0-based, -1 = root), depths, placeholders and expansions of a sentence's tokens.
+
+        Raises:
+            UserError: the vocabulary has no placeholders.
+        """
+        tables = _tables_of(vocabulary)
+        if not _has_tree(item):
+            return dict.fromkeys(VIEW, np.zeros(0, np.int64))
+        assert item.heads is not None
+        assert item.relations is not None
+        heads, labels = tables.form.written(item.heads, list(item.relations))
         rows = expansions(heads, labels)
-        return (
+        columns = (
             heads - 1,
             depths(heads),
-            np.array([self.placeholders.get(each, self.unk) for each in labels]),
-            np.array([self.expansions.get(each, UNKNOWN_EXPANSION) for each in rows]),
+            [tables.placeholders.get(label, tables.unk) for label in labels],
+            [tables.expansions.get(row, UNKNOWN_EXPANSION) for row in rows],
+        )
+        return {name: np.array(column, np.int64) for name, column in zip(VIEW, columns, strict=True)}
+
+    def __call__(self, batch: ItemBatch) -> LevelBatch:
+        """The batch.
+
+        Raises:
+            UserError: a sentence has no tree, or the vocabulary no placeholders.
+        """
+        items: Sequence[LevelItem] = batch.items
+        views = [self.view_of(item.sentence, batch.vocabulary) for item in items]
+        for item in items:
+            if not _has_tree(item.sentence):
+                place = f"item {item.sentence.index + 1}"
+                raise UserError(f"{place}: expected a sentence with its tree, found none: give trees.")
+        columns = [[view[name] for view in views] for name in VIEW]
+        ids = [item.sentence.ids for item in items]
+        tokens, heads, deep, marks, patterns = (
+            _padded(each) for each in (ids, *columns)
+        )  # [sentences length]; depth 0 at padding
+        rows = [(k, level) for k, item in enumerate(items) for level in item.levels or range(1, int(deep[k].max()) + 1)]
+        sentences, levels = np.array(rows).T
+        kept = (deep[sentences] <= levels[:, None]) & (deep[sentences] > 0)
+        lengths = kept.sum(1)
+        order = np.argsort(~kept, axis=1, kind="stable")[:, : lengths.max()]  # kept tokens first
+        numbers = kept.cumsum(1) - 1
+
+        def of(values: np.ndarray) -> np.ndarray:
+            return np.take_along_axis(values[sentences], order, 1)
+
+        here = np.arange(order.shape[1]) < lengths[:, None]
+        opened = (of(deep) == levels[:, None]) & here
+        own_heads = of(heads)
+        within = np.where(own_heads < 0, -1, np.take_along_axis(numbers, np.maximum(own_heads, 0), 1))
+        targets = np.where(here, of(tokens), batch.vocabulary.eos)
+        ends = [item.sentence.word_ends for item in items]
+        words = [len(one) if end is None else int(end.sum()) for one, end in zip(ids, ends, strict=True)]
+        arrays = {
+            "inputs": np.where(opened, of(marks), targets),
+            "targets": targets,
+            "heads": np.where(here, within, -1),
+            "expansions": np.where(opened, of(patterns), PAD_EXPANSION),
+            "is_open": opened,
+            "opened": np.flatnonzero(opened),
+            "lengths": lengths,
+            "places": order,
+            "sentences": sentences,
+            "items": np.array([item.sentence.index for item in items]),
+            "words": np.array(words),
+        }
+        return LevelBatch(
+            **{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()},
+            weights=torch.tensor([item.weight for item in items])[sentences],
+            global_tokens=batch.global_tokens,
+            unk=batch.vocabulary.unk,
+            eos=batch.vocabulary.eos,
         )
 
 
-def collate_levels(batch: ItemBatch) -> LevelBatch:
-    """Sentences at their levels.
-
-    Raises:
-        UserError: a sentence has no tree, or the vocabulary no placeholders.
-    """
-    tables = _Tables.of(batch.vocabulary)
-    items: Sequence[LevelItem] = batch.items
-    columns = [_remembered(item, tables) for item in items]
-    ids = [item.sentence.ids for item in items]
-    tokens, heads, deep, marks, patterns = (
-        _padded(each) for each in (ids, *zip(*columns, strict=True))
-    )  # [sentences length]; depth 0 at padding
-    rows = [(k, level) for k, item in enumerate(items) for level in item.levels or range(1, int(deep[k].max()) + 1)]
-    sentences, levels = np.array(rows).T
-    kept = (deep[sentences] <= levels[:, None]) & (deep[sentences] > 0)
-    lengths = kept.sum(1)
-    order = np.argsort(~kept, axis=1, kind="stable")[:, : lengths.max()]  # kept tokens first
-    numbers = kept.cumsum(1) - 1
-
-    def of(values: np.ndarray) -> np.ndarray:
-        return np.take_along_axis(values[sentences], order, 1)
-
-    here = np.arange(order.shape[1]) < lengths[:, None]
-    opened = (of(deep) == levels[:, None]) & here
-    own_heads = of(heads)
-    within = np.where(own_heads < 0, -1, np.take_along_axis(numbers, np.maximum(own_heads, 0), 1))
-    targets = np.where(here, of(tokens), batch.vocabulary.eos)
-    ends = [item.sentence.word_ends for item in items]
-    words = [len(one) if end is None else int(end.sum()) for one, end in zip(ids, ends, strict=True)]
-    arrays = {
-        "inputs": np.where(opened, of(marks), targets),
-        "targets": targets,
-        "heads": np.where(here, within, -1),
-        "expansions": np.where(opened, of(patterns), PAD_EXPANSION),
-        "is_open": opened,
-        "opened": np.flatnonzero(opened),
-        "lengths": lengths,
-        "places": order,
-        "sentences": sentences,
-        "items": np.array([item.sentence.index for item in items]),
-        "words": np.array(words),
-    }
-    return LevelBatch(
-        **{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()},
-        weights=torch.tensor([item.weight for item in items])[sentences],
-        global_tokens=batch.global_tokens,
-        unk=batch.vocabulary.unk,
-        eos=batch.vocabulary.eos,
-    )
+collate_levels = LevelCollate()
 
 
 def are_written(items: Sequence[LevelItem], vocabulary: Vocabulary) -> list[bool]:
     """Whether the vocabulary has the expansions of all words of each sentence's tree, and so their labels.
 
     Raises:
-        UserError: see `collate_levels`.
+        UserError: see `LevelCollate`.
     """
-    tables = _Tables.of(vocabulary)
-    return [bool((_remembered(item, tables)[-1] != UNKNOWN_EXPANSION).all()) for item in items]
+    views = [collate_levels.view_of(item.sentence, vocabulary) for item in items]
+    return [bool((view["expansions"] != UNKNOWN_EXPANSION).all()) for view in views]
 
 
-def _remembered(item: LevelItem, tables: _Tables) -> tuple[np.ndarray, ...]:
-    memo = item.sentence.memo
-    return tables.columns(item) if memo is None else memo.of(item.sentence.index, lambda: tables.columns(item))
+def _has_tree(sentence: TokenItem) -> bool:
+    return sentence.heads is not None and sentence.relations is not None and bool((sentence.heads >= 0).all())
 
 
 def _padded(rows: Sequence[np.ndarray]) -> Int[np.ndarray, "rows longest"]:

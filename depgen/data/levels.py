@@ -16,11 +16,11 @@ from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
-from depgen.data.encoded import EncodedSplit
 from depgen.data.level_batch import collate_levels
 from depgen.data.level_items import ROOT, IrregularTrees, LevelItem, TreeForm
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
+from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError, check_at_least
@@ -235,14 +235,16 @@ class LevelData(TextData):
         from depgen.trees.tree_arrays import level_sizes, regular_trees
 
         data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
-        bare = None if data.heads is None else np.flatnonzero(np.minimum.reduceat(data.heads, data.offsets[:-1]) < 0)
-        if data.heads is None or bare is None or len(bare):
-            place = "" if bare is None else f", sentence {bare[0] + 1}"
+        has_trees = "heads" in data.table.column_names
+        heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.zeros(0, np.int64)
+        offsets = np.concatenate([[0], (data.lengths - 1).cumsum()])
+        first_bare = int(np.searchsorted(offsets, np.argmax(heads < 0), side="right")) if (heads < 0).any() else 0
+        if not has_trees or first_bare:
+            place = f", sentence {first_bare}" if first_bare else ""
             raise UserError(
                 f"{self.corpus.name}, {split}{place}: expected a dependency tree, found none. Set "
                 f"data.init_args.annotator, and trees_for to all splits."
             )
-        heads, offsets = data.heads.astype(np.int64), data.offsets.astype(np.int64)
         inside_out, moves = form.binarization == "inside-out", form.binarization != "none"
         depths, needs = regular_trees(heads, offsets, inside_out, moves)
         self._say_irregular(split, needs, form)

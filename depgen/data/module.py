@@ -66,8 +66,7 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
     Args:
         workers: processes that collate; 0 collates in the training process. None: up to 4 where a GPU trains, one core
             left over, since the GPU then computes while they collate; else 0. On two CPU cores, a step of a small DMLM
-            took 1.2 times as long with 1 or 2 workers as with none (measured once). Lightning takes a new loader each
-            epoch, hence new workers, which keep nothing of what they computed in the epoch before.
+            took 1.2 times as long with 1 or 2 workers as with none (measured once).
         seed: seed of the order of the training data.
         collate: makes a batch of the items of one rank's share. None: the trained model's own `collate`, or a plain one
             where there is no trainer or its model has none.

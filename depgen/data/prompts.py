@@ -11,11 +11,11 @@ from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split
-from depgen.data.encoded import EncodedSplit
 from depgen.data.encoder_run import EncoderRun
 from depgen.data.glue import Prompt
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
+from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
 from depgen.errors import UserError, check_at_least
 from depgen.trees.annotator import Annotator

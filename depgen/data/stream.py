@@ -24,8 +24,8 @@ from torch.utils.data import Dataset, Sampler
 
 from depgen.data.batch import ItemBatch, Stretch
 from depgen.data.corpus import Corpus, Split
-from depgen.data.encoded import EncodedSplit
 from depgen.data.sampler import OneEpoch, ResumableLoader
+from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
 

@@ -3,23 +3,20 @@
 import json
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Int
 
-from depgen.data.annotated import AnnotatedSplit, say_with_trees
-from depgen.data.annotated_rows import document_of_row
-from depgen.data.batch import collate_tokens
+from depgen.data.batch import TokenItem, collate_tokens
 from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
-from depgen.data.encoded import EncodedSplit
-from depgen.data.encoding import DocumentJoining, encoded_table
 from depgen.data.module import Collate, EncodedData, Items
+from depgen.data.rows import document_of_row
 from depgen.data.sampler import ResumableLoader
 from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.table import AnnotatedSplit, DocumentJoining, EncodedSplit, encoded_table, sizes_of
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
@@ -43,7 +40,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             and a run can be tested where its parser is not.
         vocabulary: how the vocabulary is built.
         vocabulary_splits: splits whose words it may see; the DMLM code's LSTM vocabularies saw all three.
-        joining: how the trees of a document's sentences become one (notes in `depgen.data.encoding`).
+        joining: how the trees of a document's sentences become one (see `depgen.data.table.DocumentJoining`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
         max_documents: use only the first `max_documents` documents of the training split; None for all.
         kwargs: the arguments of `EncodedData`.
@@ -142,17 +139,37 @@ class CorpusData(EncodedData[EncodedSplit]):
         """A split as token ids and heads."""
         table = self._table(split)
         if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
-            say_with_trees(table, self.annotator, self.corpus.name, split)
+            self._say_with_trees(table, split, self.annotator.scheme)
         encoded = self._encoding(table)
-        assert encoded.sentences is not None
-        sentences = len(encoded.sentences) - 1
+        items, tokens = len(encoded), int(encoded.counts.sum())
+        sentences = int(encoded.columns.counts("sentences").sum()) - items
+        ends = items if self.one_end == "item" else sentences
         log.info(
             "%s %s: %d items of %d sentences, %d tokens (%d with one <eos> %s), %.2f %% <unk>",
-            self.corpus.name, split, len(encoded), sentences, len(encoded.ids),
-            len(encoded.ids) + (len(encoded) if self.one_end == "item" else sentences),
-            "an item" if self.one_end == "item" else "a sentence", 100 * encoded.unknown / max(1, len(encoded.ids)),
+            self.corpus.name, split, items, sentences, tokens, tokens + ends,
+            "an item" if self.one_end == "item" else "a sentence", 100 * self._unknown(encoded) / max(1, tokens),
         )  # fmt: skip
         return encoded
+
+    def _unknown(self, encoded: EncodedSplit) -> int:
+        """How many tokens are `<unk>`; 0 where the vocabulary has none."""
+        return int(encoded.counts[self.vocabulary.unk]) if self.vocabulary.unk >= 0 else 0
+
+    def _say_with_trees(self, table: Any, split: Split, scheme: str) -> None:  # noqa: ANN401
+        """Log how many words are in sentences that were given a tree, a graph or constituents.
+
+        Raises:
+            UserError: none of the training split.
+        """
+        sizes = sizes_of(table)
+        words = sizes.words - sizes.without_head
+        log.info("%s %s: %d of %d words are in trees (%s)", self.corpus.name, split, words, sizes.words, scheme)
+        if not words and split == "train":
+            raise UserError(
+                f"{self.corpus.name}, train: expected trees, found none in its {sizes.sentences} sentences ({scheme}). "
+                "If they are to come from a treebank, no sentence of it equals one of the corpus: are both in the same "
+                "form, such as in depgen.data.bare_words.BareWords?"
+            )
 
     def setup(self, stage: str | None = None) -> None:
         """Encode the splits that a stage needs; before training, warn of a `<unk>` that is never trained."""
@@ -162,15 +179,15 @@ class CorpusData(EncodedData[EncodedSplit]):
 
     def _warn_of_untrained_unk(self) -> None:
         """Warn if validation has `<unk>` and training has none."""
-        train, valid = (self.split(split).ids for split in ("train", "valid"))
-        unknown = int((valid == self.vocabulary.unk).sum())
-        if unknown and len(train) and not (train == self.vocabulary.unk).any():
+        train, valid = self.split("train"), self.split("valid")
+        unknown, tokens = self._unknown(valid), int(valid.counts.sum())
+        if unknown and len(train) and not self._unknown(train):
             log.warning(
                 "%s: <unk> occurs nowhere in the training split, so its probability is never trained; %d of %d tokens "
                 "(%.1f %%) of the validation split are <unk>. Set data.init_args.vocabulary.init_args.min_count to 2 "
                 "or more, or max_size (of depgen.data.vocabulary.WordVocabulary): rarer words are then trained as "
                 "<unk>.",
-                self.corpus.name, unknown, len(valid), 100 * unknown / len(valid),
+                self.corpus.name, unknown, tokens, 100 * unknown / tokens,
             )  # fmt: skip
 
     def _encoding(self, table: Any) -> EncodedSplit:  # noqa: ANN401
@@ -202,7 +219,7 @@ class CorpusData(EncodedData[EncodedSplit]):
         return collate_tokens
 
     def filled_split(self, split: Split) -> EncodedSplit:
-        """A split as token ids and heads.
+        """A split as token ids and heads, with the view of its items that the trained system has.
 
         Raises:
             UserError: it is empty.
@@ -210,7 +227,8 @@ class CorpusData(EncodedData[EncodedSplit]):
         data = self.split(split)
         if not len(data):
             raise UserError(f"The {split} split of {self.corpus.name} is empty.")
-        return data
+        self._splits[split] = data.viewed(self._collate())
+        return self._splits[split]
 
     def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
         """How often each token is to be predicted in an epoch of training: one end an item.
@@ -219,9 +237,32 @@ class CorpusData(EncodedData[EncodedSplit]):
             UserError: the training split is empty.
         """
         data = self.filled_split("train")
-        counts = np.bincount(data.ids, minlength=self.vocabulary_size)
+        counts = data.counts.copy()
         counts[self.vocabulary.eos] += len(data)
         return counts
+
+
+class SentenceItems:
+    """The sentences of a split's documents as items, without trees."""
+
+    def __init__(self, documents: EncodedSplit) -> None:
+        self.documents = documents
+        self._places = [
+            (document, begin, end)
+            for document in range(len(documents))
+            for begin, end in pairwise(documents.sentences(document).tolist())
+        ]
+
+    @property
+    def lengths(self) -> Int[np.ndarray, " sentences"]:
+        """Target tokens of each sentence: its tokens and the end of sequence."""
+        return np.array([end - begin + 1 for _, begin, end in self._places])
+
+    def __getitem__(self, index: int) -> TokenItem:
+        document, begin, end = self._places[index]
+        item = self.documents[document]
+        word_ends = None if item.word_ends is None else item.word_ends[begin:end]
+        return TokenItem(index, item.ids[begin:end], word_ends=word_ends)
 
 
 class TextData(CorpusData):
@@ -252,9 +293,7 @@ class TextData(CorpusData):
 
     def joined_items(self, split: Split) -> int:
         """How many items are documents of several sentences, which become one sequence."""
-        found = self.split(split)
-        assert found.documents is not None
-        return int((np.diff(found.documents) > 1).sum())
+        return int((self.split(split).columns.counts("sentences") > 2).sum())
 
     def predict_dataloader(self) -> ResumableLoader:
         """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
@@ -263,11 +302,9 @@ class TextData(CorpusData):
             return self._by_length(self._sentences("test"), self.eval_tokens_per_batch, None)
         return self.test_dataloader()
 
-    def _sentences(self, split: Split) -> EncodedSplit:
+    def _sentences(self, split: Split) -> "SentenceItems":
         """A split as token ids, an item for each sentence, without trees."""
-        found = self._encoding(AnnotatedSplit(self.corpus, split, None).table())
-        assert found.sentences is not None
-        return replace(found, offsets=found.sentences, documents=np.arange(len(found.sentences)))
+        return SentenceItems(self._encoding(AnnotatedSplit(self.corpus, split, None).table()))
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Shuffled items of an epoch; at validation and test every item once."""

@@ -31,6 +31,8 @@ SPACE_MARKERS = "Ġ▁"
 """With which the first piece of a word begins: in byte-level BPE, in Unigram."""
 VOCABULARY_FILE = "vocabulary.json"
 TOKENIZER_FILE = "tokenizer.json"
+LABELS = "labels"
+"""The table of a vocabulary that holds the labels of constituents, for systems that write trees with their texts."""
 
 Table = list[str] | list[list[str]]
 

@@ -8,8 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words
-from depgen.data.documents import whole_documents
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words, whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import DocumentIds, batches_of

@@ -11,8 +11,7 @@ from jaxtyping import Float, Float64, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from depgen.data.batch import ItemBatch
-from depgen.data.documents import DocumentBatch, collate_documents, whole_documents
+from depgen.data.batch import DocumentBatch, ItemBatch, collate_documents, whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import DocumentOptions
 from depgen.language_models.base import LanguageModel

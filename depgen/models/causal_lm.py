@@ -21,8 +21,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
-from depgen.data.constituent_labels import NO_CONSTITUENTS
+from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight

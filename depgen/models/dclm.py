@@ -55,7 +55,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from depgen.data.documents import DocumentBatch
+from depgen.data.batch import DocumentBatch
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import Dropout
 from depgen.nn.length_groups import encode_by_length

@@ -34,10 +34,10 @@ Deviations
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -47,8 +47,8 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, Ragged, Stretch, TokenBatch, TokenItem, collate_tokens
-from depgen.data.vocabulary import EOS
+from depgen.data.batch import ItemBatch, Ragged, Stretch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import EOS, Vocabulary
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
@@ -95,72 +95,59 @@ class DependencyBatch(TokenBatch):
     weights: Float[Tensor, " entries"] | None = None
 
 
-def collate_dependents(
-    batch: ItemBatch,
-    *,
-    root_target: bool = True,
-    eos_target: bool = True,
-    duplicates: Duplicates = "set",
-    relation_weights: RelationWeights | None = None,
-) -> DependencyBatch:
-    """A padded batch with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
-    tokens = collate_tokens(batch)
-    if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
-        return DependencyBatch(**vars(tokens))
-    arcs_of = partial(
-        _kept_arcs, eos=batch.vocabulary.eos, root_target=root_target, eos_target=eos_target, duplicates=duplicates,
-        relation_weights=relation_weights,
-    )  # fmt: skip
-    width, columns = tokens.inputs.shape[1], []
-    for number, stretch in enumerate(batch.stretches):
-        rows, ids, weights = _stretch_arcs(stretch, arcs_of)
-        columns.append((rows + number * width, ids, weights))
-    rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
-    offsets = np.concatenate([[0], np.bincount(rows, minlength=len(columns) * width).cumsum()])
-    return DependencyBatch(
-        **vars(tokens),
-        dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(ids.astype(np.int64))),
-        weights=None if relation_weights is None else torch.from_numpy(weights.astype(np.float32)),
-    )
+@dataclass(frozen=True)
+class DependencyCollate(SystemCollate):
+    """Makes padded batches with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
+
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["heads"]] = "heads"
+
+    root_target: bool = True
+    eos_target: bool = True
+    duplicates: Duplicates = "set"
+    relation_weights: RelationWeights | None = None
+
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """Position and future dependent (a word id) of each arc, and its weight, in the order of positions."""
+        arcs = _item_arcs(
+            item, eos=vocabulary.eos, root_target=self.root_target, eos_target=self.eos_target,
+            relation_weights=self.relation_weights,
+        )  # fmt: skip
+        positions, ids, weights = _heaviest(*arcs) if self.duplicates == "set" else arcs
+        view = {"positions": positions.astype(np.int32), "dependents": ids.astype(np.int32)}
+        return view if self.relation_weights is None else {**view, "weights": weights}
+
+    def __call__(self, batch: ItemBatch) -> DependencyBatch:
+        """The batch, without dependents where an item has no tree."""
+        tokens = collate_tokens(batch)
+        if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
+            return DependencyBatch(**vars(tokens))
+        width, stretches = tokens.inputs.shape[1], []
+        for number, stretch in enumerate(batch.stretches):
+            arcs = _stretch_arcs(stretch, [self.view_of(item, batch.vocabulary) for item in stretch.items])
+            stretches.append({**arcs, "positions": arcs["positions"] + number * width})
+        arcs = {name: np.concatenate([each[name] for each in stretches]) for name in stretches[0]}
+        offsets = np.concatenate([[0], np.bincount(arcs["positions"], minlength=len(stretches) * width).cumsum()])
+        weights = arcs.get("weights")
+        return DependencyBatch(
+            **vars(tokens),
+            dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(arcs["dependents"].astype(np.int64))),
+            weights=None if weights is None else torch.from_numpy(weights.astype(np.float32)),
+        )
+
+
+def _stretch_arcs(stretch: Stretch, views: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arcs of some items whose position lies in the stretch; their words may lie beyond its end."""
+    begins = np.cumsum([0, *(len(item.ids) + 1 for item in stretch.items[:-1])]) - stretch.start
+    arcs = {name: np.concatenate([view[name] for view in views]) for name in views[0]}
+    counts = [len(view["positions"]) for view in views]
+    positions = arcs["positions"].astype(np.int64) + np.repeat(begins, counts)
+    inside = (positions >= 0) & (positions < stretch.stop - stretch.start)
+    return {name: values[inside] for name, values in (arcs | {"positions": positions}).items()}
 
 
 Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarray, " arcs"]]
 """Position, future dependent (a word id) and weight of each."""
-
-
-def _stretch_arcs(stretch: Stretch, arcs_of: Callable[[TokenItem], Arcs]) -> Arcs:
-    """Arcs whose position lies in the stretch; their words may lie beyond its end."""
-    if len(stretch.items) == 1 and stretch.stop - stretch.start == len(stretch.items[0].ids) + 1:
-        return arcs_of(stretch.items[0])  # a whole item
-    columns = []
-    begin = -stretch.start
-    for item in stretch.items:
-        positions, ids, weights = arcs_of(item)
-        columns.append((positions + begin, ids, weights))
-        begin += len(item.ids) + 1
-    rows, ids, weights = (np.concatenate(column) for column in zip(*columns, strict=True))
-    inside = (rows >= 0) & (rows < stretch.stop - stretch.start)
-    return rows[inside], ids[inside], weights[inside]
-
-
-def _kept_arcs(
-    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, duplicates: Duplicates,
-    relation_weights: RelationWeights | None,
-) -> Arcs:  # fmt: skip
-    """The arcs of an item, in the order of their positions; from the split's memo after the first time."""
-    options = {"eos": eos, "root_target": root_target, "eos_target": eos_target, "relation_weights": relation_weights}
-
-    def compute() -> Arcs:
-        arcs = _item_arcs(item, **options)  # type: ignore[arg-type]
-        positions, ids, weights = _heaviest(*arcs) if duplicates == "set" else arcs
-        return positions.astype(np.int32), ids.astype(np.int32), weights
-
-    if item.memo is None:
-        return compute()
-    weighed = None if relation_weights is None else tuple(relation_weights.weights.items())
-    key = (item.index, eos, root_target, eos_target, duplicates, weighed)
-    positions, ids, weights = item.memo.of(key, compute)
-    return positions, ids, weights
 
 
 def _item_arcs(
@@ -441,13 +428,7 @@ class DMLM(LeftToRight):
             raise UserError("carry_window needs a window, and an attention for a network of streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
         self.carried_window = None if carry_window is None else factory(carry_window, WindowFactory)(window)
-        self._collate = partial(
-            collate_dependents,
-            root_target=root_target,
-            eos_target=eos_target,
-            duplicates=duplicates,
-            relation_weights=relation_weights,
-        )
+        self._collate = DependencyCollate(root_target, eos_target, duplicates, relation_weights)
         lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
         monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
         self.phases = tuple(Phase(name, epochs, monitors[name]) for name, epochs in lengths.items() if epochs)

@@ -54,7 +54,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
-from depgen.data.batch import ItemBatch, Memo
+from depgen.data.batch import ItemBatch
 from depgen.data.level_batch import LevelBatch, are_written, collate_levels
 from depgen.data.level_items import PAD_EXPANSION, TreeForm
 from depgen.data.levels import sentence_item
@@ -332,9 +332,13 @@ class ITEXP(LanguageModel):
         Raises:
             UserError: a tree is none of its text, or a text is too long.
         """
-        found, memo = np.full(len(texts), -np.inf), Memo()
+        found = np.full(len(texts), -np.inf)
         items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
-        items = [replace(each, sentence=replace(each.sentence, index=k, memo=memo)) for k, each in enumerate(items)]
+        views = [collate_levels.view(item.sentence, vocabulary) for item in items]
+        items = [
+            replace(item, sentence=replace(item.sentence, index=k, view=view))
+            for k, (item, view) in enumerate(zip(items, views, strict=True))
+        ]
         written = [*compress(items, are_written(items, vocabulary))]
         sizes = [len(item.sentence.ids) ** 2 for item in written]  # at most, of all levels
         for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(written)]):

@@ -30,7 +30,7 @@ Deviations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -39,8 +39,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
-from depgen.data.constituent_labels import NO_CONSTITUENTS
+from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, leaders
 from depgen.errors import UserError, check_at_least
@@ -85,35 +84,43 @@ class BracketingBatch(TokenBatch):
     depths: UInt8[Tensor, "batch length length"] | None = None
 
 
-def collate_bracketings(batch: ItemBatch) -> BracketingBatch:
-    """A padded batch, with attachments and depths where all items have constituents.
+@dataclass(frozen=True)
+class BracketingCollate(SystemCollate):
+    """Makes padded batches, with attachments and depths where all items have constituents.
 
     Constituents of more than two parts are made binary from the right; words of several tokens are constituents.
-
-    Raises:
-        UserError: stretches of a stream, or spans that are no tree.
     """
-    tokens = collate_tokens(batch)
-    if not all(isinstance(item, TokenItem) for item in batch.items):
-        raise UserError("Pushdown reads sentence by sentence: take depgen.data.text.TextData for the data.")
-    if any(item.spans is None for item in batch.items):
-        return BracketingBatch(**vars(tokens))
-    return _with_bracketings(tokens, [item_attachments(item) for item in batch.items])
 
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["span_starts"]] = "span_starts"
 
-def item_attachments(item: TokenItem) -> Int[np.ndarray, " length"]:
-    """The attachment of each token, 0-based; from the split's memo after the first time."""
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The attachment of each token, 0-based.
 
-    def compute() -> tuple[np.ndarray, ...]:
-        assert item.spans is not None
+        Raises:
+            UserError: spans that are no tree.
+        """
+        if item.spans is None:
+            return {"attachments": np.zeros(0, np.int32)}
         spans: list[Span] = [(start, end) for start, end in item.spans.tolist()]
         if item.word_ends is not None:
             spans = with_words(spans, item.word_ends)
         length = len(item.ids)
-        return (np.array(attachments_of(binarised(spans, length), length), dtype=np.int32),)
+        return {"attachments": np.array(attachments_of(binarised(spans, length), length), dtype=np.int32)}
 
-    found = compute() if item.memo is None else item.memo.of((item.index, "attachments"), compute)
-    return found[0]
+    def __call__(self, batch: ItemBatch) -> BracketingBatch:
+        """The batch.
+
+        Raises:
+            UserError: stretches of a stream.
+        """
+        tokens = collate_tokens(batch)
+        if not all(isinstance(item, TokenItem) for item in batch.items):
+            raise UserError("Pushdown reads sentence by sentence: take depgen.data.text.TextData for the data.")
+        if any(item.spans is None for item in batch.items):
+            return BracketingBatch(**vars(tokens))
+        views = [self.view_of(item, batch.vocabulary) for item in batch.items]
+        return _with_bracketings(tokens, [view["attachments"] for view in views])
 
 
 def _with_bracketings(tokens: TokenBatch, attachments: Sequence[Sequence[int] | np.ndarray]) -> BracketingBatch:
@@ -380,7 +387,7 @@ class Pushdown(StructuredLanguageModel):
     @property
     def collate(self) -> Callable[[ItemBatch], BracketingBatch]:
         """Padded sequences with attachments and depths."""
-        return collate_bracketings
+        return BracketingCollate()
 
     # -- the two distributions ------------------------------------------------------------------------------------
 

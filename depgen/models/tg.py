@@ -37,10 +37,10 @@ Deviations
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -49,21 +49,30 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import ItemBatch, TokenBatch
-from depgen.data.constituent_labels import LABELS, NO_CONSTITUENTS
-from depgen.data.tree_batch import TreeBatch, attention_of, collate_trees, label_numbers, string_positions, with_strings
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import EOS, LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
 from depgen.decoding.generated import Generated
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
-from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention
+from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
-from depgen.trees.sentence import Constituent
-from depgen.trees.tree_strings import NOTHING, WORD, LabelledSpan, closing, label_of, spans_of
+from depgen.trees.constituency import UNNAMED
+from depgen.trees.sentence import Constituent, Document
+from depgen.trees.tree_strings import (
+    NOTHING,
+    ROWS,
+    WORD,
+    LabelledSpan,
+    closing,
+    label_of,
+    positions_of,
+    spans_of,
+    symbols_of,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +80,176 @@ COLUMNS = 64
 """Columns that a hypothesis is taken to hold: those on its stack, and those since the last word."""
 
 
-# -- 1. Hypotheses ----------------------------------------------------------------------------------------------------
+# -- 1. Trees as strings, in batches -----------------------------------------------------------------------------------
+
+
+class ConstituentLabels:
+    """Builds another builder's vocabulary, with a table of the labels of its documents' constituents.
+
+    The first label is `TOP`: of constituents that have none, and of those whose label the documents do not have.
+
+    Args:
+        builder: builds the vocabulary; every word by default.
+    """
+
+    reads_trees = True
+
+    def __init__(self, builder: VocabularyBuilder | None = None) -> None:
+        self.builder = builder or WordVocabulary()
+
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """The builder's vocabulary and the labels, sorted."""
+        labels = set[str]()
+
+        def noted() -> Iterator[Document]:
+            for document in documents:
+                labels.update(label for sentence in document.sentences for *_, label in sentence.spans or ())
+                yield document
+
+        passing = noted()
+        vocabulary = self.builder.build(passing)
+        for _ in passing:  # what the builder has not read
+            pass
+        return vocabulary.with_tables({LABELS: [UNNAMED, *sorted(labels - {UNNAMED})]})
+
+    def fingerprint(self) -> str:
+        """Of the builder."""
+        return f"constituent labels 1, {self.builder.fingerprint()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeBatch(TokenBatch):
+    """Sequences and the tree of each as a string.
+
+    Attributes:
+        eos: the id that begins and ends a sentence.
+        strings: of each sentence, the rows of `positions_of`; None without trees.
+        predicting: the places that predict among the positions of all strings, one after the other; None without trees.
+        before_words: those of them that predict a word, by their place in `predicting`; None without trees.
+    """
+
+    eos: int = EOS
+    strings: Int[Tensor, "batch rows positions"] | None = None
+    predicting: Int[Tensor, " predicting"] | None = None
+    before_words: Int[Tensor, " words"] | None = None
+
+    def row(self, name: str) -> Int[Tensor, "batch positions"]:
+        """One of the rows, by its name in `ROWS`."""
+        assert self.strings is not None
+        return self.strings[:, ROWS.index(name)].long()
+
+
+@dataclass(frozen=True)
+class TreeCollate(SystemCollate):
+    """Makes padded batches, with strings where all items have constituents.
+
+    Args:
+        max_openings: the most constituents that begin at one word.
+    """
+
+    version: ClassVar[int] = 1
+    reads: ClassVar[Literal["span_starts"]] = "span_starts"
+
+    max_openings: int
+
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
+        """The rows of positions of an item's string, one after the other.
+
+        Raises:
+            UserError: spans that are no tree, more openings than are allowed, or a vocabulary without labels.
+        """
+        if item.spans is None:
+            return {"string": np.zeros(0, np.int32)}
+        assert item.span_labels is not None
+        numbers = label_numbers(vocabulary)
+        labels = [numbers.get(str(label), 0) for label in item.span_labels]
+        spans = [(start, end, label) for (start, end), label in zip(item.spans.tolist(), labels, strict=True)]
+        string = string_positions(
+            spans, len(item.ids), max_openings=self.max_openings, where=f"sentence {item.index + 1}"
+        )
+        return {"string": string.astype(np.int32).ravel()}
+
+    def __call__(self, batch: ItemBatch) -> TreeBatch:
+        """The batch.
+
+        Raises:
+            UserError: stretches of a stream, or what `view` refuses.
+        """
+        tokens = collate_tokens(batch)
+        if not all(isinstance(item, TokenItem) for item in batch.items):
+            raise UserError("TransformerGrammar reads sentences: take depgen.data.text.TextData for the data.")
+        sentences = TreeBatch(**vars(tokens), eos=batch.vocabulary.eos)
+        if any(item.spans is None for item in batch.items):
+            return sentences
+        views = [self.view_of(item, batch.vocabulary) for item in batch.items]
+        return with_strings(sentences, [view["string"].reshape(len(ROWS), -1) for view in views])
+
+
+@lru_cache(maxsize=1)
+def label_numbers(vocabulary: Vocabulary) -> dict[str, int]:
+    """The number of each label.
+
+    Raises:
+        UserError: the vocabulary has no table of labels.
+    """
+    if LABELS not in vocabulary.tables:
+        raise UserError(
+            f"The vocabulary has no table {LABELS!r}: set data.init_args.vocabulary to "
+            "depgen.models.tg.ConstituentLabels, with the former one as its builder."
+        )
+    return {str(label): number for number, label in enumerate(vocabulary.tables[LABELS])}
+
+
+def string_positions(
+    spans: Sequence[LabelledSpan], length: int, *, max_openings: int, where: str
+) -> Int[np.ndarray, "rows _"]:
+    """The positions of the string of a tree (`depgen.trees.tree_strings.positions_of`).
+
+    Args:
+        spans: see `symbols_of`.
+        length: number of words.
+        max_openings: the most constituents that begin at one word.
+        where: the sentence's place, for messages.
+
+    Raises:
+        UserError: spans that are no tree, or more constituents at a word.
+    """
+    found = positions_of(symbols_of(spans, length))
+    most = int(found[ROWS.index("openings")].max())
+    if most > max_openings:
+        raise UserError(
+            f"{where}: expected at most {max_openings} constituents that begin at one word, found {most}. Raise "
+            "model.init_args.max_openings."
+        )
+    return found
+
+
+def with_strings(batch: TreeBatch, strings: Sequence[Int[np.ndarray, "rows _"]]) -> TreeBatch:
+    """The batch with strings, padded at the right by positions that predict nothing and that nothing sees."""
+    longest = max(each.shape[1] for each in strings)
+    padded = np.zeros((len(strings), len(ROWS), longest), dtype=np.int32)
+    padded[:, [ROWS.index("symbols"), ROWS.index("targets")]] = NOTHING
+    padded[:, ROWS.index("leaves")] = np.arange(longest)
+    for row, each in enumerate(strings):
+        padded[row, :, : each.shape[1]] = each
+    targets = padded[:, ROWS.index("targets")].ravel()
+    predicting = np.flatnonzero(targets > NOTHING)  # found here: a GPU would be waited for
+    before_words = np.flatnonzero(targets[predicting] == WORD)
+    return replace(
+        batch,
+        strings=torch.from_numpy(padded),
+        predicting=torch.from_numpy(predicting),
+        before_words=torch.from_numpy(before_words),
+    )
+
+
+def attention_of(batch: TreeBatch) -> StackAttention:
+    """Which positions each position of the strings sees (Section 3.2), and how much deeper it is (Section 3.3)."""
+    composes = (batch.row("targets") == NOTHING) & (batch.row("symbols") > WORD)
+    return stack_attention(batch.row("leaves"), composes, batch.row("depths"))
+
+
+# -- 2. Hypotheses ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -215,7 +393,7 @@ def _with_rows(state: TransformerState, rows: Int[Tensor, " chosen"], longer: Tr
     return replace(longer, layers=(first, *(one.with_rows(rows, other, like=first) for one, other in pairs)))
 
 
-# -- 2. The system ----------------------------------------------------------------------------------------------------
+# -- 3. The system ----------------------------------------------------------------------------------------------------
 
 
 class TransformerGrammar(StructuredLanguageModel):
@@ -281,7 +459,7 @@ class TransformerGrammar(StructuredLanguageModel):
     @property
     def collate(self) -> Callable[[ItemBatch], TreeBatch]:
         """Padded sequences with their trees as strings."""
-        return partial(collate_trees, max_openings=self.max_openings)
+        return TreeCollate(self.max_openings)
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:

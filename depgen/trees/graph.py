@@ -2,6 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from depgen.errors import UserError
 from depgen.trees.sentence import Edge
@@ -10,6 +13,10 @@ PATH = ">"
 """Joins the labels of a path that has become one edge: `conj>nsubj`."""
 NAME_END = "/"
 """Ends the name of a graph in the labels of several graphs that are one: `tree/nsubj`."""
+
+
+Ends = tuple[np.ndarray, np.ndarray]
+"""Heads and dependents of the edges of a graph."""
 
 
 def sorted_edges(edges: Iterable[Edge]) -> tuple[Edge, ...]:
@@ -172,3 +179,19 @@ def _paths_to(
                 yield head, (name, *labels)
             elif head not in visited:
                 pending.append((head, (name, *labels), visited | {head}))
+
+
+def joined_edges(document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int]) -> Ends:
+    """Heads and dependents of the edges of a document's sentences, which are one sequence of words."""
+    found, tokens, before = [], 0, 0
+    for ids, edges in zip(document, graphs, strict=True):
+        found += [(head + before if head else 0, dependent + before, *label) for head, dependent, *label in edges]
+        tokens += len(ids)
+        before = word[tokens]
+    return ends_of(found)
+
+
+def ends_of(edges: Sequence[Sequence[Any]]) -> Ends:
+    """Heads and dependents of edges."""
+    heads, dependents = np.array([edge[:2] for edge in edges], np.int64).reshape(-1, 2).T
+    return heads, dependents

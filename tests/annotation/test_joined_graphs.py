@@ -5,7 +5,7 @@ import pytest
 from depgen.annotation.joined_graphs import JoinedGraphs
 from depgen.annotation.other_graphs import GraphsOfOtherSentences
 from depgen.annotation.trivial import GoldTrees, LeftChain, RightChain
-from depgen.data.annotated_rows import annotate_documents, document_of_row
+from depgen.data.rows import annotate_documents, document_of_row
 from depgen.errors import UserError
 from depgen.trees.annotator import has_self_loops, leaves_out
 from depgen.trees.graph import joined_graphs, parted_graphs

@@ -127,15 +127,17 @@ def test_known_graphs():
         ("constituency", Sentence(("up",), spans=()), NEW),
     ],
 )
-def test_the_log_says_how_many_sentences_have_a_tree(tmp_path, monkeypatch, caplog, structure, known, unknown):
+def test_the_log_says_how_many_words_are_in_trees(tmp_path, monkeypatch, caplog, structure, known, unknown):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
     corpus = Shelf(train=[unknown, known, unknown], valid=[unknown])
     data = TextData(corpus, annotator=KnownTrees(Shelf(train=[known]), leave_unknown=True, structure=structure))
     with caplog.at_level(logging.INFO):
         data.split("train"), data.split("valid")
     scheme = "shelf, its own trees; other sentences: no trees"
-    said = [each for each in caplog.messages if "have a tree" in each]
-    assert said == [f"shelf {part} sentences have a tree ({scheme})" for part in ("train: 1 of 3", "valid: 0 of 1")]
+    said = [each for each in caplog.messages if "are in trees" in each]
+    words, more = len(known), len(unknown)
+    parts = (f"train: {words} of {words + 2 * more}", f"valid: 0 of {more}")
+    assert said == [f"shelf {part} words are in trees ({scheme})" for part in parts]
 
 
 def test_a_treebank_that_has_no_sentence_of_the_training_text_is_refused(tmp_path, monkeypatch):

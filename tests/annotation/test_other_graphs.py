@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.other_graphs import GraphsOfOtherSentences, graph_givers
 from depgen.annotation.trivial import GoldTrees, LeftChain
-from depgen.data import annotated
-from depgen.data.annotated import AnnotatedSplit
+from depgen.data import table as tables
+from depgen.data.rows import document_of_row
+from depgen.data.table import AnnotatedSplit
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, Rearranger, has_self_loops, leaves_out, structure_of
 from depgen.trees.sentence import Document, Sentence
@@ -55,7 +56,7 @@ def names_by_length(rows):
     """Pairs of the name of a sentence and that of the giver of its graph, by length."""
     found = defaultdict(list)
     for row in rows:
-        for sentence in annotated.document_of_row(row).sentences:
+        for sentence in document_of_row(row).sentences:
             found[len(sentence)].append((sentence.words[0], giver_of(sentence)))
     return found
 
@@ -128,7 +129,7 @@ def test_the_other_annotator_is_part_of_the_fingerprint(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_split_is_rearranged_as_a_whole_from_the_other_annotators_table(tmp_path, monkeypatch, processes):
-    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)
+    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 1)
     log = tmp_path / "calls"
     annotator = GraphsOfOtherSentences(Named(log))
     found = names_by_length(AnnotatedSplit(Shelf(), "valid", annotator).table(processes=processes))

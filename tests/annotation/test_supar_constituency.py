@@ -14,9 +14,9 @@ from depgen.annotation.supar_structures import SuparConstituencyAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank
 from depgen.cli import main
-from depgen.data.annotated import AnnotatedSplit
-from depgen.data.annotated_rows import document_of_row
 from depgen.data.bracketed import BracketedTreebank
+from depgen.data.rows import document_of_row
+from depgen.data.table import AnnotatedSplit
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of

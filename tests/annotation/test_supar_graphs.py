@@ -19,8 +19,8 @@ from depgen.annotation.supar_structures import SuparGraphAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
-from depgen.data.annotated import AnnotatedSplit
-from depgen.data.annotated_rows import document_of_row
+from depgen.data.rows import document_of_row
+from depgen.data.table import AnnotatedSplit
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch
-from depgen.data.documents import SegmentItem, collate_documents
+from depgen.data.batch import ItemBatch, SegmentItem, collate_documents
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch
-from depgen.data.documents import whole_documents
+from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch, whole_documents
 from depgen.data.prompts import PromptBatch
 from depgen.data.sentence_pairs import EncodedPair, PairBatch, collate_pairs
 from depgen.data.vocabulary import Vocabulary

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
@@ -43,6 +42,7 @@ from tests.contract.writing import (
     texts_are_written_alike_in_every_batch,
     texts_have_the_log_probs_of_their_tokens,
 )
+from tests.invented_tables import split_of
 
 Check = Callable[[LanguageModel, Path], None]
 
@@ -316,7 +316,7 @@ def attention_depends_on_its_own_words(model: LanguageModel, folder: Path) -> No
 def stream(positions: int) -> list[Batch]:
     """Two columns of a stream of 40 tokens, in segments of some positions."""
     ids = np.arange(36, dtype=np.int32) % 10 + 3
-    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), None, PLAIN), 2)
+    data = Columns(split_of(ids, np.arange(0, 37, 9), PLAIN), 2)
     return [data.__getitems__(segment) for segment in Segments(data, positions, vary=False)]
 
 

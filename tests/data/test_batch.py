@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch, Memo, TokenItem, collate_tokens, collate_words
+from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -40,19 +40,6 @@ def test_a_batch_moves_but_for_what_a_step_needs_on_the_cpu():
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():
     with pytest.raises(UserError, match=r"<mask>: .*data\.init_args\.vocabulary.* masks"):
         collate_words(ItemBatch([item(0, [3])], 2, NO_WORDS))
-
-
-def test_a_memo_keeps_what_it_has_room_for_and_computes_the_rest_each_time():
-    computed = []
-
-    def compute():
-        computed.append(1)
-        return (np.arange(4, dtype=np.int64),)
-
-    memo = Memo(limit=40)
-    for key in ("first", "first", "second", "second"):
-        assert memo.of(key, compute)[0].tolist() == [0, 1, 2, 3]
-    assert len(computed) == 3
 
 
 @pytest.mark.parametrize("collate", [collate_tokens, collate_words])

@@ -14,10 +14,10 @@ from depgen.data.documents import (
     collate_documents,
     segment_bounds,
 )
-from depgen.data.encoded import EncodedSplit
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
+from tests.invented_tables import split_of
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
 
 
@@ -133,12 +133,11 @@ def test_the_log_counts_an_end_a_sentence(corpus, caplog):
 
 
 def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
-    def encoded(items, sentences, documents):
-        bounds = {"sentences": np.array(sentences), "documents": np.array(documents)}
-        return EncodedSplit(np.arange(5, 8, dtype=np.int32), np.array(items), None, NO_WORDS, **bounds)
+    def encoded(items, sentences):
+        return split_of(np.arange(5, 8), items, NO_WORDS, sentences=sentences)
 
-    whole = SegmentedSplit(encoded([0, 3], [0, 2, 3], [0, 2]), longest=None)
+    whole = SegmentedSplit(encoded([0, 3], [[0, 2, 3]]), longest=None)
     assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]
-    for bounds in (([0, 3], [0, 0, 2, 3], [0, 3]), ([0, 3, 3], [0, 2, 3], [0, 2, 2])):
+    for bounds in (([0, 3], [[0, 0, 2, 3]]), ([0, 3, 3], [[0, 2, 3], [0]])):
         with pytest.raises(AssertionError, match="corpora leave out"):
             SegmentedSplit(encoded(*bounds), longest=None)

@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.generated import GeneratedStories
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.missing import check_corpus
+from depgen.data.table import AnnotatedSplit
 from depgen.data.treebank import ConlluTreebank
 from depgen.data.wikitext import WikiText
 from depgen.errors import MissingDataError, UserError

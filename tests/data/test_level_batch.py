@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.level_batch import collate_levels
 from depgen.data.level_items import LevelItem
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
@@ -145,16 +145,6 @@ def test_labels_that_keep_the_tree_are_placeholders():
     assert "advmod^0" in vocabulary.tables["placeholders"]
     batch = collate_levels(ItemBatch([item_of(0, LIKES, vocabulary)], 1, vocabulary))
     assert list(rows_of(batch, vocabulary))[2][0][2] == "[advmod^0]"
-
-
-def test_the_arrays_of_a_sentence_are_kept():
-    vocabulary, memo = built([LIKES]), Memo()
-    item = item_of(0, LIKES, vocabulary)
-    sentence = TokenItem(0, item.sentence.ids, item.sentence.heads, relations=item.sentence.relations, memo=memo)
-    first = collate_levels(ItemBatch([LevelItem(sentence)], 1, vocabulary))
-    sentence.heads[:] = 0  # is not looked at again
-    second = collate_levels(ItemBatch([LevelItem(sentence)], 1, vocabulary))
-    assert torch.equal(first.heads, second.heads)
 
 
 def test_sentences_without_trees_and_vocabularies_without_placeholders_are_refused():

@@ -5,7 +5,6 @@ from itertools import islice
 
 import pytest
 
-from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import Corpus
 from depgen.data.document_lines import DocumentLines
 from depgen.data.hub_corpus import HubCorpus
@@ -14,6 +13,7 @@ from depgen.data.overlap import HELD_OUT, dropped_documents
 from depgen.data.rocstories import RocStories
 from depgen.data.seeded import SeededSplits
 from depgen.data.sentences import SingleSentences
+from depgen.data.table import AnnotatedSplit
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch, collate_tokens
-from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments, segment_lengths
 from depgen.errors import UserError
-from depgen.models.dmlm import collate_dependents
+from depgen.models.dmlm import DependencyCollate
+from tests.invented_tables import split_of
 from tests.vocabularies import NO_WORDS
 
 EOS = 0
@@ -19,7 +19,7 @@ def encoded(lengths, *, trees=False):
     ids = np.arange(1, sum(lengths) + 1, dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     heads = np.concatenate([np.arange(n) for n in lengths]).astype(np.int32) if trees else None
-    return EncodedSplit(ids, offsets, heads, NO_WORDS)
+    return split_of(ids, offsets, NO_WORDS, heads=heads)
 
 
 def stream_of(split):
@@ -110,13 +110,13 @@ def test_future_dependents_in_a_stream_are_those_of_each_line():
     split = encoded([4, 1, 6, 0, 3], trees=True)
     expected = []
     for item in range(len(split)):
-        alone = collate_dependents(ItemBatch([split[item]], 1, NO_WORDS))
+        alone = DependencyCollate()(ItemBatch([split[item]], 1, NO_WORDS))
         sets = alone.dependents
         expected += [sets.ids[a:b].tolist() for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
     found = {}
     data = Columns(split, 3)
     for items in batches_of(data, bptt=4, vary=False):
-        batch = collate_dependents(items)
+        batch = DependencyCollate()(items)
         width = batch.inputs.shape[1]
         for row, stretch in enumerate(items.stretches):
             begin = int(data.bounds[row]) + 4 * items.segment

@@ -1,6 +1,7 @@
 """The data module against the documents it reads: tokens, heads joined and on pieces, the vocabulary of a run."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
     segments = [collate_tokens(columns.__getitems__(each)) for each in Segments(columns, 4, vary=False)]
     assert sum(int(each.words.sum()) for each in segments) == 9
     whole_words = TextData(Fixture()).split("train")
-    assert whole_words.word_ends is None
+    assert whole_words[0].word_ends is None
     together = collate_tokens(ItemBatch([whole_words[0], whole_words[1]], 9, NO_WORDS))
     assert together.words.tolist() == together.lengths.tolist() == [6, 3]
 
@@ -156,7 +157,7 @@ def test_stages_prepare_only_what_they_need():
     data = TextData(Fixture(), annotator=GoldTrees())
     data.setup("fit")
     assert set(data._splits) == {"train", "valid"}
-    assert data._splits["train"].heads.dtype == np.int32
+    assert data.split("train")[0].heads.dtype == np.int32
 
 
 class NovelWords(Fixture):
@@ -197,11 +198,11 @@ def test_a_seed_is_no_negative_number():
 def test_what_lies_in_a_cache_that_cannot_be_written_is_read(tmp_path):
     before = TextData(Fixture()).split("train")
     locks = sorted(tmp_path.glob("*/*.lock"))
-    assert [path.parent.name for path in locks] == ["annotations", "encodings", "vocabularies"]
+    assert [path.parent.name for path in locks] == ["tables", "tables", "vocabularies"]
     for path in locks:
         path.unlink()
         path.mkdir()
-    assert TextData(Fixture()).split("train").ids.tolist() == before.ids.tolist()
+    assert TextData(Fixture()).split("train").counts.tolist() == before.counts.tolist()
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
@@ -237,14 +238,16 @@ class Sentences:
     """The sentences of a split, with their heads counted within them."""
 
     def __init__(self, split):
-        self.split, self.bounds = split, split.sentences
-        self.lengths = np.diff(split.sentences) + 1
+        self.sentences = []
+        for number in range(len(split)):
+            item = split[number]
+            for begin, end in pairwise(split.sentences(number).tolist()):
+                heads = item.heads[begin:end]
+                self.sentences.append((item.ids[begin:end], np.where(heads > 0, heads - begin, heads)))
+        self.lengths = np.array([len(ids) + 1 for ids, _ in self.sentences])
 
     def __getitem__(self, index):
-        part = slice(int(self.bounds[index]), int(self.bounds[index + 1]))
-        before = part.start - self.split.offsets[np.searchsorted(self.split.offsets, part.start, side="right") - 1]
-        heads = self.split.heads[part]
-        return TokenItem(index, self.split.ids[part], np.where(heads > 0, heads - before, heads))
+        return TokenItem(index, *self.sentences[index])
 
 
 class Levels:

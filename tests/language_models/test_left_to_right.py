@@ -14,7 +14,6 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.data.encoded import EncodedSplit
 from depgen.data.stream import Columns, Segments
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
@@ -24,6 +23,7 @@ from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import KeptItems, Perplexity
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
+from tests.invented_tables import split_of
 from tests.vocabularies import NO_WORDS
 
 PIECES = [([2, 3, 4, 5], [False, True, True, True]), ([6, 7, 8], [False, False, True]), ([9], [True])]
@@ -65,7 +65,7 @@ class OfTargets(LeftToRight):
 @pytest.mark.parametrize(("columns", "bptt"), [(1, 4), (3, 2), (2, 50)])
 def test_items_of_a_stream_are_those_of_the_split_wherever_it_is_cut(columns, bptt):
     ids = np.concatenate([each for each, _ in PIECES]).astype(np.int32)
-    split = EncodedSplit(ids, np.array([0, 4, 7, 8]), None, NO_WORDS, np.concatenate([each for _, each in PIECES]))
+    split = split_of(ids, [0, 4, 7, 8], NO_WORDS, word_ends=np.concatenate([each for _, each in PIECES]))
     model = OfTargets()
     tables = []
     stream = Columns(split, columns)

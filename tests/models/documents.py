@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from depgen.data.batch import ItemBatch
-from depgen.data.documents import SegmentItem, collate_documents
+from depgen.data.batch import ItemBatch, SegmentItem, collate_documents
 from depgen.models.dclm import (
     DCLM,
     AttentionContext,

@@ -13,16 +13,15 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
-from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
-from depgen.data.encoded import EncodedSplit
+from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.stream import Columns, Segments
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (
     DMLM,
+    DependencyCollate,
     QueryKeyAttention,
-    collate_dependents,
     dependency_nll,
     log_dependency_attention,
     mixture_log_probs,
@@ -33,6 +32,7 @@ from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.activation import ActivationRegularizer
 from depgen.trees.relation_weights import RelationWeights
+from tests.invented_tables import split_of
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
 from tests.vocabularies import NO_WORDS
@@ -59,7 +59,7 @@ def as_sets(batch):
 
 
 def test_dependents_of_the_papers_sentence():
-    batch = collate_dependents(items(0))
+    batch = DependencyCollate()(items(0))
     red, figures, on, screen, indicate, stocks, stop, end = 2, 3, 4, 6, 7, 9, 10, 0
     expected = [[indicate], [figures], [on, indicate], [screen], [screen], [], [stocks, stop], [stocks], [], [end]]
     assert as_sets(batch)[0] == [sorted(words) for words in expected]
@@ -80,7 +80,7 @@ def test_dependents_equal_the_literal_loop(data):
     batch = ItemBatch(
         [TokenItem(k, np.array(i, int), np.array(h, int)) for k, (i, h) in enumerate(chosen)], 1, NO_WORDS
     )
-    found = as_sets(collate_dependents(batch, root_target=root, eos_target=end, duplicates=duplicates))
+    found = as_sets(DependencyCollate(root_target=root, eos_target=end, duplicates=duplicates)(batch))
     for (ids, heads), sets in zip(chosen, found, strict=True):
         literal = future_dependents_by_loop(heads, root_target=root, eos_target=end)
         words = [[(*ids, 0)[target - 1] for target in targets] for targets in literal]
@@ -91,7 +91,7 @@ def test_dependents_equal_the_literal_loop(data):
 def test_a_sentence_without_a_tree_is_refused():
     left = TokenItem(1, np.array([1, 2]), np.array([-1, -1]))
     with pytest.raises(UserError, match="a tree of every sentence, but the annotator leaves some out"):
-        collate_dependents(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1, NO_WORDS))
+        DependencyCollate()(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1, NO_WORDS))
 
 
 # -- losses -----------------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_a_sentence_without_a_tree_is_refused():
 
 def test_dependency_loss_equals_eq_1_summed_over_the_sets():
     torch.manual_seed(0)
-    batch = collate_dependents(items(0, 1, 2, 3))
+    batch = DependencyCollate()(items(0, 1, 2, 3))
     hidden = torch.randn(*batch.inputs.shape, 4, dtype=torch.float64)
     weight, bias = torch.randn(VOCABULARY, 4).double(), torch.randn(VOCABULARY).double()
     p_dep = torch.softmax(hidden @ weight.T + bias, -1)
@@ -203,7 +203,7 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
     for k in range(8):
         ids = generator.integers(2, VOCABULARY, 6)
         rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
-    batch = collate_dependents(ItemBatch(rows, 56, NO_WORDS))
+    batch = DependencyCollate()(ItemBatch(rows, 56, NO_WORDS))
     model = DMLM(transformer, VOCABULARY, 1, 1)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     first = []
@@ -241,7 +241,7 @@ def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_befor
 
 
 def test_dependency_modeling_without_trees_says_what_to_name(model):
-    batch = collate_dependents(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3, NO_WORDS))
+    batch = DependencyCollate()(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3, NO_WORDS))
     assert batch.dependents is None
     with pytest.raises(UserError, match="annotator"):
         model._dependency_nll(model.encode(batch), batch)
@@ -269,7 +269,7 @@ def test_dm_lstm_has_the_published_size():
 
 
 def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
-    model, batch = over_lstm(window=3), collate_dependents(items(0, 1))
+    model, batch = over_lstm(window=3), DependencyCollate()(items(0, 1))
     output = model.backbone(batch.inputs)
     weights, _ = model.attention(output.undropped, window=3)
     weights = matrix_of_band(weights, batch.inputs.shape[1], missing=-math.inf)
@@ -281,7 +281,7 @@ def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
 @pytest.mark.parametrize("space", ["probability", "logit"])
 @pytest.mark.parametrize("window", [None, 1, 3])
 def test_its_steps_are_those_of_teacher_forcing(space, window):
-    model, batch = over_lstm(window=window, mixture_space=space), collate_dependents(items(0, 1))
+    model, batch = over_lstm(window=window, mixture_space=space), DependencyCollate()(items(0, 1))
     with torch.no_grad():
         taught = model.log_probs(batch)
         log_probs, state = model.generation_step(batch.inputs[:, :4], None, None)  # a prompt of four, then one by one
@@ -297,7 +297,7 @@ def test_its_steps_are_those_of_teacher_forcing(space, window):
 def test_its_predictions_are_the_distances_of_its_network():
     model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY, 1, 1,
                  attention=QueryKeyAttention).eval()  # fmt: skip
-    batch = collate_dependents(items(0))
+    batch = DependencyCollate()(items(0))
     expected = model.backbone.syntactic_distances(batch.inputs)[:, :, 1:]
     torch.testing.assert_close(model.predict_step(batch, 0), expected)
     with pytest.raises(UserError, match="no syntactic distances"):
@@ -305,7 +305,7 @@ def test_its_predictions_are_the_distances_of_its_network():
 
 
 def test_phase_1_leaves_what_weighs_the_mixture_alone():
-    model, batch = over_lstm().train(), collate_dependents(items(0, 1))
+    model, batch = over_lstm().train(), DependencyCollate()(items(0, 1))
     held = {id(each) for each in model.attention.parameters()}
     model._dependency_nll(model.encode(batch), batch).backward()
     assert all(not each.grad.any() for each in model.attention.parameters())
@@ -400,9 +400,8 @@ LABELLED = TokenItem(
 def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
     """Position by position: BOS - root 6; 5 - its head 6, by 5's det; 6 - 7 and 6, its nsubj and obj; 6 - <eos>."""
     weights = {"det": 0.25, "root": 3.0, "nsubj": 0.5, "obj": 0.0}
-    batch = collate_dependents(
-        ItemBatch([LABELLED], 5, NO_WORDS), duplicates=duplicates, relation_weights=RelationWeights(weights)
-    )
+    collate = DependencyCollate(duplicates=duplicates, relation_weights=RelationWeights(weights))
+    batch = collate(ItemBatch([LABELLED], 5, NO_WORDS))
     expected = [(0, 6, 3.0), (1, 6, 0.25), (2, 7, 0.5), (2, 6, 0.0), (4, 0, 1.0)]
     found = zip(batch.dependents.rows.tolist(), batch.dependents.ids.tolist(), batch.weights.tolist(), strict=True)
     assert sorted(found) == sorted(expected)
@@ -417,7 +416,7 @@ def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
 def test_of_two_relations_to_one_word_type_the_heavier_counts():
     item = replace(LABELLED, ids=np.array([5, 6, 7, 7], dtype=np.int32))
     weights = {"nsubj:pass": 0.5, "obj": 0.125}
-    batch = collate_dependents(ItemBatch([item], 5, NO_WORDS), relation_weights=RelationWeights(weights))
+    batch = DependencyCollate(relation_weights=RelationWeights(weights))(ItemBatch([item], 5, NO_WORDS))
     at_verb = slice(*batch.dependents.offsets[2:4].tolist())
     assert batch.dependents.ids[at_verb].tolist() == [7]
     assert batch.weights[at_verb].tolist() == [0.5]
@@ -425,7 +424,7 @@ def test_of_two_relations_to_one_word_type_the_heavier_counts():
 
 def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
     batch, plain = (
-        collate_dependents(ItemBatch([LABELLED], 5, NO_WORDS), relation_weights=each)
+        DependencyCollate(relation_weights=each)(ItemBatch([LABELLED], 5, NO_WORDS))
         for each in (RelationWeights({"iobj": 2.0}), None)
     )
     hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
@@ -433,7 +432,7 @@ def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
     torch.testing.assert_close(weighed, dependency_nll(hidden, matrix, None, plain.dependents))
     bare = replace(LABELLED, relations=np.array(["_"] * 4, dtype=object))
     with pytest.raises(UserError, match="labelled trees"):
-        collate_dependents(ItemBatch([bare], 5, NO_WORDS), relation_weights=RelationWeights({"det": 0.5}))
+        DependencyCollate(relation_weights=RelationWeights({"det": 0.5}))(ItemBatch([bare], 5, NO_WORDS))
 
 
 def gated(**options):
@@ -447,7 +446,7 @@ def gated(**options):
 def test_a_gate_mixes_the_mixture_with_a_softmax_of_its_own(space):
     model, bare = gated(window=3, mixture_space=space), over_lstm(window=3, mixture_space=space)
     bare.load_state_dict(model.state_dict(), strict=False)
-    batch = collate_dependents(items(0, 1))
+    batch = DependencyCollate()(items(0, 1))
     hidden = model.backbone(batch.inputs).hidden
     share = (hidden @ model.gate.share.weight.T + model.gate.share.bias).sigmoid()[..., 0]
     logits = hidden @ model.gate.projection.weight.T @ model.backbone.output_weight.T + model.backbone.output_bias
@@ -472,8 +471,8 @@ def stream(bptt):
     """Two columns of a stream of 40 positions, as batches with dependents."""
     ids = np.arange(36, dtype=np.int32) % 11 + 2
     heads = np.tile(np.arange(9, dtype=np.int32), 4)  # each word hangs on the one before it
-    data = Columns(EncodedSplit(ids, np.arange(0, 37, 9), heads, NO_WORDS), 2)
-    return [collate_dependents(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
+    data = Columns(split_of(ids, np.arange(0, 37, 9), NO_WORDS, heads=heads), 2)
+    return [DependencyCollate()(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
 
 
 def along(log_probs):
@@ -508,24 +507,3 @@ def test_the_regulariser_is_added_in_both_phases(window):
         steps = hidden[:, 1:] - hidden[:, :-1]
         penalty = 3 * hidden.square().mean() + 0.5 * steps.square().mean()
         torch.testing.assert_close(loss - logged[name], penalty)
-
-
-@pytest.mark.parametrize("duplicates", ["set", "multiset"])
-@pytest.mark.parametrize("weighed", [None, RelationWeights({"nsubj": 2.5, "det": 0.0})])
-def test_dependents_that_were_kept_are_those_computed(duplicates, weighed):
-    rng = np.random.default_rng(5)
-    trees = [np.array([rng.integers(0, k) for k in range(1, n + 1)], dtype=np.int32) for n in (1, 7, 12, 4)]
-    plain = [
-        TokenItem(k, rng.integers(3, 8, len(heads)), heads, relations=rng.choice(["nsubj", "det"], len(heads)))
-        for k, heads in enumerate(trees)
-    ]
-    memo = Memo()
-    kept = [replace(each, memo=memo) for each in plain]
-    options = {"duplicates": duplicates, "relation_weights": weighed}
-    for stretches in (lambda items: items, lambda items: [Stretch(0, items, 3, 20)]):
-        expected = collate_dependents(ItemBatch(stretches(plain), 9, NO_WORDS), **options)
-        for _ in range(2):
-            found = collate_dependents(ItemBatch(stretches(kept), 9, NO_WORDS), **options)
-            assert torch.equal(found.dependents.offsets, expected.dependents.offsets)
-            assert torch.equal(found.dependents.ids, expected.dependents.ids)
-            assert weighed is None or torch.equal(found.weights, expected.weights)

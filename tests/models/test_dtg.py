@@ -12,13 +12,12 @@ from lightning.pytorch import Trainer
 from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
-from depgen.data.batch import ItemBatch, Memo, Stretch, TokenItem
-from depgen.data.derivations import Strings, choices_of_text, edges_of_actions, string_of
+from depgen.data.batch import ItemBatch, Stretch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing
-from depgen.models.dtg import DTG
+from depgen.models.dtg import DTG, Strings, choices_of_text, edges_of_actions, string_of
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
@@ -46,7 +45,7 @@ def model():
     return made(**WIDE)
 
 
-def item_of(index, ids, heads=None, ends=None, memo=None):
+def item_of(index, ids, heads=None, ends=None):
     """A sentence; heads are of words, and `ends` says where these end."""
     if heads is not None and ends is not None:
         starts, last = np.flatnonzero(np.append(True, ends[:-1])), np.flatnonzero(ends) + 1
@@ -54,7 +53,7 @@ def item_of(index, ids, heads=None, ends=None, memo=None):
         pieces[starts] = [last[head - 1] if head else 0 for head in heads]
         heads = pieces
     heads, ends = (None if each is None else np.array(each) for each in (heads, ends))
-    return TokenItem(index, np.array(ids, np.int64), heads, ends, memo=memo)
+    return TokenItem(index, np.array(ids, np.int64), heads, ends)
 
 
 def batch_of(model, items):
@@ -153,16 +152,14 @@ def test_choices_and_actions_of_a_text_are_one_another():
         assert edges_of_actions(actions, ended=False) == tuple(each for each in edges if each[0])
 
 
-def test_strings_are_computed_once_and_trees_that_are_not_projective_are_lifted():
-    model, memo = made(), Memo()
+def test_trees_that_are_not_projective_are_lifted():
+    model = made()
     crossing = [3, 4, 0, 3]
-    items = [item_of(0, [3, 4, 5, 6], crossing, memo=memo), item_of(1, [3, 4], [0, 1], memo=memo)]
+    items = [item_of(0, [3, 4, 5, 6], crossing), item_of(1, [3, 4], [0, 1])]
     batch = batch_of(model, items)
     assert batch.changed.tolist() == [True, False]
     lifted = batch_of(model, [item_of(0, [3, 4, 5, 6], [3, 3, 0, 3])])
     assert torch.equal(batch.strings.symbols[0], lifted.strings.symbols[0])
-    again = batch_of(model, [replace(items[0], heads=np.array([0, 1, 2, 3])), items[1]])
-    assert torch.equal(again.strings.symbols, batch.strings.symbols)
 
 
 def test_later_roots_depend_on_the_first():

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
-from depgen.data.batch import ItemBatch, Memo, TokenItem
+from depgen.data.batch import ItemBatch, TokenItem
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.pushdown import AttachmentHead, Pushdown, StackState, collate_bracketings, open_positions
+from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
 from depgen.nn.attention import Keys, KeyValues
 from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of, spans_of_joins
 from tests.contract.batches import PLAIN
@@ -59,7 +59,7 @@ def batch_of(sentences, spans=None, **columns):
             replace(item, spans=np.array(each, dtype=np.int64).reshape(-1, 2))
             for item, each in zip(items, spans, strict=True)
         ]
-    return collate_bracketings(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
+    return BracketingCollate()(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), PLAIN))
 
 
 def joint(model, ids, structures):
@@ -85,13 +85,6 @@ def test_words_of_several_tokens_are_constituents_of_a_batch():
     ends = np.array([False, True, True, False, False, True])
     batch = batch_of([[3, 4, 5, 6, 7, 8]], [[(0, 6)]], word_ends=ends)  # ((3 4) (5 (6 (7 8))))
     assert batch.attachments.tolist() == [[0, 1, 1, 3, 4, 5, 2]]
-
-
-def test_attachments_are_computed_once():
-    memo = Memo()
-    first = batch_of(SENTENCES, SPANS, memo=memo)
-    again = batch_of(SENTENCES, [[(0, 4), (1, 4), (2, 4)], *SPANS[1:]], memo=memo)
-    assert torch.equal(first.attachments, again.attachments)
 
 
 def test_texts_without_constituents_have_no_attachments(one_model):

@@ -12,12 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
-from depgen.data.batch import ItemBatch, Memo, TokenItem
-from depgen.data.tree_batch import attention_of
+from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.tg import BracketState, TransformerGrammar
+from depgen.models.tg import BracketState, TransformerGrammar, attention_of
 from depgen.nn.stack_attention import stack_attention
 from depgen.trees.tree_strings import NOTHING, ROWS, WORD, positions_of, symbols_of
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
@@ -124,13 +123,6 @@ def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first
     found = batch_of(one_model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
     assert found.row("targets").tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
     assert found.row("words")[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
-
-
-def test_strings_are_computed_once(one_model):
-    memo = Memo()
-    first = batch_of(one_model, SENTENCES[:1], TREES[:1], memo=memo)
-    again = batch_of(one_model, SENTENCES[:1], [[(0, 4, "NP")]], memo=memo)
-    assert torch.equal(first.strings, again.strings)
 
 
 def test_what_cannot_be_read_is_refused(one_model):

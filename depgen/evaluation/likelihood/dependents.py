@@ -46,9 +46,9 @@ def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, d
     trained = load_trained(run or newest_of(experiment), device=device)
     data.use_vocabulary(trained.run / "vocabulary")
     split = data.split(SPLIT)
-    assert split.heads is not None
-    nll = sequence_losses(trained, np.split(split.ids, split.offsets[1:-1]), tokens_per_batch=TOKENS_PER_BATCH)
-    kinds = [future_dependent_targets(split[item].heads) for item in range(len(split))]  # type: ignore[arg-type]
+    items = [split[number] for number in range(len(split))]
+    nll = sequence_losses(trained, [item.ids for item in items], tokens_per_batch=TOKENS_PER_BATCH)
+    kinds = [future_dependent_targets(item.heads) for item in items]  # type: ignore[arg-type]
     losses, covered, adjacent = np.concatenate(nll), *(np.concatenate(each) for each in zip(*kinds, strict=True))
     end = np.zeros(len(losses), dtype=bool)
     end[np.cumsum(split.lengths) - 1] = True

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from depgen.data.constituent_labels import LABELS
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
 from depgen.decoding.settings import made_options

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from depgen.data.annotated import AnnotatedSplit
-from depgen.data.annotated_rows import document_of_row
 from depgen.data.experiment import data_of
+from depgen.data.rows import document_of_row
+from depgen.data.table import AnnotatedSplit
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.trees.sentence import Sentence
 

@@ -10,7 +10,7 @@ import torch
 import yaml
 
 from depgen.cli import main
-from depgen.data.documents import whole_documents
+from depgen.data.batch import whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.settings import Sampling

@@ -6,9 +6,9 @@ import torch
 import yaml
 
 from depgen.cli import main
-from depgen.data.annotated import AnnotatedSplit
 from depgen.data.batch import ItemBatch
 from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.table import AnnotatedSplit
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank

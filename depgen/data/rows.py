@@ -1,11 +1,14 @@
-"""Documents as rows of an annotated table, their trees and graphs checked."""
+"""Documents as rows of tables: words with their trees, which are checked, and token ids with trees over tokens."""
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.trees.annotator import (
     FIELDS,
@@ -18,6 +21,7 @@ from depgen.trees.annotator import (
 )
 from depgen.trees.constituency import check_constituents
 from depgen.trees.graph import check_graph
+from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
 from depgen.trees.sentence import Constituent, Document, Edge, Sentence
 from depgen.trees.tree import check_tree
 
@@ -85,6 +89,13 @@ def document_of_row(row: Row) -> Document:
     return Document(tuple(sentences), row["identifier"])
 
 
+def merge_sentences(document: Document) -> Document:
+    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
+    tagged = all(sentence.tags is not None for sentence in document.sentences)
+    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
+    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
+
+
 def _place(documents: Sequence[Document], number: int) -> str:
     """Document and sentence within it of the sentence with this number (from 1) among all of them."""
     places = (
@@ -147,3 +158,79 @@ def _edges_by_word(sentence: Sentence) -> list[list[Row]]:
     for head, dependent, label in sentence.edges:
         by_word[dependent - 1].append({"head": head, "label": label})
     return by_word
+
+
+def encoded_row(
+    row: Row,
+    *,
+    vocabulary: Vocabulary,
+    numbers: dict[str, dict[str, int]],
+    has_trees: bool,
+    left_dependents: LeftDependents,
+    hang_roots_on_the_sentence_before: bool,
+) -> dict[str, Any]:
+    """A document's token ids, where its sentences begin among them and end, and its trees over tokens.
+
+    Heads, edges and constituents count tokens within the document.
+
+    Args:
+        row: of an annotated table.
+        vocabulary: gives words their pieces.
+        numbers: of the names of relations, labels of edges and of constituents.
+        has_trees: whether its heads are wanted.
+        left_dependents: see `depgen.trees.pieces`.
+        hang_roots_on_the_sentence_before: see `DocumentJoining`.
+    """
+    pieces = [vocabulary.pieces(word) for word in row["words"]]
+    counts = np.array([len(of_word) for of_word in pieces])
+    first = np.concatenate([[0], counts.cumsum()])  # piece of each word, and the end
+    word_of_piece = np.repeat(np.arange(len(counts)), counts)
+    joined = partial(_joined, hang_roots_on_the_sentence_before=hang_roots_on_the_sentence_before)
+    lengths = np.array(row["sentence_lengths"])
+    ends = lengths.cumsum()
+    sentence_starts = np.repeat(ends - lengths, lengths)  # of each word: the first word of its sentence
+    columns: dict[str, Any] = {
+        "ids": np.array([token for of_word in pieces for token in of_word], np.int32),
+        "sentences": first[np.concatenate([[0], ends])],
+    }
+    if vocabulary.splits_words:
+        columns["word_ends"] = np.zeros(len(word_of_piece), np.uint8)
+        columns["word_ends"][first[1:] - 1] = 1
+
+    if has_trees:
+        heads = joined(np.array(row["heads"]), sentence_starts)
+        relations = np.zeros(len(word_of_piece), np.int64)
+        relations[first[:-1]] = [numbers["relations"][relation] for relation in row["relations"]]
+        columns["heads"] = np.array(piece_heads(heads, word_of_piece, left_dependents=left_dependents), np.int32)
+        columns["relations"] = relations
+    if "edges" in row:
+        edges = [edge for of_word in row["edges"] for edge in of_word]
+        edge_counts = np.array([len(of_word) for of_word in row["edges"]])
+        heads = np.array([edge["head"] for edge in edges], np.int64)
+        heads = joined(heads, np.repeat(sentence_starts, edge_counts))
+        offsets, heads, edge_of_piece = piece_edges(
+            np.concatenate([[0], edge_counts.cumsum()]), heads, word_of_piece, left_dependents=left_dependents
+        )
+        labels = np.array([*(numbers["edges"][edge["label"]] for edge in edges), 0])  # the last: of later pieces
+        columns |= {"edge_offsets": offsets, "edge_heads": heads, "edge_labels": labels[edge_of_piece]}
+    if "spans" in row:
+        begins = ends - lengths
+        places = [
+            (first[begin + span["start"]], first[begin + span["end"]]) if span["start"] >= 0 else (-1, -1)
+            for begin, spans in zip(begins, row["spans"], strict=True)
+            for span in spans
+        ]
+        columns["span_starts"], columns["span_ends"] = np.array(places, np.int32).reshape(-1, 2).T
+        columns["span_labels"] = [numbers["spans"][span["label"]] for spans in row["spans"] for span in spans]
+    return columns
+
+
+def _joined(
+    heads: Int[np.ndarray, " arcs"],
+    sentence_starts: Int[np.ndarray, " arcs"],
+    *,
+    hang_roots_on_the_sentence_before: bool,
+) -> Int[np.ndarray, " arcs"]:
+    """1-based heads within the document, of heads within sentences that begin after so many words; -1 stays."""
+    within = np.where(heads > 0, heads + sentence_starts, heads)
+    return np.where(heads == 0, sentence_starts, within) if hang_roots_on_the_sentence_before else within

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.annotated_rows import annotate_documents, document_of_row
+from depgen.data.rows import annotate_documents, document_of_row
 from depgen.trees.sentence import Document, Sentence
 from tests.trees.trees import FORMS, constituents, graphs, head_lists
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from depgen.data.constituent_labels import LABELS, ConstituentLabels
 from depgen.data.generated import GeneratedStories
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, reads_trees
+from depgen.models.tg import LABELS, ConstituentLabels
 from depgen.trees.sentence import Document, Sentence
 
 DOCUMENTS = [

@@ -1,11 +1,10 @@
-"""Annotated splits on disk: columns, cache, two processes at once, broken annotators."""
+"""Tables of splits: columns, cache, two processes at once, broken annotators."""
 
 import hashlib
-import json
 import logging
 import multiprocessing
 import os
-import sys
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -15,9 +14,9 @@ from hypothesis import given
 
 from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
-from depgen.data import annotated
-from depgen.data.annotated import AnnotatedSplit, merge_sentences
-from depgen.data.annotated_rows import document_of_row
+from depgen.data import table as tables
+from depgen.data.rows import document_of_row, merge_sentences
+from depgen.data.table import AnnotatedSplit, Sizes, sizes_of
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.annotators import Counting, Interrupted, Refusing, Sent
@@ -102,7 +101,7 @@ def test_the_table_has_the_annotations_own_fingerprint(corpus):
 
 
 def test_memory_is_bounded_by_chunks(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 3)
+    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 3)
     corpus.path.write_text("\n\n".join(f"word{i} a\nb" for i in range(10)))
     log = tmp_path / "log"
     table = AnnotatedSplit(corpus, "train", Counting(log)).table()
@@ -112,7 +111,7 @@ def test_memory_is_bounded_by_chunks(corpus, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_several_processes_keep_the_order(corpus, monkeypatch, tmp_path):
-    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 2)
+    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 2)
     corpus.path.write_text("\n\n".join(f"word{i} a b c" for i in range(9)))
     log = tmp_path / "log"
     parallel = AnnotatedSplit(corpus, "train", Sent(log)).table(processes=2)
@@ -159,7 +158,7 @@ class Broken(LeftChain):
 def test_a_broken_annotator_is_named_and_leaves_nothing(corpus, cache, change, message):
     with pytest.raises(UserError, match=message):
         AnnotatedSplit(corpus, "train", Broken(change)).table()
-    assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
+    assert [path.suffix for path in (cache / "tables").iterdir()] in ([".lock"], [])
 
 
 def test_sentences_without_a_tree_are_for_annotators_that_say_so(corpus):
@@ -204,11 +203,11 @@ def test_a_refused_sentence_is_named_by_its_document(corpus, processes):
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_interruption_leaves_nothing_and_is_raised_as_what_it_is(corpus, cache, processes, monkeypatch):
-    monkeypatch.setattr(annotated, "DOCUMENTS_PER_CHUNK", 1)
+    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 1)
     environment = os.environ
     with pytest.raises(KeyboardInterrupt):
         AnnotatedSplit(corpus, "train", Interrupted(os.getpid())).table(processes=processes)
-    assert [path.suffix for path in (cache / "annotations").iterdir()] in ([".lock"], [])
+    assert [path.suffix for path in (cache / "tables").iterdir()] in ([".lock"], [])
     assert os.environ is environment
     assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
 
@@ -226,12 +225,12 @@ def test_a_corpus_that_changes_while_it_is_read_is_refused(corpus, cache):
 
     with pytest.raises(UserError, match="lines train changed while it was read"):
         AnnotatedSplit(Edited(corpus.path), "train", LeftChain()).table()
-    assert not list(cache.glob("annotations/*/table.arrow"))
+    assert not list(cache.glob("tables/**/*.arrow"))
 
 
 def test_a_folder_without_its_table_is_made_again(corpus, cache):
     AnnotatedSplit(corpus, "train", LeftChain()).table()
-    (path,) = cache.glob("annotations/*/table.arrow")
+    (path,) = cache.glob("tables/**/*.arrow")
     path.unlink()
     assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
 
@@ -244,34 +243,31 @@ def test_empty_documents_are_refused(corpus):
 
 def test_what_was_left_half_done_is_done_again(corpus, cache):
     digest = AnnotatedSplit(corpus, "train", LeftChain()).fingerprint()
-    (cache / "annotations" / f"{digest}.part").mkdir(parents=True)
-    (cache / "annotations" / f"{digest}.part" / "table.arrow").write_text("cut sh")
+    part = cache / "tables" / f".{digest}.9999999@{socket.gethostname()}.part"
+    part.mkdir(parents=True)
+    (part / "table.arrow").write_text("cut sh")
     assert len(AnnotatedSplit(corpus, "train", LeftChain()).table()) == 2
-    assert not (cache / "annotations" / f"{digest}.part").exists()
+    assert not part.exists()
 
 
-def test_speed_is_logged_and_counts_are_kept(corpus, cache, caplog):
+def test_a_damaged_table_is_named(corpus, cache):
+    AnnotatedSplit(corpus, "train", LeftChain()).table()
+    (path,) = cache.glob("tables/**/*.arrow")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(UserError, match=r"tables/\w+ is damaged .* Delete the folder"):
+        AnnotatedSplit(corpus, "train", LeftChain()).table()
+
+
+def test_speed_is_logged(corpus, caplog):
     with caplog.at_level(logging.INFO):
         AnnotatedSplit(corpus, "train", LeftChain()).table()
-    assert "lines train: 2 documents, 3 sentences, 7 words annotated (left chain)" in caplog.text
-    assert "words/s" in caplog.text
-    (path,) = cache.glob("annotations/*/summary.json")
-    assert json.loads(path.read_text())["words"] == 7
+    assert "lines train: 2 documents, 7 words annotated (left chain) in" in caplog.text
 
 
 def test_the_verb_says_what_it_made_and_what_was_there(corpus):
     first = annotate_corpus(corpus, LeftChain(), ("train", "valid"))
     assert first.splitlines()[0].startswith("lines train: 2 documents, 3 sentences, 7 words; left chain; 0.")
     assert annotate_corpus(corpus, LeftChain(), ("train",)).endswith("already there")
-
-
-def test_without_an_annotator_words_are_encoded_and_not_annotated(corpus, caplog, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with caplog.at_level(logging.INFO):
-        AnnotatedSplit(corpus, "train", None).table()
-    assert "lines train: 2 documents, 3 sentences, 7 words encoded in" in caplog.text
-    assert "words annotated" not in caplog.text
-    assert "Encoding lines train" in capsys.readouterr().err
 
 
 def sentences_annotated(log):
@@ -296,7 +292,7 @@ def test_the_table_of_all_serves_every_limit(corpus, tmp_path, cache):
     assert AnnotatedSplit(corpus, "train", Counting(log), max_documents=1).table().to_list() == whole.to_list()[:1]
     assert AnnotatedSplit(corpus, "train", Counting(log), max_documents=9).table().to_list() == whole.to_list()
     assert sentences_annotated(log) == 3
-    assert len(list(cache.glob("annotations/*/table.arrow"))) == 1
+    assert len(list(cache.glob("tables/**/*.arrow"))) == 1
 
 
 def test_two_limits_have_two_tables(corpus):
@@ -350,7 +346,7 @@ def test_graphs_are_a_ragged_column_beside_heads():
     assert trees.column_names[-1] == "relations"
 
 
-def test_sentences_without_a_graph_are_for_annotators_that_say_so(cache):
+def test_sentences_without_a_graph_are_for_annotators_that_say_so():
     class Leaving(GoldTrees):
         leaves_out = True
 
@@ -362,8 +358,7 @@ def test_sentences_without_a_graph_are_for_annotators_that_say_so(cache):
     leaving = Leaving(structure="graph")
     table = AnnotatedSplit(Shelf(GRAPHS), "train", leaving).table()
     assert table[1]["edges"] == [[{"head": -1, "label": "_"}]] * 2
-    counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
-    assert counts == [2]
+    assert sizes_of(table) == Sizes(documents=2, sentences=3, words=8, without_head=2)
     leaving.leaves_out = False
     with pytest.raises(UserError, match=r"^two, sentence 1: the annotator .* gave no edges"):
         AnnotatedSplit(Shelf(GRAPHS), "valid", leaving).table()
@@ -392,7 +387,7 @@ def test_an_annotator_of_broken_graphs_is_named(change, message):
 SPANS = ((0, 2, "S"), (0, 2, "VP"), (1, 2, "NP"))
 
 
-def test_constituents_are_a_list_a_sentence(cache):
+def test_constituents_are_a_list_a_sentence():
     class Leaving(GoldTrees):
         leaves_out = True
 
@@ -409,8 +404,7 @@ def test_constituents_are_a_list_a_sentence(cache):
     rows = [dict(zip(names, span, strict=True)) for span in SPANS]
     assert table[0]["spans"] == [rows, [{"start": -1, "end": -1, "label": "_"}]]
     assert [sentence.spans for sentence in document_of_row(table[0]).sentences] == [SPANS, None]
-    counts = [json.loads(path.read_text())["words_without_head"] for path in cache.glob("annotations/*/summary.json")]
-    assert counts == [1]
+    assert sizes_of(table) == Sizes(documents=1, sentences=2, words=3, without_head=1)
     leaving.leaves_out = False
     with pytest.raises(UserError, match=r"^one, sentence 2: the annotator .* gave no spans"):
         AnnotatedSplit(Shelf(documents), "valid", leaving).table()
