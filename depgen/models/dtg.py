@@ -551,7 +551,7 @@ class DTG(StructuredLanguageModel):
     @property
     def collate(self) -> Callable[[ItemBatch], DerivationBatch]:
         """Padded sequences with strings."""
-        return DerivationCollate(self.size)
+        return DerivationCollate(self.vocabulary_size)
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The parameters, the embedding with its own learning rate."""
