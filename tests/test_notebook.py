@@ -11,14 +11,14 @@ import yaml
 from depgen import build
 from depgen.data.batch import TokenBatch, WordBatch, collate_words
 from depgen.data.documents import DocumentBatch, DocumentData
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.stream import StreamData
 from depgen.data.text import TextData
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.models.dmlm import DMLM
 
-STORIES = GeneratedStories(train=40, valid=6, test=5)
+STORIES = GeneratedLanguage(train=40, valid=6, test=5, sentences=(5, 5))
 TEXT = {"tokens_per_batch": 250, "eval_tokens_per_batch": 200}
 MODULES = {
     "text": (lambda **more: TextData(STORIES, **TEXT, **more), TokenBatch),

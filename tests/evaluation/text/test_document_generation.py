@@ -176,7 +176,7 @@ def run(tmp_path_factory):
             "  class_path: depgen.data.documents.DocumentData\n"
             "  init_args:\n"
             "    corpus:\n"
-            "      class_path: depgen.data.generated.GeneratedStories\n"
+            "      class_path: depgen.data.generated.GeneratedLanguage\n"
             "      init_args: {train: 12, valid: 2, test: 2}\n"
             "    vocabulary: {class_path: depgen.data.vocabulary.WordVocabulary, init_args: {starts: true}}\n"
         )
