@@ -145,7 +145,7 @@ def test_a_plain_trainer_cuts_a_stream_anew_each_epoch_and_reads_it_to_its_end(t
     assert {epoch for epoch, _ in model.validated} == {0, 1, 2}
 
 
-@pytest.mark.parametrize("stop", [4, 10])
+@pytest.mark.parametrize("stop", [4, 11])
 def test_a_plain_trainer_resumes_within_an_epoch(stop, tmp_path):
     def fit(model, **resumed):
         saved = L.pytorch.callbacks.ModelCheckpoint(tmp_path, save_last=True, every_n_train_steps=1)

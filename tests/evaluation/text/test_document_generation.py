@@ -142,7 +142,7 @@ def test_words_come_as_often_as_they_are_likely(vocabulary):
     assert np.abs(first - expected).max() < 4 * (0.25 / 4000) ** 0.5
 
 
-@pytest.mark.parametrize("name", ["ccdclm", "transformer prefix"])
+@pytest.mark.parametrize("name", ["ccdclm", "adclm"])
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(greedy=True), Sampling(top_p=0.9), Sampling(top_k=2)])
 def test_no_sentence_begins_within_another(name, sampling, vocabulary):
     model = model_of(name, vocabulary)

@@ -28,15 +28,7 @@ STORIES = {
 }
 OTHERS = {
     "class_path": "depgen.data.generated.GeneratedLanguage",
-    "init_args": {
-        "train": 12,
-        "valid": 2,
-        "test": 5,
-        "seed": 2,
-        "document_sentences": 9,
-        "name": "others",
-        "sentences": [5, 5],
-    },
+    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "name": "others", "sentences": [9, 9]},
 }
 ORDER = {"task": "order", "shuffles": 5, "resamples": 200, "seed": 4}
 CONTEXTS = {"rnnlm": "NoContext", "codclm": "ContextToOutput"}
