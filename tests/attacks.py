@@ -12,7 +12,7 @@ import yaml
 from depgen.cli import main
 from tests.fixtures.kinds import ADAM, DOCUMENT_WORDS, MASKED_WORDS, WORDS, Settings, experiment, named
 
-STORIES = named("data.generated.GeneratedStories", train=4, valid=2, test=2)
+STORIES = named("data.generated.GeneratedLanguage", train=4, valid=2, test=2, sentences=[5, 5])
 SENTENCES = named("data.sentences.SingleSentences", corpus=STORIES)
 TRANSFORMER = named("backbones.transformer.Transformer", layers=1, width=8, attention_heads=2, feedforward=8)
 CONTEXT = named("models.dclm.AttentionContext", size=8)

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.trees.conllu import write_conllu
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Document, Sentence
@@ -14,7 +14,7 @@ from depgen.trees.sentence import Document, Sentence
 
 def write_corpora(folder: Path, *, stories: int = 24) -> None:
     """Write stories, `ud_english_ewt`, `emnlp_news`, `wikinews`, `ptb` and the documents of `write_documents`."""
-    corpus = GeneratedStories(train=stories, valid=stories // 4, test=stories // 4)
+    corpus = GeneratedLanguage(train=stories, valid=stories // 4, test=stories // 4, sentences=(5, 5))
     (folder / "rocstories").mkdir(parents=True)
     for split in ("train", "valid", "test"):
         with (folder / "rocstories" / f"{split}.csv").open("w", newline="", encoding="utf-8") as stream:
@@ -51,7 +51,7 @@ def _with_graph(sentence: Sentence) -> Sentence:
     return replace(sentence, edges=sorted_edges(zip(sentence.heads, words, sentence.relations, strict=True)))
 
 
-def write_documents(folder: Path, corpus: GeneratedStories) -> None:
+def write_documents(folder: Path, corpus: GeneratedLanguage) -> None:
     """Write `wsj_sample/dependency`, `brown`, `wsj`, `wikitext2` and `nant`."""
     documents = list(corpus.documents("train"))
     (folder / "wsj_sample" / "dependency").mkdir(parents=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-ANIMALS = ("dog", "cat", "owl", "fox")
+ANIMALS = ("dog", "cat", "owl", "hedgehog")
 HEADERS = {
     "RTE": "index\tsentence1\tsentence2\tlabel",
     "SST-2": "sentence\tlabel",

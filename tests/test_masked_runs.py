@@ -9,7 +9,7 @@ import yaml
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import Treebank
 from depgen.cli import main
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import encode
 from depgen.evaluation.trained import load_trained
 from depgen.models.udgn import supervised_nll
@@ -20,7 +20,7 @@ from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
 
 pytestmark = pytest.mark.slow
 
-SIZES = {"train": 12, "valid": 4, "test": 4}
+SIZES = {"train": 12, "valid": 4, "test": 4, "sentences": [5, 5]}
 DROPOUTS = ("dropout", "attention_dropout", "parser_dropout")
 
 
@@ -32,7 +32,7 @@ def experiment(**model):
         "scheduler": {"class_path": "torch.optim.lr_scheduler.ReduceLROnPlateau", "init_args": plateau},
         "evaluation_masks": 2,
     }
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": SIZES}
+    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": SIZES}
     words = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
     data = {"corpus": corpus, "vocabulary": words, "tokens_per_batch": 400}
     return {
@@ -161,7 +161,7 @@ def head_nats(checkpoints, sentence):
 
 def test_few_trees_and_much_text(place, shared, tmp_path, capsys):
     """The trees of two sentences of the text, of which the treebank's file is all that is known."""
-    stories = GeneratedStories(**SIZES)
+    stories = GeneratedLanguage(**SIZES)
     chosen = list({s.words: s for document in stories.documents("train") for s in document.sentences}.values())[:2]
     write_conllu([Document(tuple(chosen), "few")], tmp_path / "few.conllu")
     treebank = {

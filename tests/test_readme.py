@@ -240,8 +240,8 @@ def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
     settings["trainer"] = {"max_epochs": 2, "accelerator": "cpu"}
     settings["model"] = {**model, "init_args": {**model.get("init_args", {}), **settings["model"]["init_args"]}}
     stories = {
-        "class_path": "depgen.data.generated.GeneratedStories",
-        "init_args": {"train": 6, "valid": 2, "test": 2},
+        "class_path": "depgen.data.generated.GeneratedLanguage",
+        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
     }
     settings["data"]["init_args"] |= {
         "corpus": stories,

@@ -15,7 +15,10 @@ from depgen.reporting.results import item_scores, read_result
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_similarity import write_similarity
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+}
 SYSTEM = {"evaluation_masks": 1, "width": 16, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
 WORDS = {"class_path": "depgen.data.vocabulary.WordVocabulary", "init_args": {"masks": True}}
 TRAINED = {

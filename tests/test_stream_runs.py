@@ -39,8 +39,8 @@ def experiment(**backbone):
             "class_path": "depgen.data.stream.StreamData",
             "init_args": {
                 "corpus": {
-                    "class_path": "depgen.data.generated.GeneratedStories",
-                    "init_args": {"train": 16, "valid": 4, "test": 4},
+                    "class_path": "depgen.data.generated.GeneratedLanguage",
+                    "init_args": {"train": 16, "valid": 4, "test": 4, "sentences": [5, 5]},
                 },
                 "annotator": {"class_path": "depgen.annotation.trivial.LeftChain"},
                 "columns": 4,

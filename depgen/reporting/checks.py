@@ -27,7 +27,7 @@ _OF_FLOORS = {
         "expansions",
         "types",
     ),
-    "source": ("perplexity", "source_perplexity"),
+    "source": ("perplexity",),
     "speed": ("tokens_per_second", "batched_tokens_per_second", "cuda_memory"),
 }
 """The numbers of each floor that is no rule of trees."""

@@ -172,20 +172,15 @@ def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Resu
 
 
 def _floor_of_source(job: Job) -> Result:
-    """The perplexity of the test split under the source that generated it, and the source's own.
-
-    The latter is exp of its exact entropy per token, `source_perplexity`: what the former comes to on endless text.
+    """The perplexity of the test split under the source that generated it.
 
     Raises:
         UserError: the experiment's corpus has no known source.
     """
     corpus = data_of(job.config).corpus
-    if not hasattr(corpus, "test_floor"):
+    if not hasattr(corpus, "floor"):
         raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
-    metrics = {"perplexity": math.exp(corpus.test_floor())}
-    if hasattr(corpus, "entropy_per_token"):
-        metrics["source_perplexity"] = math.exp(corpus.entropy_per_token())
-    return _result(job, Numbers(metrics), source_of(corpus))
+    return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
 
 
 def sift(found: Numbers) -> Numbers:

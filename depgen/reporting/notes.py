@@ -295,10 +295,9 @@ def _rows(ours: Ours) -> Iterator[str]:
     for row in ours.definition.rows:
         if row.note is not None:
             yield f"{row.name}: {row.note}"
-        own, source = (ours.figure(row.name, key) for key in ("perplexity", "source_perplexity"))
-        if row.floor == "source" and own is not None:
-            exact = "" if source is None else f", of the source itself {source.mean:.2f} (exact entropy per token)"
-            yield f"{row.name}: perplexity of the test stories under the source {own.mean:.2f}{exact}"
+        floor = ours.figure(row.name, "perplexity")
+        if row.floor == "source" and floor is not None:
+            yield f"{row.name}: perplexity of the test split under the source {floor.mean:.2f}"
 
 
 def _spreads(ours: Ours) -> Iterator[str]:

@@ -12,7 +12,7 @@ from depgen.cli import main
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 
-GENERATED = "depgen.data.generated.GeneratedStories"
+GENERATED = "depgen.data.generated.GeneratedLanguage"
 WORDS = ("The", "dog", "sees", "a", "small", "cat", ".")
 
 

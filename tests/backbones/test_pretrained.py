@@ -354,7 +354,10 @@ def test_texts_beyond_the_positions_are_refused():
 
 # -- begun from a run -------------------------------------------------------------------------------------------------
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+}
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.spacy_training import SpacyTraining
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from tests.benchmarks.figures import figure, seconds, write_figures
 
 
 def sentences(number, split):
-    corpus = GeneratedStories(train=number, valid=number, test=number)
+    corpus = GeneratedLanguage(train=number, valid=number, test=number, sentences=(5, 5))
     return [sentence for document in corpus.documents(split) for sentence in document.sentences]
 
 

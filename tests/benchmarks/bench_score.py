@@ -15,7 +15,7 @@ from minicons.scorer import IncrementalLMScorer
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import depgen
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.evaluation.likelihood.score import score
 from tests.benchmarks.figures import figure, seconds, write_figures
 from tests.invented_models import END, write_gpt2
@@ -28,7 +28,7 @@ BUDGETS = (512, 1024, 2048)
 
 def sentences():
     """Of 4 to 18 words, 9.6 in the mean."""
-    stories = GeneratedStories(train=SENTENCES // 5).documents("train")
+    stories = GeneratedLanguage(train=SENTENCES // 5, sentences=(5, 5)).documents("train")
     return [" ".join(sentence.words) for story in stories for sentence in story.sentences]
 
 

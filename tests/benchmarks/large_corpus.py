@@ -15,7 +15,7 @@ from pathlib import Path
 import torch.multiprocessing
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.text import TextData
 from depgen.trees.sentence import Document
 
@@ -32,7 +32,7 @@ class GeneratedSentences:
 
     @cached_property
     def pool(self):
-        stories = GeneratedStories(train=self.stories).documents("train")
+        stories = GeneratedLanguage(train=self.stories, sentences=(5, 5)).documents("train")
         return [sentence for document in stories for sentence in document.sentences]
 
     def documents(self, split):

@@ -23,7 +23,7 @@ ONE_LAYER = {
 }
 
 
-FEW_STORIES = named("data.generated.GeneratedStories", train=4, valid=2, test=2)
+FEW_STORIES = named("data.generated.GeneratedLanguage", train=4, valid=2, test=2, sentences=[5, 5])
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from depgen.data.bracketed import BracketedTreebank
 from depgen.data.corpus import form_in, form_of
 from depgen.data.document_lines import DocumentLines
 from depgen.data.exclusion import WithoutSentences
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.glue import GluePrompts
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.json_documents import JsonDocuments
@@ -65,13 +65,17 @@ READERS = {
 WRAPPERS = {
     SingleSentences: {},
     SeededSplits: {"valid_documents": 0, "test_documents": 0},
-    WithMoreTraining: {"more": [GeneratedStories(0, 0, 0)]},
-    WithoutSentences: {"excluded": NormalizedTreebank(GeneratedStories(1, 1, 1), words_of=GeneratedStories(1, 1, 1))},
+    WithMoreTraining: {"more": [GeneratedLanguage(0, 0, 0, sentences=(5, 5))]},
+    WithoutSentences: {
+        "excluded": NormalizedTreebank(
+            GeneratedLanguage(1, 1, 1, sentences=(5, 5)), words_of=GeneratedLanguage(1, 1, 1, sentences=(5, 5))
+        )
+    },
     Retokenized: {},
     BareWords: {},
     partial(BareWords, lowercase=False): {},
 }
-NO_TEXT_OF_USERS = {GeneratedStories, GluePrompts, SampledTraining, NormalizedTreebank}
+NO_TEXT_OF_USERS = {GeneratedLanguage, GluePrompts, SampledTraining, NormalizedTreebank}
 """Nobody's text, tasks with prompts, a system's samples; and one that goes by tags, which a user's text has not."""
 
 

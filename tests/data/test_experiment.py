@@ -22,7 +22,7 @@ def test_a_broken_file_is_named(tmp_path, content, message):
 
 
 def test_what_is_refused_within_a_choice_of_classes_is_said_in_its_own_words(tmp_path):
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories"}
+    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage"}
     vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 3}}
     data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus, "vocabulary": vocabulary}}
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"data": data}))

@@ -11,7 +11,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.corpus import SPLITS, Corpus
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.missing import check_corpus
 from depgen.data.table import AnnotatedSplit
@@ -21,7 +21,7 @@ from depgen.errors import MissingDataError, UserError
 from depgen.trees.conllu import write_conllu
 from tests.data.test_wikitext import TEXT
 
-STORIES = GeneratedStories(train=12, valid=3, test=3)
+STORIES = GeneratedLanguage(train=12, valid=3, test=3, sentences=(5, 5))
 THEIRS = {"train": "train", "valid": "validation", "test": "test"}
 FILES = {split: [f"{split}.conllu"] for split in SPLITS}
 

@@ -1,12 +1,12 @@
 from depgen.data.corpus import Corpus
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.sampled_training import SampledTraining
 
 
 def test_only_the_training_split_is_the_samples(tmp_path):
     samples = tmp_path / "samples.txt"
     samples.write_text("a b .\n\nc .\n")
-    real = GeneratedStories(train=3, valid=2, test=2)
+    real = GeneratedLanguage(train=3, valid=2, test=2, sentences=(5, 5))
     corpus = SampledTraining(real, str(samples))
     assert isinstance(corpus, Corpus)
     assert [tuple(document.words()) for document in corpus.documents("train")] == [("a", "b", "."), ("c", ".")]

@@ -3,12 +3,12 @@ import logging
 import pytest
 
 from depgen.data.corpus import Corpus
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.sentences import SingleSentences
 from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
 
-STORIES = GeneratedStories(train=4, valid=2, test=2)
+STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
 
 
 def test_each_sentence_is_a_document():
@@ -68,7 +68,7 @@ def test_the_fingerprint_holds_the_limits_and_the_text():
         SingleSentences(STORIES, max_documents=3),
         SingleSentences(STORIES, max_documents=3, skipped_documents=1),
         SingleSentences(STORIES, skipped_documents=1),
-        SingleSentences(GeneratedStories(train=5, valid=2, test=2)),
+        SingleSentences(GeneratedLanguage(train=5, valid=2, test=2, sentences=(5, 5))),
     ]
     assert len({corpus.fingerprint("train") for corpus in others}) == 7
     assert SingleSentences(STORIES).fingerprint("test") == others[0].fingerprint("test")

@@ -1,5 +1,5 @@
 from depgen.data.corpus import SplitStatistics
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.sentences import SingleSentences
 from depgen.data.source import source_of
 from depgen.data.tagged import TaggedDocuments
@@ -7,7 +7,7 @@ from tests.invented_data import write_corpora
 
 
 def test_reduced_means_fewer_documents_than_published():
-    corpus = GeneratedStories(train=4, valid=1, test=1)
+    corpus = GeneratedLanguage(train=4, valid=1, test=1, sentences=(5, 5))
     assert not source_of(corpus).reduced
     corpus.published = {"train": SplitStatistics(documents=4)}
     assert not source_of(corpus).reduced
@@ -18,7 +18,10 @@ def test_reduced_means_fewer_documents_than_published():
     assert limited.fingerprint not in {source_of(corpus).fingerprint, source_of(corpus, max_documents=2).fingerprint}
     corpus.published = {"test": SplitStatistics(documents=2)}
     assert source_of(corpus).reduced
-    assert source_of(corpus).fingerprint != source_of(GeneratedStories(train=5, valid=1, test=1)).fingerprint
+    assert (
+        source_of(corpus).fingerprint
+        != source_of(GeneratedLanguage(train=5, valid=1, test=1, sentences=(5, 5))).fingerprint
+    )
 
 
 def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):

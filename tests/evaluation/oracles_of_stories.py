@@ -7,10 +7,10 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 
-SIZES = {"train": 200, "valid": 30, "test": 60}
-STORIES = GeneratedStories(**SIZES)
+SIZES = {"train": 200, "valid": 30, "test": 60, "sentences": [5, 5]}
+STORIES = GeneratedLanguage(**SIZES)
 
 
 def in_process(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -21,7 +21,7 @@ def in_process(arguments: Sequence[str], environment: Mapping[str, str]) -> None
         assert main(arguments) == 0
 
 
-def texts(corpus: GeneratedStories, split: str) -> list[str]:
+def texts(corpus: GeneratedLanguage, split: str) -> list[str]:
     """The stories of a split, one string each."""
     return [" ".join(document.words()) for document in corpus.documents(split)]
 
@@ -55,7 +55,7 @@ def write_experiment(path: Path) -> Path:
         "data": {
             "class_path": "depgen.data.text.TextData",
             "init_args": {
-                "corpus": {"class_path": "depgen.data.generated.GeneratedStories", "init_args": SIZES},
+                "corpus": {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": SIZES},
                 "tokens_per_batch": 512,
             },
         },

@@ -18,7 +18,10 @@ WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
 def experiment():
     phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
     backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": {"pretrained": "gpt2"}}
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+    corpus = {
+        "class_path": "depgen.data.generated.GeneratedLanguage",
+        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+    }
     pieces = {
         "class_path": "depgen.data.vocabulary.SubwordPieces",
         "init_args": {"tokenizer": "gpt2", "eos_token": END},

@@ -12,7 +12,10 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.training.experiment_runs import TEST_NUMBERS
 from depgen.training.runs import newest_run
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 10, "valid": 2, "test": 3}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 10, "valid": 2, "test": 3, "sentences": [5, 5]},
+}
 DOCUMENT_MODEL = {
     "class_path": "depgen.models.dclm.DCLM",
     "init_args": {"context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 6}},

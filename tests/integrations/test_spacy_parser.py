@@ -24,8 +24,8 @@ def run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_DATA", str(folder / "data"))
         corpus = {
-            "class_path": "depgen.data.generated.GeneratedStories",
-            "init_args": {"train": 8, "valid": 2, "test": 2},
+            "class_path": "depgen.data.generated.GeneratedLanguage",
+            "init_args": {"train": 8, "valid": 2, "test": 2, "sentences": [5, 5]},
         }
         return write_udgn_run(folder / "runs", corpus=corpus)
 

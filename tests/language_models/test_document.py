@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from depgen.data.documents import DocumentData
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import Vocabulary, WordVocabulary
 from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models import document as document_language_model
@@ -141,7 +141,8 @@ def test_two_processes_train_as_one(loss_per, tmp_path):
     losses = []
     for devices in (1, 2):
         data = DocumentData(
-            GeneratedStories(train=21, valid=5, test=1), vocabulary=WordVocabulary(starts=True), segments_per_batch=4,
+            GeneratedLanguage(train=21, valid=5, test=1, sentences=(5, 5)),
+            vocabulary=WordVocabulary(starts=True), segments_per_batch=4,
             sentences_per_segment=2,
         )  # fmt: skip
         torch.manual_seed(0)

@@ -146,7 +146,10 @@ def test_a_system_without_a_backbone_says_what_it_cannot_do():
 def test_the_command_line_trains_tests_and_scores_it_and_refuses_the_rest_in_a_line(tmp_path, monkeypatch, capsys):
     for root in ("cache", "runs"):
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+    corpus = {
+        "class_path": "depgen.data.generated.GeneratedLanguage",
+        "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+    }
     content = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
         "model": {"class_path": f"{__name__}.Bigrams"},

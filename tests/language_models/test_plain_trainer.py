@@ -15,7 +15,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
 from depgen.data.documents import DocumentData
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.sentences import SingleSentences
 from depgen.data.text import TextData
@@ -277,7 +277,7 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
         trainer(tmp_path).test(model, other, ckpt_path=path, weights_only=True, verbose=False)
 
 
-STORIES = GeneratedStories(train=4, valid=2, test=2)
+STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
 PARSES = {"width": 8, "layers": 1, "attention_heads": 2, "head_size": 4, "parser_layers": 1}
 READINGS = {
     "documents": (

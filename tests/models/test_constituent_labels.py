@@ -2,7 +2,7 @@
 
 import pytest
 
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, reads_trees
 from depgen.models.tg import LABELS, ConstituentLabels
 from depgen.trees.sentence import Document, Sentence
@@ -36,7 +36,7 @@ def test_labels_are_those_of_all_documents_whatever_the_builder_reads():
 
 @pytest.mark.parametrize("builder", [WordVocabulary(min_count=2), SubwordPieces(size=300)])
 def test_token_types_are_those_of_the_builder(builder):
-    documents = list(GeneratedStories(train=6, valid=1, test=1).documents("train"))
+    documents = list(GeneratedLanguage(train=6, valid=1, test=1, sentences=(5, 5)).documents("train"))
     alone, labelled = builder.build(documents), ConstituentLabels(builder).build(documents)
     assert labelled.types == alone.types
     assert builder.fingerprint() in ConstituentLabels(builder).fingerprint()

@@ -26,7 +26,10 @@ from depgen.trees.sentence import Sentence
 from tests.invented_glue import write_glue
 from tests.invented_models import write_gpt2_run
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+}
 
 WORDS = ("the", "cat")
 """Verbalisers: the small vocabularies here begin all numbers with the same piece."""

@@ -58,7 +58,10 @@ def test_arguments_of_the_base_are_taken_and_others_refused():
 
 
 def experiment(name, arguments):
-    stories = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 2, "valid": 1, "test": 1}}
+    stories = {
+        "class_path": "depgen.data.generated.GeneratedLanguage",
+        "init_args": {"train": 2, "valid": 1, "test": 1, "sentences": [5, 5]},
+    }
     words = {
         "class_path": "depgen.data.vocabulary.WordVocabulary",
         "init_args": {"masks": name != "causal_lm.CausalLM"},

@@ -51,7 +51,9 @@ model:
 data:
   class_path: depgen.data.text.TextData
   init_args:
-    corpus: {class_path: depgen.data.generated.GeneratedStories, init_args: {train: 6, valid: 2, test: 3}}
+    corpus:
+      class_path: depgen.data.generated.GeneratedLanguage
+      init_args: {train: 6, valid: 2, test: 3, sentences: [5, 5]}
 """
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from depgen.cli import main
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
@@ -26,7 +26,7 @@ rows: [Base, DM-Base, Later]
 contexts: 2
 seed: 1
 """
-PROMPTS, REFERENCES = prompts_of(GeneratedStories(train=6, valid=2, test=3), Generation())
+PROMPTS, REFERENCES = prompts_of(GeneratedLanguage(train=6, valid=2, test=3, sentences=(5, 5)), Generation())
 
 
 @pytest.fixture
@@ -81,7 +81,10 @@ def test_texts_from_nothing_of_another_nucleus(studies):
     (_, base), (_, dm), (human, theirs) = example.texts
     assert [text[1] for text in base] == [text[1] for text in dm]
     assert (len(set(base)), human) == (2, HUMAN)
-    stories = {" ".join(each.words()) for each in GeneratedStories(train=6, valid=2, test=3).documents("test")}
+    stories = {
+        " ".join(each.words())
+        for each in GeneratedLanguage(train=6, valid=2, test=3, sentences=(5, 5)).documents("test")
+    }
     assert set(theirs) <= stories
     assert len(theirs) == 2
 
@@ -113,7 +116,7 @@ def of_temperatures(studies, more):
 def test_the_first_texts_of_each_variant(studies):
     found = of_temperatures(studies, "variants: {cold: {temperature: 0.5}, warm: {temperature: 2.0}}\n")
     (example,) = found.examples
-    human = next(iter(GeneratedStories(train=6, valid=2, test=3).documents("test")))
+    human = next(iter(GeneratedLanguage(train=6, valid=2, test=3, sentences=(5, 5)).documents("test")))
     assert example.texts[:2] == (
         ("Base, cold", ("b0 at 0.5", "b1 at 0.5")),
         ("Base, warm", ("b0 at 2.0", "b1 at 2.0")),

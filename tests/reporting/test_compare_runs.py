@@ -245,9 +245,9 @@ def test_a_test_keeps_the_digest_of_its_split(finished, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["test", "--run", str(run), "--trainer.accelerator", "cpu"]) == 0
     with np.load(run / "test_items.npz") as arrays:
-        from depgen.data.generated import GeneratedStories
+        from depgen.data.generated import GeneratedLanguage
 
-        stories = GeneratedStories(train=12, valid=4, test=4)
+        stories = GeneratedLanguage(train=12, valid=4, test=4, sentences=(5, 5))
         assert str(arrays["data"]) == stories.fingerprint("test")
         sentences = [" ".join(each.words) for story in stories.documents("test") for each in story.sentences]
         assert str(arrays["sentences"]) == hashlib.sha256("\n".join(sentences).encode()).hexdigest()

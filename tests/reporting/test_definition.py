@@ -237,7 +237,7 @@ def test_table_2_says_what_the_paper_says(monkeypatch):
     assert sum(len(row.stars) for row in paper) == 15
     assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
     assert all(row.experiment for row in definition.rows)
-    assert "GeneratedStories" not in str(definition)
+    assert "GeneratedLanguage" not in str(definition)
     assert load_definition("demo").sizes == ("paper",)
 
 

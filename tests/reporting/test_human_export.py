@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from depgen.cli import main
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import read_key
 from depgen.reporting.definition import load_definition
@@ -229,7 +229,10 @@ def test_ratings_take_texts_at_the_chosen_temperature_and_sentences_of_a_split(p
     )  # fmt: skip
     asked = read_key(project / "out/key.json")
     assert {item.texts[0] for item in asked.items if item.systems == ("Base",)} == {f"0.7 {k}" for k in range(4)}
-    real = {" ".join(each.words()) for each in GeneratedStories(train=6, valid=2, test=3).documents("valid")}
+    real = {
+        " ".join(each.words())
+        for each in GeneratedLanguage(train=6, valid=2, test=3, sentences=(5, 5)).documents("valid")
+    }
     sentences = [item.texts[0] for item in asked.items if item.systems == ("Real",)]
     assert all(any(sentence in story for story in real) for sentence in sentences)
     assert asked.sources["Real"].texts == 9

@@ -16,7 +16,10 @@ from depgen.reporting.results import read_result
 from tests.invented_models import END, write_gpt2
 from tests.reporting.commands import Commands
 
-CORPUS = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+CORPUS = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+}
 TABLE = {
     "table": "written",
     "caption": "Invented",

@@ -10,7 +10,7 @@ import torch
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentData
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.data.stream import StreamData
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces
@@ -20,7 +20,7 @@ from depgen.models.dclm import DCLM, HierarchicalContext
 from depgen.training.frequency_bias import FrequencyBias
 from tests.training.tiny import TinyData
 
-STORIES = GeneratedStories(train=12, valid=2, test=2)
+STORIES = GeneratedLanguage(train=12, valid=2, test=2, sentences=(5, 5))
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,10 @@ from depgen.models.causal_lm import CausalLM
 DATA = {
     "class_path": "depgen.data.text.TextData",
     "init_args": {
-        "corpus": {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 6}},
+        "corpus": {
+            "class_path": "depgen.data.generated.GeneratedLanguage",
+            "init_args": {"train": 12, "valid": 6, "sentences": [5, 5]},
+        },
         "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
     },
 }

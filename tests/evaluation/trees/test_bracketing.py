@@ -190,7 +190,10 @@ def test_floors_repeat_and_cut_by_the_same_rule():
 
 
 def experiment(data, backbone):
-    corpus = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 4, "test": 5}}
+    corpus = {
+        "class_path": "depgen.data.generated.GeneratedLanguage",
+        "init_args": {"train": 12, "valid": 4, "test": 5, "sentences": [5, 5]},
+    }
     options = {"corpus": corpus, **({"columns": 2} if data.endswith("StreamData") else {})}
     return {
         "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},

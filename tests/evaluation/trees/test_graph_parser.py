@@ -131,7 +131,7 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
             getattr(system.parse(["a"]), method)()
     (tmp_path / "a.txt").write_text("a\n")
     run = str(system.trained.run)
-    assert main(["parsing-scores", "--run", run, "--corpus", "depgen.data.generated.GeneratedStories"]) == 2
+    assert main(["parsing-scores", "--run", run, "--corpus", "depgen.data.generated.GeneratedLanguage"]) == 2
     message = capsys.readouterr().err
     assert "GiLT, which gives graphs" in message
     assert "run of GiLT" not in message, "a run of GiLT has been given"

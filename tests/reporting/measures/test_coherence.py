@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import yaml
 
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import assess
@@ -22,10 +22,13 @@ from depgen.reporting.tables import table
 from tests.evaluation.oracles_of_stories import in_process
 from tests.reporting.conftest import ORDER_COLUMN
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 12, "valid": 2, "test": 6}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 12, "valid": 2, "test": 6, "sentences": [5, 5]},
+}
 OTHERS = {
-    "class_path": "depgen.data.generated.GeneratedStories",
-    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "document_sentences": 9, "name": "others"},
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 12, "valid": 2, "test": 5, "seed": 2, "name": "others", "sentences": [9, 9]},
 }
 ORDER = {"task": "order", "shuffles": 5, "resamples": 200, "seed": 4}
 CONTEXTS = {"rnnlm": "NoContext", "codclm": "ContextToOutput"}
@@ -133,7 +136,7 @@ def test_what_was_asked_stands_beside_the_figures(made):
     assert settings["order"].startswith("generated, test, 6 documents of 5.0 sentences, 5 shuffles of each, seed 4; ")
     assert settings["order"].endswith("; chance 50.00 %")
     assert settings["insertion"].startswith("others, test, 10 documents of 4.5 sentences, 2 sentences of each put back")
-    corpus = GeneratedStories(train=12, valid=2, test=6)
+    corpus = GeneratedLanguage(train=12, valid=2, test=6, sentences=(5, 5))
     known = {word for document in corpus.documents("train") for word in document.words()}
     words = [word for document in corpus.documents("test") for word in document.words()]
     unknown = np.mean([word not in known for word in words])

@@ -18,8 +18,8 @@ EXPERIMENT = {
         "class_path": "depgen.data.text.TextData",
         "init_args": {
             "corpus": {
-                "class_path": "depgen.data.generated.GeneratedStories",
-                "init_args": {"train": 6, "valid": 2, "test": 2},
+                "class_path": "depgen.data.generated.GeneratedLanguage",
+                "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
             },
             "max_documents": 4,
         },

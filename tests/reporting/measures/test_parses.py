@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from depgen.annotation.trivial import RandomTree
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation import forms
 from depgen.evaluation.trained import load_trained
@@ -23,7 +23,10 @@ from depgen.reporting.reproduce import make
 from depgen.reporting.results import read_result
 from tests.invented_models import write_other_seed, write_udgn_run
 
-STORIES = {"class_path": "depgen.data.generated.GeneratedStories", "init_args": {"train": 6, "valid": 2, "test": 2}}
+STORIES = {
+    "class_path": "depgen.data.generated.GeneratedLanguage",
+    "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
+}
 TABLE = {
     "table": "trees",
     "caption": "Invented trees",
@@ -80,7 +83,7 @@ def write(project, name, content):
 
 @pytest.fixture(scope="module")
 def sentences():
-    corpus = GeneratedStories(train=6, valid=2, test=2)
+    corpus = GeneratedLanguage(train=6, valid=2, test=2, sentences=(5, 5))
     found = [each for split in ("train", "test") for document in corpus.documents(split) for each in document.sentences]
     assert len({len(each) for each in found}) > 3, "sentences of one length would not tell one mean from the other"
     return found
@@ -159,7 +162,7 @@ def test_a_floor_that_is_none_is_refused(job):
 
 def test_every_relation_has_its_best_head_in_both_directions(run, job):
     found, trained = correlated(job("UDGN"), run), load_trained(run, device="cpu")
-    corpus = GeneratedStories(train=6, valid=2, test=2)
+    corpus = GeneratedLanguage(train=6, valid=2, test=2, sentences=(5, 5))
     test = [sentence for document in corpus.documents("test") for sentence in document.sentences]
     relations = {relation for sentence in test for relation in sentence.relations} - {"root"}
     directions = ("child_to_parent", "parent_to_child")

@@ -58,8 +58,8 @@ EXPERIMENT = {
                 "class_path": "depgen.data.sentences.SingleSentences",
                 "init_args": {
                     "corpus": {
-                        "class_path": "depgen.data.generated.GeneratedStories",
-                        "init_args": {"train": 6, "valid": 4, "test": 4},
+                        "class_path": "depgen.data.generated.GeneratedLanguage",
+                        "init_args": {"train": 6, "valid": 4, "test": 4, "sentences": [5, 5]},
                     },
                 },
             },

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from filelock import Timeout
 
-from depgen.data.generated import GeneratedStories
+from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.text.generated_text import text_seed
 from depgen.evaluation.text.measures import TextOptions
@@ -200,7 +200,7 @@ def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
 
 
 def test_prompts_are_four_sentences_and_the_reference_the_fifth():
-    corpus = GeneratedStories(train=1, valid=1, test=3)
+    corpus = GeneratedLanguage(train=1, valid=1, test=3, sentences=(5, 5))
     for document, prompt, reference in zip(corpus.documents("test"), *prompts_of(corpus, Generation()), strict=True):
         assert f"{prompt} {reference}".split() == list(document.words())
         assert tuple(reference.split()) == document.sentences[4].words

@@ -1,1 +1,0 @@
-"""English-looking stories as a probabilistic dependency grammar: lexicon, phrases, sentences."""
