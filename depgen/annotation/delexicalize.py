@@ -21,11 +21,13 @@ from depgen.annotation.names import (
     library_name_genders,
     read_name_genders,
 )
-from depgen.data.rocstories import COLUMNS, read_stories
+from depgen.data.formats import Columns
 from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.locations import write_atomically
 
+STORIES = Columns()
+"""How files of stories are read."""
 _SPACED_CLITIC = re.compile(r"(\w) ' (s|t|d|m|re|ve|ll)\b", re.IGNORECASE)
 _QUOTES = str.maketrans({'"': "``", "“": "``", "”": "``", "’": "'"})  # the published stories close quotes by `` too
 
@@ -79,15 +81,15 @@ def delexicalize_file(
     if ner and tagger:
         raise UserError("Expected a pipeline for ner or for tagger, found both: give one.")
     genders: Mapping[str, Gender | None] = read_name_genders(name_genders) if name_genders else library_name_genders()
-    stories = [[_tokens(text) for text in texts] for _, texts in read_stories(source)]
+    stories = [[_tokens(text) for text in texts] for _, texts in STORIES.rows(source)]
     finder: NameFinder = (
         EntityNames(ner) if ner else ProperNounNames(tagger, genders) if tagger else CapitalizedNames(stories, genders)
     )
-    known = _KnownStories([texts for path in apart_from for _, texts in read_stories(path)])
+    known = _KnownStories([texts for path in apart_from for _, texts in STORIES.rows(path)])
     counts: Counter[Gender] = Counter()
     table, left_out = io.StringIO(), 0
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(STORIES.columns)
     for story in stories:
         names = genders_in_story(story, everywhere(story, finder.find(story)), genders)
         placeholders: Counter[Gender] = Counter()

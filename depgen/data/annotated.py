@@ -139,8 +139,8 @@ def say_with_trees(table: Any, annotator: Annotator, corpus: str, split: Split) 
     if not given and split == "train":
         raise UserError(
             f"{corpus}, train: expected trees, found none in its {of} sentences ({annotator.scheme}). If they are to "
-            "come from a treebank, no sentence of it equals one of the corpus: are both in the same form, such as in "
-            "depgen.data.bare_words.BareWords?"
+            "come from a treebank, no sentence of it equals one of the corpus: are both in the same form, such as by "
+            "the step depgen.data.steps.BareWords?"
         )
 
 

@@ -27,7 +27,7 @@ from depgen.trees.text_form import FormName
 Files = Sequence[str] | str
 Published = Mapping[Split, SplitStatistics]
 
-# -- the papers' --------------------------------------------------------------------------------------------------------
+# -- the papers' ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +137,7 @@ class Brown(FileCorpus):
 
 @dataclass(frozen=True, kw_only=True)
 class WsjSample(FileCorpus):
-    """The 5 % sample of the Wall Street Journal with dependency trees, a file a document; there are no official splits."""
+    """The 5 % sample of the Wall Street Journal with dependency trees, a file a document; no official splits."""
 
     default_name: ClassVar[str] = "WSJ sample"
     how_to_get: ClassVar[str] = "The sample is NLTK's: nltk.download('dependency_treebank')."
@@ -148,7 +148,7 @@ class WsjSample(FileCorpus):
 
 @dataclass(frozen=True, kw_only=True)
 class PennTreebank(FileCorpus):
-    """The Wall Street Journal of Penn Treebank-3 (LDC99T42) in brackets: `parsed/mrg/wsj` of the disc, split as UDGN does.
+    """The Wall Street Journal in brackets (Penn Treebank-3, LDC99T42): `parsed/mrg/wsj` of the disc, as UDGN splits it.
 
     Other bracketed treebanks have other patterns: BLLIP (LDC2000T43) has `1987/w7_00*/*` and the like.
     """
@@ -165,7 +165,7 @@ class PennTreebank(FileCorpus):
     test: Files = ("23/*.mrg", "24/*.mrg")
 
 
-# -- users' -------------------------------------------------------------------------------------------------------------
+# -- users' -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +245,7 @@ class SampledTraining:
         samples: the file, one text a line, tokens separated by white space; empty lines are left out and counted.
     """
 
-    published: Published = {}
+    published: ClassVar[Published] = {}
 
     def __init__(self, corpus: Corpus, samples: str) -> None:
         self.corpus = corpus

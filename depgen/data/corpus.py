@@ -1,8 +1,8 @@
 """Corpora: documents by split, read from files by a format and passed through steps.
 
-`FileCorpus` says all of it in plain values: which files a split has, the `Format` that reads one, and the `Step`s that its
-documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub` reads those of the Hugging Face
-hub, and any class with the members of `Corpus` will do.
+`FileCorpus` says all of it in plain values: which files a split has, the `Format` that reads one, and the `Step`s that
+its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub` reads those of the Hugging
+Face hub, and any class with the members of `Corpus` will do.
 """
 
 import hashlib
@@ -152,7 +152,9 @@ class Draw:
         """The files of a split, by path."""
         paths = matching(folder, self.files)
         where = f"{folder}/{self.files}"
-        names = drawn_names([path.name for path in paths], valid=self.valid, test=self.test, seed=self.seed, where=where)
+        names = drawn_names(
+            [path.name for path in paths], valid=self.valid, test=self.test, seed=self.seed, where=where
+        )
         return [path for path in paths if path.name in names[split]]
 
 
@@ -256,7 +258,9 @@ class FileCorpus(CorpusOfSteps):
         named: Sequence[str] | str = getattr(self, split)
         paths = [path for pattern in ([named] if isinstance(named, str) else named) for path in self._matching(pattern)]
         if not paths:
-            raise MissingDataError(f"{self.name}: expected files of the {split} split, found none named: set `{split}`.")
+            raise MissingDataError(
+                f"{self.name}: expected files of the {split} split, found none named: set `{split}`."
+            )
         return list(dict.fromkeys(paths))
 
     def read(self, split: Split) -> Iterator[Document]:
@@ -281,6 +285,30 @@ class FileCorpus(CorpusOfSteps):
     def _name_of(self, path: Path) -> str:
         folder = find_data(self.folder, how_to_get=self.how_to_get)
         return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithSteps(CorpusOfSteps):
+    """Any corpus, such as one of a class of yours, whose documents pass steps.
+
+    Args:
+        corpus: gives the documents.
+    """
+
+    corpus: Corpus
+
+    @property
+    def own_name(self) -> str:
+        """The corpus's own."""
+        return self.corpus.name
+
+    def read(self, split: Split) -> Iterator[Document]:
+        """The documents of the corpus."""
+        return self.corpus.documents(split)
+
+    def content(self, split: Split) -> str:
+        """The corpus's fingerprint."""
+        return self.corpus.fingerprint(split)
 
 
 def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
@@ -347,7 +375,10 @@ def files_sha256(paths: Iterable[Path], **options: object) -> str:
     Raises:
         UserError: a file can't be read.
     """
-    return lines_sha256([json.dumps(options, sort_keys=True), *map(_digest_of, paths)])
+    digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
+    for path in paths:
+        digest.update(bytes.fromhex(_digest_of(path)))
+    return digest.hexdigest()
 
 
 def _digest_of(path: Path) -> str:

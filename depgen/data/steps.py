@@ -44,17 +44,15 @@ from depgen.trees.text_form import FORMS, FormName
 logger = logging.getLogger(__name__)
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")
-LEAVE_OUT = (
-    "If some sentences have no tree, leave them out by the step depgen.data.steps.WithTreesOnly of the treebank's corpus"
-)
+LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's step depgen.data.steps.WithTreesOnly"
 """What messages advise where a sentence of a treebank lacks what a verb needs."""
 
 
-# -- steps that rewrite sentences ---------------------------------------------------------------------------------------
+# -- steps that rewrite sentences -------------------------------------------------------------------------------------
 
 
 class Rewrite(Step):
-    """Rewrites each sentence; sentences left without words go and are counted, and so do documents without sentences."""
+    """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
 
     left_out = "sentences without words"
 
@@ -279,7 +277,7 @@ class WithoutSentences(Rewrite):
         return frozenset(sentence.words for document in documents for sentence in document.sentences)
 
 
-# -- steps that choose documents and sentences --------------------------------------------------------------------------
+# -- steps that choose documents and sentences ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -313,10 +311,6 @@ class SingleSentences(Step):
                 else:
                     yield Document((sentence,), f"{document.identifier}:{number}")
         log_left_out(left_out, "sentences of other lengths", f"SingleSentences, {split}")
-
-    def name(self, name: str) -> str:
-        """What results call such a corpus."""
-        return f"{name} sentences"
 
 
 @dataclass(frozen=True)
@@ -379,7 +373,7 @@ class WithTreesOnly(Step):
 
 @dataclass(frozen=True)
 class WithoutHeldOut(Step):
-    """Training loses the documents that equal one of validation or test: a model must not have learnt what it is tested on.
+    """Training loses the documents that equal one of validation or test: what is tested must not have been learnt.
 
     Two documents are equal if their words are, once all blanks are removed; a document is a corpus's line, story or
     article. A split that is not at hand takes nothing away. Treebanks and the Penn Treebank's lines are read without
@@ -436,7 +430,7 @@ def text_of(document: Document) -> str:
     return "".join("".join("".join(sentence.words) for sentence in document.sentences).split())
 
 
-# -- steps that make splits ---------------------------------------------------------------------------------------------
+# -- steps that make splits -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

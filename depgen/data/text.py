@@ -14,7 +14,7 @@ from jaxtyping import Int
 from depgen.data.annotated import AnnotatedSplit, say_with_trees
 from depgen.data.annotated_rows import document_of_row
 from depgen.data.batch import collate_tokens
-from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
+from depgen.data.corpus import Corpus, Split, drawn_documents, form_of
 from depgen.data.encoded import EncodedSplit
 from depgen.data.encoding import DocumentJoining, encoded_table
 from depgen.data.module import Collate, EncodedData, Items
@@ -96,14 +96,14 @@ class CorpusData(EncodedData[EncodedSplit]):
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
         super().save_into(run)
-        drawn = drawn_splits(self.corpus)
+        drawn = drawn_documents(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
     @property
     def reading(self) -> dict[str, Any]:
         """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
-        return {"form": form_in(self.corpus)}
+        return {"form": form_of(self.corpus)}
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`."""
