@@ -21,7 +21,8 @@ def renamed(values: Any) -> Any:
         return values
     path = values.get("class_path")
     if isinstance(path, str) and path.startswith(DATA) and path.removeprefix(DATA) in {**READERS, **WRAPPERS}:
-        return _Corpus.of(values).settings()
+        moved = _Corpus.of(values).settings()
+        return moved if moved["init_args"] or "init_args" in values else {"class_path": moved["class_path"]}
     if path == DATA + "sampled_training.SampledTraining":
         return {"class_path": DATA + "corpora.SampledTraining", "init_args": renamed(values.get("init_args") or {})}
     return {name: renamed(value) for name, value in values.items()}
@@ -202,23 +203,23 @@ def rocstories(given: dict[str, Any]) -> _Corpus:
     return text_steps(made, {**given, "lowercase": False}, keeps=False)
 
 
-def draw(given: dict[str, Any], pattern: str, size: int) -> dict[str, Any] | None:
-    """The seeded draw of files, where it differs from the new class's."""
-    default = {"files": pattern, "valid": size, "test": size, "seed": 0}
-    old = {"files": "files", "valid": "valid_documents", "test": "test_documents", "seed": "seed"}
+def draw(given: dict[str, Any], pattern: str, size: int) -> dict[str, Any]:
+    """The options of the seeded draw of files that differ from the new class's."""
+    default = {"drawn": pattern, "drawn_valid": size, "drawn_test": size, "seed": 0}
+    old = {"drawn": "files", "drawn_valid": "valid_documents", "drawn_test": "test_documents", "seed": "seed"}
     drawn = {name: given.get(former, default[name]) for name, former in old.items()}
-    return None if drawn == default else drawn
+    return {name: value for name, value in drawn.items() if value != default[name]}
 
 
 def tagged(given: dict[str, Any]) -> _Corpus:
     """The Brown corpus."""
-    arguments = {"drawn": draw(given, "c[a-r][0-9][0-9]", 50), **files(given, folder="brown")}
+    arguments = {**draw(given, "c[a-r][0-9][0-9]", 50), **files(given, folder="brown")}
     return text_steps(_Corpus(DATA + "corpora.Brown", "Brown", arguments, []), given, keeps=True)
 
 
 def columns(given: dict[str, Any]) -> _Corpus:
     """The dependency trees of the WSJ sample, drawn or by lists of files."""
-    arguments = {"drawn": draw({**given, "files": "*.dp"}, "*.dp", 20), **files(given, folder="wsj_sample/dependency")}
+    arguments = {**draw({**given, "files": "*.dp"}, "*.dp", 20), **files(given, folder="wsj_sample/dependency")}
     path = DATA + "corpora.WsjSample"
     if given.get("train") is not None:
         path = DATA + "corpus.FileCorpus"

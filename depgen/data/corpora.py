@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from depgen.data.corpus import Corpus, Draw, FileCorpus, Format, Split, SplitStatistics, Step
+from depgen.data.corpus import Corpus, FileCorpus, Format, Split, SplitStatistics, Step
 from depgen.data.formats import (
     Brackets,
     Columns,
@@ -132,7 +132,7 @@ class Brown(FileCorpus):
     how_to_get: ClassVar[str] = "The Brown corpus is NLTK's: nltk.download('brown')."
     folder: str = "brown"
     format: Format = field(default_factory=TaggedWords)
-    drawn: Draw | None = field(default_factory=lambda: Draw("c[a-r][0-9][0-9]"))
+    drawn: str | None = "c[a-r][0-9][0-9]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,9 @@ class WsjSample(FileCorpus):
     how_to_get: ClassVar[str] = "The sample is NLTK's: nltk.download('dependency_treebank')."
     folder: str = "wsj_sample/dependency"
     format: Format = field(default_factory=DependencyColumns)
-    drawn: Draw | None = field(default_factory=lambda: Draw("*.dp", valid=20, test=20))
+    drawn: str | None = "*.dp"
+    drawn_valid: int = 20
+    drawn_test: int = 20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,32 +132,6 @@ class Step(ABC):
         return form
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Files, one document each, drawn into splits that depend on the seed and the files' names alone.
-
-    Args:
-        files: a pattern of their names, below the corpus's folder.
-        valid: how many are for validation.
-        test: how many are for the test.
-        seed: of the draw.
-    """
-
-    files: str
-    valid: int = 50
-    test: int = 50
-    seed: int = 0
-
-    def paths(self, folder: Path, split: Split) -> list[Path]:
-        """The files of a split, by path."""
-        paths = matching(folder, self.files)
-        where = f"{folder}/{self.files}"
-        names = drawn_names(
-            [path.name for path in paths], valid=self.valid, test=self.test, seed=self.seed, where=where
-        )
-        return [path for path in paths if path.name in names[split]]
-
-
 @dataclass(frozen=True, kw_only=True)
 class CorpusOfSteps(ABC):
     """A corpus whose documents pass through steps; a subclass reads them.
@@ -229,7 +203,11 @@ class FileCorpus(CorpusOfSteps):
         train: the training split's file or files, names or patterns below the folder; those of a pattern go by path.
         valid: those of the validation split.
         test: those of the test split.
-        drawn: files that a seed draws into splits, in place of the three.
+        drawn: in place of the three, a pattern of files, one document each, that are drawn into splits by a seed and
+            their names (`drawn_names`).
+        drawn_valid: how many of these are for validation.
+        drawn_test: how many are for the test.
+        seed: of the draw.
     """
 
     how_to_get: ClassVar[str] = ""
@@ -240,7 +218,10 @@ class FileCorpus(CorpusOfSteps):
     train: Sequence[str] | str = ()
     valid: Sequence[str] | str = ()
     test: Sequence[str] | str = ()
-    drawn: Draw | None = None
+    drawn: str | None = None
+    drawn_valid: int = 50
+    drawn_test: int = 50
+    seed: int = 0
 
     @property
     def own_name(self) -> str:
@@ -254,7 +235,11 @@ class FileCorpus(CorpusOfSteps):
             MissingDataError: there is no such folder, or no file of a name or pattern.
         """
         if self.drawn is not None:
-            return self.drawn.paths(find_data(self.folder, how_to_get=self.how_to_get), split)
+            files = {path.name: path for path in self._matching(self.drawn)}
+            names = drawn_names(
+                list(files), valid=self.drawn_valid, test=self.drawn_test, seed=self.seed, where=self.name
+            )
+            return [files[name] for name in names[split]]
         named: Sequence[str] | str = getattr(self, split)
         paths = [path for pattern in ([named] if isinstance(named, str) else named) for path in self._matching(pattern)]
         if not paths:
