@@ -1,11 +1,11 @@
 import logging
 
 import pytest
-
 from depgen.data.bare_words import BareWords
-from depgen.data.corpus import Corpus, form_in
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
+
+from depgen.data.corpus import Corpus, form_in
 
 TREES = """# newdoc id = a
 1\tDogs\t_\tNOUN\tNNS\t_\t3\tnsubj\t_\t_

@@ -1,8 +1,8 @@
 import logging
 
 import pytest
-
 from depgen.data.bracketed import BracketedTreebank
+
 from depgen.data.corpus import Corpus
 from depgen.errors import UserError
 

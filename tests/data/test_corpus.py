@@ -7,15 +7,10 @@ from functools import partial
 from importlib import import_module
 
 import pytest
-
-import depgen.data
 from depgen.data.bare_words import BareWords
 from depgen.data.bracketed import BracketedTreebank
-from depgen.data.corpus import form_in, form_of
 from depgen.data.document_lines import DocumentLines
 from depgen.data.exclusion import WithoutSentences
-from depgen.data.generated import GeneratedStories
-from depgen.data.glue import GluePrompts
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.mixed import Retokenized, WithMoreTraining
@@ -28,6 +23,11 @@ from depgen.data.tagged import TaggedDocuments
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 from depgen.data.wikitext import WikiText
+
+import depgen.data
+from depgen.data.corpus import form_in, form_of
+from depgen.data.generated import GeneratedStories
+from depgen.data.glue import GluePrompts
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS

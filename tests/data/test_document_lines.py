@@ -3,9 +3,9 @@
 import os
 
 import pytest
+from depgen.data.document_lines import DocumentLines
 
 from depgen.data.corpus import Corpus
-from depgen.data.document_lines import DocumentLines
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

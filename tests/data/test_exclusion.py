@@ -2,8 +2,9 @@
 
 import logging
 
-from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.exclusion import WithoutSentences
+
+from depgen.data.corpus import SPLITS, Corpus
 from depgen.trees.sentence import Document, Sentence
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
-
 from depgen.data.document_lines import DocumentLines
 from depgen.data.files import content_fingerprint, log_left_out, lowercased
 from depgen.data.text_lines import TextLines
+
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

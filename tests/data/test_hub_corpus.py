@@ -8,15 +8,15 @@ from itertools import islice
 import datasets
 import pytest
 import yaml
+from depgen.data.hub_corpus import HubCorpus
+from depgen.data.missing import check_corpus
+from depgen.data.treebank import ConlluTreebank
+from depgen.data.wikitext import WikiText
 
 from depgen.cli import main
 from depgen.data.annotated import AnnotatedSplit
 from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.generated import GeneratedStories
-from depgen.data.hub_corpus import HubCorpus
-from depgen.data.missing import check_corpus
-from depgen.data.treebank import ConlluTreebank
-from depgen.data.wikitext import WikiText
 from depgen.errors import MissingDataError, UserError
 from depgen.trees.conllu import write_conllu
 from tests.data.test_wikitext import TEXT

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import datasets
 import pytest
+from depgen.data.hub_corpus import HubCorpus
 from huggingface_hub.errors import HTTPError
 
-from depgen.data.hub_corpus import HubCorpus
 from depgen.errors import MissingDataError, UserError
 
 NAME = "owner/news"

@@ -2,8 +2,8 @@
 
 import datasets
 import pytest
-
 from depgen.data.hub_rows import Columns, RowReader, labels_of
+
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

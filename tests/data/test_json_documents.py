@@ -3,9 +3,9 @@ import json
 import logging
 
 import pytest
+from depgen.data.json_documents import JsonDocuments
 
 from depgen.data.corpus import Corpus
-from depgen.data.json_documents import JsonDocuments
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

@@ -1,10 +1,10 @@
 """Corpora with more to train on, and with their tokens cut again."""
 
 import pytest
-
-from depgen.data.detokenization import rejoined
 from depgen.data.mixed import Retokenized, WithMoreTraining
 from depgen.data.text_lines import TextLines
+
+from depgen.data.detokenization import rejoined
 from depgen.errors import UserError
 
 

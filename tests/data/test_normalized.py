@@ -1,11 +1,11 @@
 import logging
 
 import pytest
-
-from depgen.data.corpus import Corpus
 from depgen.data.normalized import NormalizedTreebank
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank, DependencyColumns
+
+from depgen.data.corpus import Corpus
 from depgen.errors import UserError
 
 

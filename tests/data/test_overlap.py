@@ -4,9 +4,6 @@ import logging
 from itertools import islice
 
 import pytest
-
-from depgen.data.annotated import AnnotatedSplit
-from depgen.data.corpus import Corpus
 from depgen.data.document_lines import DocumentLines
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.json_documents import JsonDocuments
@@ -16,6 +13,9 @@ from depgen.data.seeded import SeededSplits
 from depgen.data.sentences import SingleSentences
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
+
+from depgen.data.annotated import AnnotatedSplit
+from depgen.data.corpus import Corpus
 from depgen.errors import UserError
 
 TEXTS = {

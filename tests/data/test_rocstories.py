@@ -1,10 +1,10 @@
 import logging
 
 import pytest
-
-from depgen.data.corpus import Corpus, form_of
 from depgen.data.rocstories import RocStories
 from depgen.data.sentences import SingleSentences
+
+from depgen.data.corpus import Corpus, form_of
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 import yaml
+from depgen.data.rocstories import RocStories
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.data.rocstories import RocStories
 from depgen.data.source import source_of
 from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record, update_record

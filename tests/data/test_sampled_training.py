@@ -1,6 +1,7 @@
+from depgen.data.sampled_training import SampledTraining
+
 from depgen.data.corpus import Corpus
 from depgen.data.generated import GeneratedStories
-from depgen.data.sampled_training import SampledTraining
 
 
 def test_only_the_training_split_is_the_samples(tmp_path):

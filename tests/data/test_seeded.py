@@ -4,14 +4,14 @@ import json
 import os
 
 import pytest
-
-from depgen.data.corpus import DrawnSplits
 from depgen.data.document_lines import DocumentLines
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.seeded import SeededSplits
 from depgen.data.sentences import SingleSentences
-from depgen.data.text import TextData
 from depgen.data.treebank import DependencyColumns
+
+from depgen.data.corpus import DrawnSplits
+from depgen.data.text import TextData
 from depgen.errors import UserError
 
 SPLITS = ("train", "valid", "test")

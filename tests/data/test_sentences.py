@@ -1,10 +1,10 @@
 import logging
 
 import pytest
+from depgen.data.sentences import SingleSentences
 
 from depgen.data.corpus import Corpus
 from depgen.data.generated import GeneratedStories
-from depgen.data.sentences import SingleSentences
 from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
 

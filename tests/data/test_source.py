@@ -1,8 +1,9 @@
+from depgen.data.sentences import SingleSentences
+from depgen.data.tagged import TaggedDocuments
+
 from depgen.data.corpus import SplitStatistics
 from depgen.data.generated import GeneratedStories
-from depgen.data.sentences import SingleSentences
 from depgen.data.source import source_of
-from depgen.data.tagged import TaggedDocuments
 from tests.invented_data import write_corpora
 
 

@@ -2,10 +2,10 @@ import json
 from dataclasses import replace
 
 import pytest
+from depgen.data.text_lines import TextLines
 
 from depgen.data.corpus import SplitStatistics
 from depgen.data.statistics import MeasuredStatistics, compare, data_statistics, measure
-from depgen.data.text_lines import TextLines
 from depgen.errors import MissingDataError
 
 

@@ -3,9 +3,9 @@
 import os
 
 import pytest
-
 from depgen.data.files import seeded_split
 from depgen.data.tagged import TaggedDocuments
+
 from depgen.errors import UserError
 
 

@@ -1,9 +1,9 @@
 import logging
 
 import pytest
+from depgen.data.text_lines import TextLines
 
 from depgen.data.corpus import Corpus
-from depgen.data.text_lines import TextLines
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 

@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 import pytest
+from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 
 from depgen.data.corpus import SPLITS, Corpus
-from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 from depgen.errors import UserError
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sdp import write_sdp

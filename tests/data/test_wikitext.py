@@ -3,10 +3,10 @@
 import os
 
 import pytest
+from depgen.data.wikitext import WikiText
 
 from depgen.data.corpus import Corpus
 from depgen.data.statistics import compare, measure
-from depgen.data.wikitext import WikiText
 from depgen.errors import UserError
 
 TEXT = """ \n = Red crane = \n \n The crane is red . It is a <unk> . \n = Goals ; A = \n Key : P \n \n = = Nest = = \n

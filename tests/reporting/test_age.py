@@ -23,7 +23,7 @@ from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table
 from tests.reporting.conftest import make_result
 
-TEXT = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "mine"}}
+TEXT = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "mine", "steps": []}}
 
 
 @pytest.fixture
