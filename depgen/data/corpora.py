@@ -30,7 +30,7 @@ Published = Mapping[Split, SplitStatistics]
 # -- the papers' ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RocStories(FileCorpus):
     """Stories of five sentences (Mostafazadeh et al., 2016), delexicalised and split by Kong et al. (2021)."""
 
@@ -52,7 +52,7 @@ class RocStories(FileCorpus):
     test: Files = "test.csv"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ptb(FileCorpus):
     """The Penn Treebank of language modelling (Mikolov et al., 2010): a sentence a line, 10,000 types."""
 
@@ -73,7 +73,7 @@ class Ptb(FileCorpus):
     test: Files = "ptb.test.txt"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class EmnlpNews(FileCorpus):
     """The EMNLP 2017 WMT news, a sentence a line; in lower case, as in the papers."""
 
@@ -92,7 +92,7 @@ class EmnlpNews(FileCorpus):
     test: Files = "test.txt"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Wikinews(FileCorpus):
     """Articles of the English Wikinews, their sentences and tokens cut by rules."""
 
@@ -105,7 +105,7 @@ class Wikinews(FileCorpus):
     test: Files = "test.jsonl.gz"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WikiText2(FileCorpus):
     """WikiText-2 (Merity et al., 2017), an article a document; its published sizes are in articles and tokens."""
 
@@ -124,7 +124,7 @@ class WikiText2(FileCorpus):
     test: Files = "wiki.test.tokens"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Brown(FileCorpus):
     """The 500 tagged texts of the Brown corpus; there are no official splits."""
 
@@ -135,7 +135,7 @@ class Brown(FileCorpus):
     drawn: str | None = "c[a-r][0-9][0-9]"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WsjSample(FileCorpus):
     """The 5 % sample of the Wall Street Journal with dependency trees, a file a document; no official splits."""
 
@@ -148,7 +148,7 @@ class WsjSample(FileCorpus):
     drawn_test: int = 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class PennTreebank(FileCorpus):
     """The Wall Street Journal in brackets (Penn Treebank-3, LDC99T42): `parsed/mrg/wsj` of the disc, as UDGN splits it.
 
@@ -170,7 +170,7 @@ class PennTreebank(FileCorpus):
 # -- users' -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ConlluTreebank(FileCorpus):
     """A treebank in CoNLL-U with its trees."""
 
@@ -180,7 +180,7 @@ class ConlluTreebank(FileCorpus):
     format: Format = field(default_factory=Conllu)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Ewt(ConlluTreebank):
     """UD English-EWT."""
 
@@ -191,7 +191,7 @@ class Ewt(ConlluTreebank):
     test: Files = "en_ewt-ud-test.conllu"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class TextLines(FileCorpus):
     """Tokenised text, a sentence or a paragraph a line."""
 
@@ -205,7 +205,7 @@ class TextLines(FileCorpus):
     test: Files = "test.txt"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DocumentLines(TextLines):
     """Documents of tokenised text: a sentence a line, blank lines or headings such as `= Title =` between documents."""
 
@@ -215,7 +215,7 @@ class DocumentLines(TextLines):
     format: Format = field(default_factory=Paragraphs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JsonDocuments(FileCorpus):
     """JSON lines, a document each, such as {"id": "1", "text": "…"}."""
 
@@ -227,7 +227,7 @@ class JsonDocuments(FileCorpus):
     test: Files = "test.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class SdpTreebank(FileCorpus):
     """Semantic dependency graphs in SDP files, which are sold by the Linguistic Data Consortium (LDC2016T10)."""
 

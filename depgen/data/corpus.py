@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -193,7 +193,7 @@ class CorpusOfSteps(ABC):
         return form
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FileCorpus(CorpusOfSteps):
     """A corpus in files.
 
@@ -215,6 +215,7 @@ class FileCorpus(CorpusOfSteps):
 
     folder: str
     format: Format
+    _: KW_ONLY
     train: Sequence[str] | str = ()
     valid: Sequence[str] | str = ()
     test: Sequence[str] | str = ()
@@ -272,7 +273,7 @@ class FileCorpus(CorpusOfSteps):
         return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class WithSteps(CorpusOfSteps):
     """Any corpus, such as one of a class of yours, whose documents pass steps.
 

@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"-?\d{1,9}")
 _NONE = (None, "None", "_", "")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class HubCorpus(CorpusOfSteps):
     """A dataset as a corpus: `Salesforce/wikitext`, treebanks in columns, or any dataset of texts or sentences.
 

@@ -88,7 +88,7 @@ def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> C
             run, corpus.name,
         )  # fmt: skip
         return corpus
-    return corpus if wanted in ("as_is", form_of(corpus)) else WithSteps(corpus=corpus, steps=(IntoForm(wanted),))
+    return corpus if wanted in ("as_is", form_of(corpus)) else WithSteps(corpus, steps=(IntoForm(wanted),))
 
 
 def warn_of_another_form(run: Path, corpus: Corpus) -> None:
