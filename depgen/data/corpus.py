@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from depgen.errors import MissingDataError, UserError
-from depgen.locations import file_sha256, find_data, find_file, lines_sha256, matching
+from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
@@ -260,7 +260,8 @@ class FileCorpus(CorpusOfSteps):
         return lines_sha256([plain_json(self.format), *files])
 
     def _matching(self, pattern: str) -> list[Path]:
-        if not any(sign in pattern for sign in "*?["):
+        """The file of a name, or those of a pattern by path."""
+        if (self._root / pattern).is_file() or not any(sign in pattern for sign in "*?["):
             return [find_file(Path(self.folder) / pattern, how_to_get=self.how_to_get)]
         folder = find_data(self.folder, how_to_get=self.how_to_get)
         paths = matching(folder, pattern)
@@ -269,8 +270,11 @@ class FileCorpus(CorpusOfSteps):
         return paths
 
     def _name_of(self, path: Path) -> str:
-        folder = find_data(self.folder, how_to_get=self.how_to_get)
-        return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.name
+        return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else path.name
+
+    @property
+    def _root(self) -> Path:
+        return data_root() / Path(self.folder).expanduser()
 
 
 @dataclass(frozen=True)

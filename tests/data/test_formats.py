@@ -27,7 +27,8 @@ from depgen.trees.sentence import Document, Sentence
 DOGS = Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root"), ("NNS", "VBP"))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
 STORY = '[MALE] ran .,"he fell , hard .",it hurt .,he wept .,he slept .\n'
-ARTICLES = """ \n = Red crane = \n \n The crane is red . It is a <unk> . \n = Goals ; A = \n Key : P \n \n = = Nest = = \n
+ARTICLES = """ \n = Red crane = \n \n The crane is red . It is a <unk> . \n = Goals ; A = \n Key : P \n
+ \n = = Nest = = \n
  \n It nests @-@ here . \n \n = = = Eggs = = = \n \n = 2 + 2 = 4 = \n \n = = Sums = = \n \n Nobody asked " Why ? "
  = Odd start = of a line\n \n = No title , for text follows = \n it does \n \n = Empty = \n \n = = Only this = = \n"""
 TREE = "( (S (NP-SBJ (-NONE- *)) (VP (VB Go) (ADVP (RB home)) (. .))) )\n"

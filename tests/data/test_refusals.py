@@ -41,7 +41,7 @@ LISTED = JsonLines(sentences="s")
         (Columns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9 at byte 8"),
         (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
         (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
-        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields id"),
+        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields"),
         (JsonLines(), '{"text": ["x"]}', "expected the field 'text' with a string, found the fields text (list)"),
         (JsonLines(), '{"text": ""}', "a.txt: expected documents, found none with a token"),
         *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence of 's' as a string")
@@ -65,8 +65,8 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, messag
 @pytest.mark.parametrize("form", [Lines(), Paragraphs()])
 @pytest.mark.parametrize(
     ("name", "reader"),
-    [("a.conllu", "Conllu"), ("a.sdp.gz", "Sdp"), ("a.jsonl", "JsonLines"), ("a.csv", "Columns"), ("a.TSV", "HubCorpus"),
-     ("a.json", "convert the file")],
+    [("a.conllu", "Conllu"), ("a.sdp.gz", "Sdp"), ("a.jsonl", "JsonLines"), ("a.csv", "Columns"),
+     ("a.TSV", "HubCorpus"), ("a.json", "convert the file")],
 )  # fmt: skip
 def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name, reader):
     (tmp_path / name).write_text("1\tThe\n2\tcat\n")
