@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 from depgen.data.corpus import (
@@ -31,9 +32,18 @@ from depgen.data.corpus import (
     log_left_out,
 )
 from depgen.data.detokenization import detokenize, rejoined
+from depgen.data.names import (
+    CapitalizedNames,
+    delexicalize,
+    everywhere,
+    genders_in_story,
+    library_name_genders,
+    read_name_genders,
+    tokens_of_story,
+)
 from depgen.data.tokenization import tokenize
 from depgen.errors import MissingDataError, UserError, check_at_least
-from depgen.locations import lines_sha256
+from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.bare_words import bare_words
 from depgen.trees.graph import without_relations
 from depgen.trees.normalization import normalize
@@ -428,6 +438,42 @@ def texts_of_splits(read: Read, splits: Collection[Split]) -> frozenset[str]:
 def text_of(document: Document) -> str:
     """Its words without blanks, which words of JSON lines and of a hub may have within them."""
     return "".join("".join("".join(sentence.words) for sentence in document.sentences).split())
+
+
+@dataclass(frozen=True)
+class PlaceholdersForNames(Step):
+    """Raw stories in the form of the published ROCStories: lower case, Penn tokens, placeholders for people's names.
+
+    Names go by capitals and by evidence of the whole split (`depgen.data.names`).
+
+    Args:
+        names: a file of name, tab and male, female or neutral; None: the English names of the library Faker.
+    """
+
+    names: str | None = None
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The stories of a split.
+
+        Raises:
+            UserError: there is neither Faker nor a list, or the stories have no capitals.
+        """
+        genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
+        documents = list(read(split))
+        stories = [tokens_of_story([" ".join(s.words) for s in document.sentences]) for document in documents]
+        finder = CapitalizedNames(stories, genders)
+        for document, story in zip(documents, stories, strict=True):
+            texts = delexicalize(story, genders_in_story(story, everywhere(story, finder.find(story)), genders))
+            yield Document(tuple(Sentence(tuple(text.split())) for text in texts), document.identifier)
+
+    def fingerprint(self, digest: Digest, split: Split) -> str:
+        """That before the step, and of the list of names."""
+        names = "Faker" if self.names is None else file_sha256(Path(self.names))
+        return lines_sha256(["PlaceholdersForNames", str(self.version), names, digest(split)])
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """That of the published stories."""
+        return "stories"
 
 
 # -- steps that make splits -------------------------------------------------------------------------------------------

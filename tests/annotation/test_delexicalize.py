@@ -1,7 +1,8 @@
 import pytest
 
-from depgen.annotation.delexicalize import STORIES, Delexicalization, delexicalize, delexicalize_file, genders_in_story
+from depgen.annotation.delexicalize import STORIES, Delexicalization, delexicalize_file
 from depgen.data.corpora import RocStories
+from depgen.data.names import delexicalize, genders_in_story
 from depgen.errors import UserError
 
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"

@@ -17,6 +17,7 @@ from depgen.data.steps import (
     Lowercase,
     MoreTraining,
     Normalized,
+    PlaceholdersForNames,
     Retokenized,
     SeededSplits,
     SingleSentences,
@@ -125,6 +126,24 @@ def test_tokens_are_joined_and_cut_by_the_same_rules_as_raw_text():
 )
 def test_what_the_news_cut_apart_is_joined(apart, joined):
     assert rejoined(apart) == joined
+
+
+def test_raw_stories_get_placeholders_for_names(tmp_path):
+    names = tmp_path / "names.tsv"
+    names.write_text("Ann\tF\nBill\tM\nKit\tN\n")
+    raw = Texts(
+        "raw",
+        train=['Ann\'s cat didn\'t eat .|Ann Lee , sad , wept.|Kit met Ann .|"No" , she \' d said .|The cat ate !',
+               "Kit ran .|Bill saw him .|Zork fell .|He fed Zork .|The Zork paid $100 ."],
+    )  # fmt: skip
+    assert taken(PlaceholdersForNames(str(names)), raw) == [
+        "[FEMALE] 's cat did n't eat .|[FEMALE] , sad , wept .|[NEUTRAL] met [FEMALE] .|`` no `` , she 'd said .|"
+        "the cat ate !",
+        "[NEUTRAL] ran .|[MALE] saw him .|[MALE] fell .|he fed [MALE] .|the [MALE] paid $ 100 .",
+    ]
+    before = PlaceholdersForNames(str(names)).fingerprint(raw.fingerprint, "train")
+    names.write_text("Ann\tF\n")
+    assert PlaceholdersForNames(str(names)).fingerprint(raw.fingerprint, "train") != before
 
 
 def test_graphs_without_some_relations(caplog):
