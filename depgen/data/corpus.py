@@ -92,9 +92,13 @@ class Step(ABC):
     version: ClassVar[int] = 1
     """Raised whenever its documents may change: caches are keyed by it."""
 
+    def changes(self, split: Split) -> bool:
+        """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
+        return True
+
     @abstractmethod
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split after this step.
+        """The documents of a split that it changes.
 
         Args:
             read: gives the documents of any split before it.
@@ -102,7 +106,7 @@ class Step(ABC):
         """
 
     def splits_read(self, split: Split) -> Sequence[Split]:
-        """The splits before this step that `split` after it depends on."""
+        """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
         return (split,)
 
     def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
@@ -116,8 +120,10 @@ class Step(ABC):
             digest: that of any split before the step.
             split: after it.
         """
-        others = [corpus.fingerprint(each) for corpus, each in self.corpora_read(split)]
-        return lines_sha256([plain_json(self), *map(digest, self.splits_read(split)), *others])
+        first, *others = self.splits_read(split)
+        digests = [digest(first), *(found for each in others if (found := _at_hand(digest, each)) is not None)]
+        digests += [corpus.fingerprint(each) for corpus, each in self.corpora_read(split)]
+        return lines_sha256([plain_json(self), *digests])
 
     def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
         """The identifiers of each split's documents, if this step draws them by a seed."""
@@ -130,6 +136,21 @@ class Step(ABC):
     def form(self, form: FormName | None) -> FormName | None:
         """The form of the text after this step, from that before it."""
         return form
+
+
+def _after(step: Step, read: Read, split: Split) -> Iterator[Document]:
+    return step.documents(read, split) if step.changes(split) else read(split)
+
+
+def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
+    return step.fingerprint(digest, split) if step.changes(split) else digest(split)
+
+
+def _at_hand(digest: Digest, split: Split) -> str | None:
+    try:
+        return digest(split)
+    except MissingDataError:
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,14 +195,14 @@ class CorpusOfSteps(ABC):
         """The documents of a split after all steps, in file order."""
         read: Read = self.read
         for step in self.steps or ():
-            read = partial(step.documents, read)
+            read = partial(_after, step, read)
         return read(split)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
         digest: Digest = self.content
         for step in self.steps or ():
-            digest = partial(step.fingerprint, digest)
+            digest = partial(_fingerprint_after, step, digest)
         return digest(split)
 
     @property
@@ -310,7 +331,7 @@ def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
         read: Read = corpus.read
         for step in corpus.steps or ():
             found = step.drawn(read) or found
-            read = partial(step.documents, read)
+            read = partial(_after, step, read)
     return found
 
 

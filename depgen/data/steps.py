@@ -261,13 +261,9 @@ class WithoutSentences(Rewrite):
         """The sentence, or one without words in place of one that the other corpus has."""
         return Sentence(()) if sentence.words in self._known else sentence
 
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split without the other corpus's sentences."""
-        return super().documents(read, split) if split in self.splits else read(split)
-
-    def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That of both corpora, or that before the step where nothing goes."""
-        return super().fingerprint(digest, split) if split in self.splits else digest(split)
+    def changes(self, split: Split) -> bool:
+        """Whether sentences go from it."""
+        return split in self.splits
 
     def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
         """All splits of the other corpus."""
@@ -341,16 +337,13 @@ class FirstDocuments(Step):
         check_at_least(1, most=self.most)
         check_at_least(0, skip=self.skip)
 
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split."""
-        if split != self.split:
-            return read(split)
-        return islice(read(split), self.skip, None if self.most is None else self.skip + self.most)
+    def changes(self, split: Split) -> bool:
+        """Whether documents go from it."""
+        return split == self.split and (self.skip > 0 or self.most is not None)
 
-    def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That before the step where nothing goes."""
-        limited = split == self.split and (self.skip or self.most is not None)
-        return super().fingerprint(digest, split) if limited else digest(split)
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of the split."""
+        return islice(read(split), self.skip, None if self.most is None else self.skip + self.most)
 
 
 @dataclass(frozen=True)
@@ -390,15 +383,20 @@ class WithoutHeldOut(Step):
     this step: their splits are official, and short sentences recur in them.
     """
 
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
+
+    def splits_read(self, split: Split) -> Sequence[Split]:
+        """All of them."""
+        return SPLITS
+
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split; of training, those that equal none of validation or test.
+        """The documents of training that equal none of validation or test.
 
         Raises:
             UserError: nothing is left to train on.
         """
-        if split != "train":
-            yield from read(split)
-            return
         held_out, kept, left_out = texts_of_splits(read, HELD_OUT), 0, 0
         for document in read("train"):
             if text_of(document) in held_out:
@@ -414,16 +412,6 @@ class WithoutHeldOut(Step):
                 "blanks.",
                 left_out, left_out + kept,
             )  # fmt: skip
-
-    def fingerprint(self, digest: Digest, split: Split) -> str:
-        """Of training, that of all splits at hand; that before the step for the others."""
-        if split != "train":
-            return digest(split)
-        digests = [digest("train")]
-        for each in HELD_OUT:
-            with suppress(MissingDataError):
-                digests.append(digest(each))
-        return lines_sha256(["WithoutHeldOut", str(self.version), *digests])
 
 
 def texts_of_splits(read: Read, splits: Collection[Split]) -> frozenset[str]:
@@ -529,15 +517,14 @@ class MoreTraining(Step):
     def __post_init__(self) -> None:
         check_at_least(1, most=self.most)
 
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split."""
-        yield from read(split)
-        if split == "train":
-            yield from islice((each for corpus in self.corpora for each in corpus.documents("train")), self.most)
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
 
-    def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That of all corpora, or that before the step where nothing is added."""
-        return super().fingerprint(digest, split) if split == "train" else digest(split)
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of training, the corpus's own first."""
+        yield from read(split)
+        yield from islice((each for corpus in self.corpora for each in corpus.documents("train")), self.most)
 
     def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
         """The training splits of the others."""

@@ -54,7 +54,7 @@ class Texts:
 
 def taken(step, corpus, split="train"):
     """The texts that a step makes of a corpus's split."""
-    documents = step.documents(corpus.documents, split)
+    documents = WithSteps(corpus, steps=[step]).documents(split)
     return ["|".join(" ".join(s.words) for s in document.sentences) for document in documents]
 
 
@@ -63,9 +63,13 @@ def sentences(step, *given):
     return [s for d in step.documents(lambda split: iter([Document(given, "d")]), "train") for s in d.sentences]
 
 
+def fingerprint(corpus, *steps, split="train"):
+    return WithSteps(corpus, steps=steps).fingerprint(split)
+
+
 def fingerprints(steps, corpus, split="train"):
     """How many fingerprints the steps give, the corpus's own among them."""
-    return len({*(step.fingerprint(corpus.fingerprint, split) for step in steps), corpus.fingerprint(split)})
+    return len({fingerprint(corpus, *([step] if step else []), split=split) for step in (None, *steps)})
 
 
 # -- sentences rewritten -----------------------------------------------------------------------------------------------
@@ -141,9 +145,9 @@ def test_raw_stories_get_placeholders_for_names(tmp_path):
         "the cat ate !",
         "[NEUTRAL] ran .|[MALE] saw him .|[MALE] fell .|he fed [MALE] .|the [MALE] paid $ 100 .",
     ]
-    before = PlaceholdersForNames(str(names)).fingerprint(raw.fingerprint, "train")
+    before = fingerprint(raw, PlaceholdersForNames(str(names)), split="train")
     names.write_text("Ann\tF\n")
-    assert PlaceholdersForNames(str(names)).fingerprint(raw.fingerprint, "train") != before
+    assert fingerprint(raw, PlaceholdersForNames(str(names)), split="train") != before
 
 
 def test_graphs_without_some_relations(caplog):
@@ -163,7 +167,7 @@ def test_sentences_of_another_corpus_go_from_training_and_validation_and_from_no
     assert [taken(step, ptb, split) for split in SPLITS] == [["f g"], ["h"], ["a b|h"]]
     assert "left out 5 sentences of sample" in caplog.messages[0]
     assert taken(WithoutSentences(tested, ["test"]), ptb, "test") == ["h"]
-    assert step.fingerprint(ptb.fingerprint, "test") == ptb.fingerprint("test")
+    assert fingerprint(ptb, step, split="test") == ptb.fingerprint("test")
     changed = [Texts("sample", **{**tested.splits, split: ["new"]}) for split in SPLITS]
     assert fingerprints([step, *map(WithoutSentences, changed)], ptb) == 5
     assert WithSteps(ptb, steps=[step]).name == "PTB without sample"
@@ -191,11 +195,11 @@ def test_lengths_outside_the_limits_are_left_out_and_counted(caplog):
 
 def test_the_first_documents_of_a_split():
     whole = list(STORIES.documents("train"))
-    assert list(FirstDocuments(3).documents(STORIES.documents, "train")) == whole[:3]
-    assert list(FirstDocuments(2, skip=1).documents(STORIES.documents, "train")) == whole[1:3]
-    assert list(FirstDocuments(skip=1).documents(STORIES.documents, "train")) == whole[1:]
-    assert list(FirstDocuments(1).documents(STORIES.documents, "valid")) == list(STORIES.documents("valid"))
-    assert len(list(FirstDocuments(1, split="test").documents(STORIES.documents, "test"))) == 1
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(3)]).documents("train")) == whole[:3]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(2, skip=1)]).documents("train")) == whole[1:3]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(skip=1)]).documents("train")) == whole[1:]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(1)]).documents("valid")) == list(STORIES.documents("valid"))
+    assert len(list(WithSteps(STORIES, steps=[FirstDocuments(1, split="test")]).documents("test"))) == 1
     steps = [FirstDocuments(3), FirstDocuments(2), FirstDocuments(2, skip=1), FirstDocuments(skip=1)]
     assert fingerprints(steps, STORIES) == 5
     assert fingerprints([*steps, FirstDocuments(), FirstDocuments(2, split="test")], STORIES, "valid") == 1
@@ -248,8 +252,8 @@ def test_a_training_split_of_nothing_else_is_refused():
 
 def test_training_depends_on_what_is_held_out():
     changed = [Texts("news", **{**NEWS.splits, split: ["another ."]}) for split in SPLITS]
-    assert len({WithoutHeldOut().fingerprint(each.fingerprint, "train") for each in (NEWS, *changed)}) == 4
-    assert WithoutHeldOut().fingerprint(NEWS.fingerprint, "test") == NEWS.fingerprint("test")
+    assert len({fingerprint(each, WithoutHeldOut(), split="train") for each in (NEWS, *changed)}) == 4
+    assert fingerprint(NEWS, WithoutHeldOut(), split="test") == NEWS.fingerprint("test")
 
 
 def test_the_training_split_is_read_as_a_stream():
@@ -308,7 +312,7 @@ def test_only_the_training_split_has_documents_of_others():
     assert taken(step, one) == [*one.splits["train"], *two.splits["train"], *three.splits["train"][:1]]
     for split in ("valid", "test"):
         assert taken(step, one, split) == one.splits[split]
-        assert step.fingerprint(one.fingerprint, split) == one.fingerprint(split)
+        assert fingerprint(one, step, split=split) == one.fingerprint(split)
     assert len(taken(MoreTraining([two, three]), one)) == 9
     steps = [step, MoreTraining([two, three], 3), MoreTraining([two, three]), MoreTraining([two])]
     assert fingerprints(steps, one) == 5
