@@ -92,6 +92,9 @@ class Step(ABC):
     version: ClassVar[int] = 1
     """Raised whenever its documents may change: caches are keyed by it."""
 
+    keeps_text: bool = False
+    """Whether all words stay as they are, in their order, and documents are cut alone."""
+
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
         return True
@@ -200,8 +203,15 @@ class CorpusOfSteps(ABC):
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
+        return self._digest(self.steps or (), split)
+
+    def text_fingerprint(self, split: Split) -> str:
+        """The fingerprint of the text, whether it is read by documents or by sentences."""
+        return self._digest([step for step in self.steps or () if not step.keeps_text], split)
+
+    def _digest(self, steps: Sequence[Step], split: Split) -> str:
         digest: Digest = self.content
-        for step in self.steps or ():
+        for step in steps:
             digest = partial(_fingerprint_after, step, digest)
         return digest(split)
 

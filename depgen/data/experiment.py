@@ -1,6 +1,7 @@
 """The data of an experiment, read from its YAML without building a model."""
 
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,6 @@ def _made(config: Path | Experiment, name: str, default: type | None) -> Any:  #
     in_run = [file] if (file.parent / "run.json").is_file() else []
     try:
         with classes_checked(*in_run), user_errors_unwrapped():
-            return parser.instantiate(parser.parse_object({name: dict(settings)}))[name]
+            return parser.instantiate(parser.parse_object({name: deepcopy(dict(settings))}))[name]
     except ArgumentError as error:
         raise UserError(f"{config}: {error}") from error

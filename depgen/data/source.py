@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.data.steps import HELD_OUT, text_of, texts_of_splits
+from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, WithSteps
+from depgen.data.steps import HELD_OUT, FirstDocuments, text_of, texts_of_splits
 from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
 
 
@@ -20,8 +20,7 @@ class DataSource:
         corpus: the corpus's name.
         reduced: whether its files are smaller than the published statistics.
         train_documents: documents in the training split; None where nobody counted.
-        fingerprint: digest of every split's content and reading options, and of the limit on training documents where
-            there is one.
+        fingerprint: digest of every split's text, and of the limit on training documents where there is one.
     """
 
     corpus: str
@@ -51,14 +50,17 @@ def source_of(
 
 
 def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
-    """A digest of every split's content and reading options, and of a limit on training documents."""
-    limit = [] if max_documents is None else [f"max_documents {max_documents}"]
-    return lines_sha256([*map(corpus.fingerprint, SPLITS), *limit])
+    """A digest of every split's text, whether it is read by documents or by sentences.
+
+    A limit on training documents counts like the step `FirstDocuments`.
+    """
+    read = corpus if max_documents is None else WithSteps(corpus, steps=(FirstDocuments(max_documents),))
+    return lines_sha256(map(read.text_fingerprint if isinstance(read, CorpusOfSteps) else read.fingerprint, SPLITS))
 
 
 def equal_documents(corpus: Corpus) -> int:
     """How many training documents equal one of validation or test but for blanks; counted once, then cached."""
-    path = cache_root() / "equal_documents" / f"{fingerprint_of(corpus)}.json"
+    path = cache_root() / "equal_documents" / f"{lines_sha256(map(corpus.fingerprint, SPLITS))}.json"
     made_once(path.with_suffix(""), partial(_count_into, corpus, path), is_made=path.is_file)
     return int(json_object(path, remedy=f"Delete {path}.")["documents"])
 

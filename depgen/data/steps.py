@@ -307,6 +307,11 @@ class SingleSentences(Step):
                 f"SingleSentences: no sentence has at least {self.min_words} words and at most {self.max_words}."
             )
 
+    @property
+    def keeps_text(self) -> bool:  # type: ignore[override]
+        """Where no length is left out."""
+        return self.min_words <= 1 and self.max_words is None
+
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number in it, from 1."""
         left_out = 0
