@@ -25,8 +25,8 @@ from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
-from depgen.data.bracketed import BracketedTreebank
-from depgen.data.treebank import ConlluTreebank
+from depgen.data.corpora import Ewt, PennTreebank
+from depgen.data.formats import Conllu
 from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import table_names
 from depgen.training.configuration_digest import settings_digest
@@ -100,17 +100,17 @@ def place(tmp_path_factory):
         train_parser(invented, "ewt", parser=tiny_spacy(steps=4))
         train_parser(invented, "ewt_supar", parser=tiny_supar(steps=2, evaluate_every=2))
         parts = {"train": ["0?/*.mrg"], "valid": ["1?/*.mrg"], "test": ["2?/*.mrg"]}
-        brackets = CorpusTreebank(BracketedTreebank("wsj", **parts, name="invented"))
+        brackets = CorpusTreebank(PennTreebank("wsj", **parts, name="invented"))
         of_brackets = SuparConstituencyTraining(**vars(tiny_supar(steps=2, evaluate_every=2)))
         train_parser(brackets, "wsj_constituency", parser=of_brackets)
-        graphs = CorpusTreebank(ConlluTreebank("ud_english_ewt", graphs=True, name="invented"))
+        graphs = CorpusTreebank(Ewt(format=Conllu(graphs=True), name="invented"))
         of_graphs = SuparGraphTraining(**vars(tiny_supar(steps=2, evaluate_every=2)))
         for name in ("ewt_content", "ewt_graph"):
             train_parser(graphs, name, parser=of_graphs)
         for name, other in (("ewt_lowercased", "ewt"), ("wsj_normalized", "ewt"), ("ewt_supar_small", "ewt_supar")):
             shutil.copytree(parsers / other, parsers / name)
         lines = {split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}
-        corpus = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb", **lines}}
+        corpus = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb", **lines}}
         rows = folder / "runs" / "udgn_table1" / "UDGN"
         write_udgn_run(rows / "small-seed1", corpus=corpus)
         shutil.copytree(rows / "small-seed1", rows / "paper-seed1")
@@ -187,8 +187,8 @@ def test_it_takes_a_step(number, place, capsys):
         options += ["--data.init_args.corpus.init_args.verbalisers=[the,cat]"]
     if "CorpusVocabulary" in text:  # of a whole corpus, of which there are a few lines here
         options += ["--data.init_args.vocabulary.init_args.builder.init_args.min_count=1"]
-    if "skipped_documents" in text:  # more than there are here
-        options += ["--data.init_args.corpus.init_args.skipped_documents=0"]
+    if '"skip"' in text:  # more than there are here
+        options += ["--data.init_args.corpus.init_args.steps=[depgen.data.steps.SingleSentences]"]
     backbone = settings["model"]["init_args"].get("backbone") or {}
     if str(backbone.get("class_path")).endswith(".Transformer"):  # quick: mixed precision is slow on some CPUs
         sizes = [name for name in ("width", "feedforward") if name in backbone["init_args"]]
@@ -376,7 +376,7 @@ def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(si
         sizes = [data["tokens_per_batch"], data.get("max_documents", sentences.get("max_documents"))]
         return [corpus, words["max_size"] - special, recipe, course, sizes, each["seed_everything"]]
 
-    assert shared(settings[0])[:2] == [{"class_path": "depgen.data.tagged.TaggedDocuments"}, 10_000]
+    assert shared(settings[0])[:2] == [{"class_path": "depgen.data.corpora.Brown"}, 10_000]
     for row, each in zip(rows, settings, strict=True):
         assert shared(each) == shared(settings[0]), row.name
 

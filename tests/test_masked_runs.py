@@ -125,7 +125,8 @@ def test_documents_that_are_read_as_one_sentence_are_told_of(place, capsys):
     assert "UDGN reads sentences, but 12 training documents of " in capsys.readouterr().err
     stories = content["data"]["init_args"]["corpus"]
     content["data"]["init_args"]["corpus"] = {
-        "class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": stories}
+        "class_path": "depgen.data.corpus.WithSteps",
+        "init_args": {"corpus": stories, "steps": ["depgen.data.steps.SingleSentences"]},
     }  # fmt: skip
     fit(place("alone"), content)
     assert "reads sentences, but" not in capsys.readouterr().err
@@ -165,7 +166,7 @@ def test_few_trees_and_much_text(place, shared, tmp_path, capsys):
     chosen = list({s.words: s for document in stories.documents("train") for s in document.sentences}.values())[:2]
     write_conllu([Document(tuple(chosen), "few")], tmp_path / "few.conllu")
     treebank = {
-        "class_path": "depgen.data.treebank.ConlluTreebank",
+        "class_path": "depgen.data.corpora.ConlluTreebank",
         "init_args": {"folder": str(tmp_path), "train": ["few.conllu"], "name": "few"},
     }
     known = {"treebank": treebank, "splits": ["train"], "leave_unknown": True}

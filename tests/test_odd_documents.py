@@ -5,8 +5,9 @@ import json
 import pytest
 import torch
 
+from depgen.data.corpora import JsonDocuments
 from depgen.data.documents import DocumentData
-from depgen.data.json_documents import JsonDocuments
+from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
@@ -27,7 +28,7 @@ def data(tmp_path, monkeypatch):
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.jsonl").write_text(rows)
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
-    corpus = JsonDocuments(str(tmp_path), sentences_field="sentences", **files)
+    corpus = JsonDocuments(str(tmp_path), JsonLines(sentences="sentences"), **files, steps=[])
     return DocumentData(corpus, vocabulary=WordVocabulary(starts=True))
 
 

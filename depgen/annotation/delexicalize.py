@@ -2,32 +2,28 @@
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from depgen.annotation.names import (
-    PRONOUNS,
+from depgen.annotation.names import EntityNames, NameFinder, ProperNounNames
+from depgen.data.formats import Columns
+from depgen.data.names import (
     CapitalizedNames,
-    EntityNames,
     Gender,
-    NameFinder,
-    Position,
-    ProperNounNames,
-    Story,
+    delexicalize,
     everywhere,
+    genders_in_story,
     library_name_genders,
     read_name_genders,
+    tokens_of_story,
 )
-from depgen.data.rocstories import COLUMNS, read_stories
-from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.locations import write_atomically
 
-_SPACED_CLITIC = re.compile(r"(\w) ' (s|t|d|m|re|ve|ll)\b", re.IGNORECASE)
-_QUOTES = str.maketrans({'"': "``", "“": "``", "”": "``", "’": "'"})  # the published stories close quotes by `` too
+STORIES = Columns()
+"""How files of stories are read."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +75,15 @@ def delexicalize_file(
     if ner and tagger:
         raise UserError("Expected a pipeline for ner or for tagger, found both: give one.")
     genders: Mapping[str, Gender | None] = read_name_genders(name_genders) if name_genders else library_name_genders()
-    stories = [[_tokens(text) for text in texts] for _, texts in read_stories(source)]
+    stories = [tokens_of_story(texts) for _, texts in STORIES.rows(source)]
     finder: NameFinder = (
         EntityNames(ner) if ner else ProperNounNames(tagger, genders) if tagger else CapitalizedNames(stories, genders)
     )
-    known = _KnownStories([texts for path in apart_from for _, texts in read_stories(path)])
+    known = _KnownStories([texts for path in apart_from for _, texts in STORIES.rows(path)])
     counts: Counter[Gender] = Counter()
     table, left_out = io.StringIO(), 0
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(STORIES.columns)
     for story in stories:
         names = genders_in_story(story, everywhere(story, finder.find(story)), genders)
         placeholders: Counter[Gender] = Counter()
@@ -125,46 +121,3 @@ class _KnownStories:
     def _runs(self, story: Sequence[str]) -> set[tuple[str, ...]]:
         words = " ".join(story).split()
         return {tuple(words[begin : begin + self.LENGTH]) for begin in range(len(words) - self.LENGTH + 1)}
-
-
-def genders_in_story(
-    story: Story, positions: set[Position], genders: Mapping[str, Gender | None]
-) -> dict[Position, Gender]:
-    """One gender a name throughout a story: the list's; for other names, and for names listed with None, that of the
-    story's pronouns if they agree.
-
-    >>> genders_in_story([["Kit", "met", "Ann", "."], ["Kit", "fed", "his", "cat"]], {(0, 0), (0, 2), (1, 0)},
-    ...                  {"ann": "FEMALE"})
-    {(0, 0): 'MALE', (0, 2): 'FEMALE', (1, 0): 'MALE'}
-    """
-    pronouns = {PRONOUNS[token.lower()] for sentence in story for token in sentence if token.lower() in PRONOUNS}
-    inferred: Gender = pronouns.pop() if len(pronouns) == 1 else "NEUTRAL"
-    result: dict[Position, Gender] = {}
-    for number, index in sorted(positions):
-        result[number, index] = genders.get(story[number][index].lower()) or inferred
-    return result
-
-
-def delexicalize(story: Story, names: Mapping[Position, Gender], counts: Counter[Gender] | None = None) -> list[str]:
-    """The story's sentences in lower case, one placeholder for each run of names (that of its first); adds to `counts`.
-
-    >>> delexicalize([["Ann", "Lee", "'s", "Dog", "ran"]], {(0, 0): "FEMALE", (0, 1): "NEUTRAL"})
-    ["[FEMALE] 's dog ran"]
-    """
-    sentences = []
-    for number, sentence in enumerate(story):
-        tokens: list[str] = []
-        for index, token in enumerate(sentence):
-            if (number, index) not in names:
-                tokens.append(token.lower())
-            elif (number, index - 1) not in names:
-                gender = names[number, index]
-                tokens.append(f"[{gender}]")
-                if counts is not None:
-                    counts[gender] += 1
-        sentences.append(" ".join(tokens))
-    return sentences
-
-
-def _tokens(text: str) -> Sequence[str]:
-    return tokenize(_SPACED_CLITIC.sub(r"\1'\2", text.translate(_QUOTES)))

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.data.files import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT
 from depgen.errors import UserError
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, Structure, leaves_out, structure_of
@@ -17,7 +17,7 @@ class KnownTrees:
     """Gives a sentence the tree that a treebank has for the same words; others another annotator's, or none at all.
 
     A corpus that repeats a treebank's sentences without their trees gets them back so: the language-modelling Penn
-    Treebank from the sample of the Wall Street Journal, by `depgen.data.normalized.NormalizedTreebank`. Sentences of
+    Treebank from the sample of the Wall Street Journal, by the step `depgen.data.steps.Normalized`. Sentences of
     the same words get the same tree, the first in the treebank.
 
     Args:

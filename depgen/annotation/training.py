@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from depgen.annotation.scores import AnyScores
 from depgen.annotation.treebank import transform
 from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.data.files import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT
 from depgen.errors import UserError, check_at_least
 from depgen.locations import file_sha256, find_file, lines_sha256
 from depgen.trees.annotator import FIELDS, Structure
@@ -18,8 +18,8 @@ from depgen.trees.sentence import Sentence
 
 _OTHER_TREEBANK: Mapping[Structure, str] = {
     "tree": "Name a treebank",
-    "graph": "Read graphs (SdpTreebank, or graphs: true of ConlluTreebank), or train a parser by --formalism tree",
-    "constituency": "Read a BracketedTreebank, or train a parser by --formalism tree",
+    "graph": "Read graphs (SdpTreebank, or the format Conllu with graphs: true), or train a parser by --formalism tree",
+    "constituency": "Read constituents (the format Brackets), or train a parser by --formalism tree",
 }
 
 

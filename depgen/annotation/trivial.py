@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from depgen.data.files import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import FIELDS, SentenceError, Structure
 from depgen.trees.sentence import Constituent, Sentence

@@ -72,8 +72,6 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             find_parser(value, packages=True)
         elif name in run_options and announced_run() is None:
             _check_run(value)
-    if verb == "fit" and not names & {"--resume", "--print_config"}:
-        _check_corpus(arguments)
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
@@ -110,13 +108,3 @@ def _check_file(name: str) -> None:
 def _check_run(name: str) -> None:
     if not Path(name).is_file():
         find_run(name)
-
-
-def _check_corpus(arguments: Sequence[str]) -> None:
-    """Raises UserError if the files of the corpus that YAML files and options name are missing."""
-    from depgen.data.missing import check_corpus  # PyYAML and the corpora, which only `fit` needs here
-
-    configs = [Path(value) for name, value in _values(arguments) if name in _CONFIG]
-    options = {name[2:]: value for name, value in options_in(arguments) if name.startswith("--data")}
-    if configs:
-        check_corpus(configs, options)

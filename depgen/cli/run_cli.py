@@ -21,7 +21,7 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.cli.unusable import usable
-from depgen.data.run_record import DataRecord, data_tags, other_data, other_trees
+from depgen.data.run_record import DataRecord, data_tags, other_data
 from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
@@ -239,16 +239,11 @@ class RunCLI(LightningCLI):
         """
         if self.source is None:
             return
-        if self.request.goes_on and other_trees(self.source, self.datamodule):
-            logger.warning(
-                "%s continues with trees of another parser, or of another version of its library.", self.source
-            )
-        changed = other_data(self.source, self.datamodule)
-        if changed is not None and self.request.goes_on:
-            raise UserError(f"{changed}. Put those back (see DEPGEN_DATA), or start a new run (without --resume).")
-        if changed is not None:
-            logger.warning("%s.", changed)
-        self._other_data = changed is not None
+        self._other_data = other_data(self.source, self.datamodule)
+        if self._other_data and self.request.goes_on:
+            raise UserError(f"{self.source} was trained on other data: put those back, or start a new run.")
+        if self._other_data:
+            logger.warning("%s was trained on other data.", self.source)
 
     def _begin(self) -> None:
         """Make the run folder and write the configuration and the versions into it."""

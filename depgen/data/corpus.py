@@ -1,14 +1,34 @@
-"""The protocol of corpora: documents by split, with the statistics that were published for them."""
+"""Corpora: documents by split, read from files by a format and passed through steps.
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+`FileCorpus` says all of it in plain values: which files a split has, the `Format` that reads one, and the `Step`s that
+its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub` reads those of the Hugging
+Face hub, and any class with the members of `Corpus` will do.
+"""
 
+import hashlib
+import json
+import logging
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+
+from depgen.errors import MissingDataError, UserError
+from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
 from depgen.trees.text_form import FormName
 
+logger = logging.getLogger(__name__)
+
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = ("train", "valid", "test")
+Read = Callable[[Split], Iterator[Document]]
+"""Gives the documents of a split."""
+Digest = Callable[[Split], str]
+"""Gives a hex digest of what a split's documents depend on."""
 
 
 @dataclass(frozen=True)
@@ -23,58 +43,367 @@ class SplitStatistics:
 
 @runtime_checkable
 class Corpus(Protocol):
-    """A corpus of documents.
+    """A corpus of documents. It may also have a `form`, see `form_of`."""
 
-    Attributes:
-        name: what results call it.
-        published: the published statistics of each split, to be compared with the files at hand.
-    """
+    @property
+    def name(self) -> str:
+        """What results call it."""
+        ...
 
-    name: str
-    published: Mapping[Split, SplitStatistics]
+    @property
+    def published(self) -> Mapping[Split, SplitStatistics]:
+        """The published statistics of each split, to be compared with the files at hand."""
+        ...
 
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split, in file order."""
         ...
 
     def fingerprint(self, split: Split) -> str:
-        """A hex digest of the split's content and of the reading options."""
+        """A hex digest of all that a split's documents depend on."""
         ...
 
 
-@runtime_checkable
-class DrawnSplits(Protocol):
-    """A corpus without official splits, whose documents a seed has drawn into them."""
-
-    def drawn(self) -> Mapping[Split, Sequence[str]]:
-        """Identifiers of each split's documents; empty where there are official splits after all."""
-        ...
-
-
-def sources(corpus: object) -> Iterator[object]:
-    """A corpus, the one that it reads, and so on."""
-    while corpus is not None:
-        yield corpus
-        corpus = getattr(corpus, "corpus", None)
-
-
-def drawn_splits(corpus: Corpus) -> Mapping[Split, Sequence[str]]:
-    """Identifiers of each split's documents where a seed has drawn them, in a corpus or in the one that it reads.
-
-    Empty where splits are official.
-    """
-    return next((each.drawn() for each in sources(corpus) if isinstance(each, DrawnSplits)), {})
-
-
-def form_of(corpus: Corpus) -> FormName | None:
-    """The form that a corpus's text is in (`depgen.trees.text_form`), which it says by an attribute `form`, or not."""
+def form_of(corpus: object) -> FormName | None:
+    """The form that a corpus's text is in (`depgen.trees.text_form`); None where it does not say."""
     form: FormName | None = getattr(corpus, "form", None)
     return form
 
 
-def form_in(corpus: Corpus | None) -> FormName | None:
-    """The form of a corpus that says it, or that has been lower-cased; None of any other."""
-    if corpus is None:
+class Format(ABC):
+    """How a file becomes documents; subclasses are frozen dataclasses of their options."""
+
+    version: ClassVar[int] = 1
+    """Raised whenever the documents of a file may change: caches are keyed by it."""
+
+    @abstractmethod
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file.
+
+        Args:
+            path: the file.
+            name: what identifiers call it: its path below the corpus's folder.
+        """
+
+
+class Step(ABC):
+    """What is done to the documents of a corpus; subclasses are frozen dataclasses of their options."""
+
+    version: ClassVar[int] = 1
+    """Raised whenever its documents may change: caches are keyed by it."""
+
+    keeps_text: bool = False
+    """Whether all words stay as they are, in their order, and documents are cut alone."""
+
+    def changes(self, split: Split) -> bool:
+        """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
+        return True
+
+    @abstractmethod
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split that it changes.
+
+        Args:
+            read: gives the documents of any split before it.
+            split: which split is wanted.
+        """
+
+    def splits_read(self, split: Split) -> Sequence[Split]:
+        """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
+        return (split,)
+
+    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
+        """The splits of other corpora that `split` after this step depends on."""
+        return ()
+
+    def fingerprint(self, digest: Digest, split: Split) -> str:
+        """A digest of the step's options and of all that it reads.
+
+        Args:
+            digest: that of any split before the step.
+            split: after it.
+        """
+        first, *others = self.splits_read(split)
+        digests = [digest(first), *(found for each in others if (found := _at_hand(digest, each)) is not None)]
+        digests += [corpus.fingerprint(each) for corpus, each in self.corpora_read(split)]
+        return lines_sha256([plain_json(self), *digests])
+
+    def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
+        """The identifiers of each split's documents, if this step draws them by a seed."""
+        return {}
+
+    def name(self, name: str) -> str:
+        """What results call a corpus after this step."""
+        return name
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """The form of the text after this step, from that before it."""
+        return form
+
+
+def _after(step: Step, read: Read, split: Split) -> Iterator[Document]:
+    return step.documents(read, split) if step.changes(split) else read(split)
+
+
+def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
+    return step.fingerprint(digest, split) if step.changes(split) else digest(split)
+
+
+def _at_hand(digest: Digest, split: Split) -> str | None:
+    try:
+        return digest(split)
+    except MissingDataError:
         return None
-    lowercased = any(getattr(each, "lowercase", False) is True for each in sources(corpus))
-    return form_of(corpus) or ("lower" if lowercased else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusOfSteps(ABC):
+    """A corpus whose documents pass through steps; a subclass reads them.
+
+    Args:
+        steps: what is done to the documents, in this order (`depgen.data.steps`); None: what the class does by default.
+        name: what results call it; by default what the class and the steps say.
+    """
+
+    default_name: ClassVar[str] = ""
+    default_steps: ClassVar[tuple[Step, ...]] = ()
+    default_form: ClassVar[FormName | None] = None
+    published: ClassVar[Mapping[Split, SplitStatistics]] = {}
+
+    steps: Sequence[Step] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        steps = self.default_steps if self.steps is None else tuple(self.steps)
+        name = self.name or self.own_name
+        for step in steps if not self.name else ():
+            name = step.name(name)
+        object.__setattr__(self, "steps", steps)
+        object.__setattr__(self, "name", name)
+
+    @property
+    def own_name(self) -> str:
+        """What results call it where no name is given, before steps."""
+        return self.default_name
+
+    @abstractmethod
+    def read(self, split: Split) -> Iterator[Document]:
+        """The documents of a split before the steps."""
+
+    @abstractmethod
+    def content(self, split: Split) -> str:
+        """A digest of all that `read` depends on."""
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """The documents of a split after all steps, in file order."""
+        read: Read = self.read
+        for step in self.steps or ():
+            read = partial(_after, step, read)
+        return read(split)
+
+    def fingerprint(self, split: Split) -> str:
+        """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
+        return self._digest(self.steps or (), split)
+
+    def text_fingerprint(self, split: Split) -> str:
+        """The fingerprint of the text, whether it is read by documents or by sentences."""
+        return self._digest([step for step in self.steps or () if not step.keeps_text], split)
+
+    def _digest(self, steps: Sequence[Step], split: Split) -> str:
+        digest: Digest = self.content
+        for step in steps:
+            digest = partial(_fingerprint_after, step, digest)
+        return digest(split)
+
+    @property
+    def form(self) -> FormName | None:
+        """The form that its text is in (`depgen.trees.text_form`); None where nothing says it."""
+        form = self.default_form
+        for step in self.steps or ():
+            form = step.form(form)
+        return form
+
+
+@dataclass(frozen=True)
+class FileCorpus(CorpusOfSteps):
+    """A corpus in files.
+
+    Args:
+        folder: where the files lie, under `$DEPGEN_DATA` unless absolute.
+        format: reads a file (`depgen.data.formats`); `.gz` is unpacked.
+        train: the training split's file or files, names or patterns below the folder; those of a pattern go by path.
+        valid: those of the validation split.
+        test: those of the test split.
+        drawn: in place of the three, a pattern of files, one document each, that are drawn into splits by a seed and
+            their names (`drawn_names`).
+        drawn_valid: how many of these are for validation.
+        drawn_test: how many are for the test.
+        seed: of the draw.
+    """
+
+    how_to_get: ClassVar[str] = ""
+    """Where a user finds the files, for messages."""
+
+    folder: str
+    format: Format
+    _: KW_ONLY
+    train: Sequence[str] | str = ()
+    valid: Sequence[str] | str = ()
+    test: Sequence[str] | str = ()
+    drawn: str | None = None
+    drawn_valid: int = 50
+    drawn_test: int = 50
+    seed: int = 0
+
+    @property
+    def own_name(self) -> str:
+        """The class's name for it, or the folder's."""
+        return self.default_name or Path(self.folder).name
+
+    def paths(self, split: Split) -> list[Path]:
+        """The files of a split, each once.
+
+        Raises:
+            MissingDataError: there is no such folder, or no file of a name or pattern.
+        """
+        if self.drawn is not None:
+            files = {path.name: path for path in self._matching(self.drawn)}
+            names = drawn_names(
+                list(files), valid=self.drawn_valid, test=self.drawn_test, seed=self.seed, where=self.name
+            )
+            return [files[name] for name in names[split]]
+        named: Sequence[str] | str = getattr(self, split)
+        paths = [path for pattern in ([named] if isinstance(named, str) else named) for path in self._matching(pattern)]
+        if not paths:
+            raise MissingDataError(
+                f"{self.name}: expected files of the {split} split, found none named: set `{split}`."
+            )
+        return list(dict.fromkeys(paths))
+
+    def read(self, split: Split) -> Iterator[Document]:
+        """The documents of a split's files."""
+        for path in self.paths(split):
+            yield from self.format.read(path, self._name_of(path))
+
+    def content(self, split: Split) -> str:
+        """A digest of the format's options and of the names and bytes of the split's files."""
+        files = [f"{self._name_of(path)} {_digest_of(path)}" for path in self.paths(split)]
+        return lines_sha256([plain_json(self.format), *files])
+
+    def _matching(self, pattern: str) -> list[Path]:
+        """The file of a name, or those of a pattern by path."""
+        if (self._root / pattern).is_file() or not any(sign in pattern for sign in "*?["):
+            return [find_file(Path(self.folder) / pattern, how_to_get=self.how_to_get)]
+        folder = find_data(self.folder, how_to_get=self.how_to_get)
+        paths = matching(folder, pattern)
+        if not paths:
+            raise MissingDataError(f"{folder}: expected files {pattern}, found none. {self.how_to_get}")
+        return paths
+
+    def _name_of(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else path.name
+
+    @property
+    def _root(self) -> Path:
+        return data_root() / Path(self.folder).expanduser()
+
+
+@dataclass(frozen=True)
+class WithSteps(CorpusOfSteps):
+    """Any corpus, such as one of a class of yours, whose documents pass steps.
+
+    Args:
+        corpus: gives the documents.
+    """
+
+    corpus: Corpus
+
+    @property
+    def own_name(self) -> str:
+        """The corpus's own."""
+        return self.corpus.name
+
+    def read(self, split: Split) -> Iterator[Document]:
+        """The documents of the corpus."""
+        return self.corpus.documents(split)
+
+    def content(self, split: Split) -> str:
+        """The corpus's fingerprint."""
+        return self.corpus.fingerprint(split)
+
+
+def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
+    """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
+    found: Mapping[Split, Sequence[str]] = {}
+    if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
+        found = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
+    if isinstance(corpus, CorpusOfSteps):
+        read: Read = corpus.read
+        for step in corpus.steps or ():
+            found = step.drawn(read) or found
+            read = partial(_after, step, read)
+    return found
+
+
+def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
+    """Documents in splits that depend on the seed and their names alone, each split in the order given.
+
+    By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
+
+    Raises:
+        UserError: nothing is left to train on, a split of fewer than no documents, or two documents of one name.
+    """
+    if valid < 0 or test < 0:
+        raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
+    if len(names) <= valid + test:
+        raise UserError(f"{where}: expected more than {valid + test} documents to split, found {len(names)}.")
+    if len(set(names)) < len(names):
+        twice, _ = Counter(names).most_common(1)[0]
+        raise UserError(f"{where}: two documents are called {twice}; a draw by name needs a name for each.")
+    ranked = sorted(names, key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
+    chosen = {name: "test" if rank < test else "valid" for rank, name in enumerate(ranked[: valid + test])}
+    return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
+
+
+def log_left_out(count: int, what: str, where: str) -> None:
+    """Say once how much was left out; nothing if it was nothing."""
+    if count:
+        logger.warning("%s: left out %d %s.", where, count, what)
+
+
+# -- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+def plain_json(value: object) -> str:
+    """A format's or a step's class, version and options as JSON; other corpora among them are left to their digests."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - values of dataclasses
+    if is_dataclass(value):
+        options = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {"class": type(value).__name__, "version": getattr(value, "version", 1), **options}
+    if hasattr(value, "fingerprint"):
+        return None
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(each) for each in value]
+    return value
+
+
+def files_sha256(paths: Iterable[Path], **options: object) -> str:
+    """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count.
+
+    Raises:
+        UserError: a file can't be read.
+    """
+    digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
+    for path in paths:
+        digest.update(bytes.fromhex(_digest_of(path)))
+    return digest.hexdigest()
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        return file_sha256(path)
+    except OSError as error:
+        raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error

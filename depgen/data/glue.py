@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint
+from depgen.data.corpus import Split, SplitStatistics, files_sha256
 from depgen.data.sts import similarity_of
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.locations import find_file
@@ -178,7 +177,7 @@ class GluePrompts:
         """A digest of the split's file and of the reading options."""
         options = {"split": split, "task": self.task, "prompt": self.prompt}
         most = {} if split == "test" or self.max_examples is None else {"max_examples": self.max_examples}
-        return content_fingerprint([self._path(split)], reader="GluePrompts", **options, **most)
+        return files_sha256([self._path(split)], reader="GluePrompts", **options, **most)
 
     def _path(self, split: Split) -> Path:
         folder = Path(self.folder) / self.layout.folder

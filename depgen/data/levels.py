@@ -194,7 +194,7 @@ class LevelData(TextData):
     """Sentences at the levels of their trees, in batches of a budget of tokens that are read; more in `TextData`.
 
     Args:
-        corpus: of single sentences; see `depgen.data.sentences.SingleSentences`.
+        corpus: of single sentences; see `depgen.data.steps.SingleSentences`.
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
             levels; 1: an item is a sentence, whose level is drawn again in every epoch. It weighs by the number of the
             sentence's levels, so that every level of every sentence counts the same. At validation and test a sentence

@@ -1,8 +1,7 @@
-"""What a run's `run.json` keeps of the data that it was trained on, and whether those at hand are still the same."""
+"""What a run's `run.json` keeps of the data that it was trained on, and whether today's are still the same."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import lightning as L
 from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Split
 from depgen.data.documents import DocumentData
-from depgen.data.overlap import dropped_documents
-from depgen.data.source import DataSource, fingerprint_of, source_of
+from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
 from depgen.data.text import CorpusData
 from depgen.errors import MissingDataError, UserError
 from depgen.training.runs import read_record, update_record
@@ -24,9 +22,9 @@ logger = logging.getLogger(__name__)
 class DataRecord(L.Callback):
     """Writes into a fresh run's `run.json` what it is trained on, as soon as the data are ready.
 
-    These are `data` (a `DataSource`), `dropped_documents` (of training, see `depgen.data.overlap`), `tokens_per_epoch`,
-    `trees` (their scheme, if the system learns from them) and `trees_fingerprint`. A data module without a corpus
-    leaves nothing.
+    These are `data` (a `DataSource`), `equal_documents` (how many of training equal one of validation or test; the log
+    says it too), `tokens_per_epoch` and `trees` (their scheme, if the system learns from them). A data module without a
+    corpus leaves nothing.
     """
 
     def __init__(self, run: Path) -> None:
@@ -49,12 +47,13 @@ def _record_of(data: Any, model: Any) -> dict[str, Any]:  # noqa: ANN401 - any d
     limit = getattr(data, "max_documents", None)
     read: tuple[Split, ...] = ("train", "valid") if isinstance(data, CorpusData) else ()
     known = {split: data.documents(split) for split in read}
+    equal = equal_documents(data.corpus)
+    logger.info("%s: %d training documents equal one of validation or test but for blanks.", data.corpus.name, equal)
     return {
         "data": asdict(source_of(data.corpus, max_documents=limit, documents=known)),
-        "dropped_documents": dropped_documents(data.corpus),
+        "equal_documents": equal,
         "tokens_per_epoch": tokens_per_epoch(data),
         "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
-        "trees_fingerprint": _trees_of(data),
     }
 
 
@@ -77,12 +76,6 @@ def _learns_from_trees(model: Any, data: Any) -> bool:  # noqa: ANN401 - any dat
     return getattr(model, "collate", plain) not in (collate_tokens, plain)
 
 
-def _trees_of(data: Any) -> str | None:  # noqa: ANN401
-    if data.annotator is None or "train" not in data.trees_for:
-        return None
-    return str(data.annotator.fingerprint())
-
-
 def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a corpus
     """Tokens of the training split, one eos an item among them; of documents, one a sentence."""
     trained_on = data.segmented("train", longest=None) if isinstance(data, DocumentData) else data.split("train")
@@ -90,9 +83,7 @@ def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a
 
 
 def recorded_source(run: Path) -> DataSource | None:
-    """What a run was trained on, as its `run.json` says; None where an older version did not keep it.
-
-    Entries of later versions are left out.
+    """What a run was trained on, as its `run.json` says; None where it does not.
 
     Raises:
         UserError: `run.json` is damaged.
@@ -100,35 +91,19 @@ def recorded_source(run: Path) -> DataSource | None:
     found = read_record(run).get("data")
     if found is None:
         return None
-    names = [field.name for field in fields(DataSource)]
-    known = {name: found[name] for name in names if name in found} if isinstance(found, Mapping) else {}
-    if not {"corpus", "reduced"} <= known.keys():
-        raise UserError(
-            f"{run / 'run.json'}: expected `data` with at least corpus and reduced, found {str(found)[:80]!r}. Copy "
-            "the run again, or delete that entry: then nothing tells what the run was trained on."
-        )
-    return DataSource(**known)
+    try:
+        return DataSource(**found)
+    except TypeError as error:
+        raise UserError(f"{run / 'run.json'}: expected a corpus under `data`, found {str(found)[:80]!r}.") from error
 
 
-def other_data(run: Path, data: Any) -> str | None:  # noqa: ANN401 - any data module
-    """How the data at hand differ from those that a run was trained on; None where they do not, or nothing tells."""
+def other_data(run: Path, data: Any) -> bool:  # noqa: ANN401 - any data module
+    """Whether the data at hand have another fingerprint than those that a run was trained on, as far as is known."""
     recorded = recorded_source(run)
     if recorded is None:
-        return None
+        return False
     try:
-        found = fingerprint_of(data.corpus, max_documents=getattr(data, "max_documents", None))
+        return fingerprint_of(data.corpus, max_documents=getattr(data, "max_documents", None)) != recorded.fingerprint
     except MissingDataError as error:
         logger.warning("Nothing tells whether %s was trained on the data at hand: %s", run, error)
-        return None
-    if found == recorded.fingerprint:
-        return None
-    return (
-        f"{run} was trained on {recorded.corpus} with {recorded.train_documents} training documents (fingerprint "
-        f"{str(recorded.fingerprint)[:12]}), but the files that lie there now are others (fingerprint {found[:12]})"
-    )
-
-
-def other_trees(run: Path, data: Any) -> bool:  # noqa: ANN401 - any data module
-    """Whether the parser at hand is another than the one whose trees a run was trained on, as far as is known."""
-    recorded = read_record(run).get("trees_fingerprint")
-    return recorded is not None and recorded != _trees_of(data)
+        return False

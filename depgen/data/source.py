@@ -1,12 +1,15 @@
 """What a system is trained on: a corpus by its name, its size and its content."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.data.sentences import SingleSentences
-from depgen.locations import lines_sha256
+from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, WithSteps
+from depgen.data.steps import HELD_OUT, FirstDocuments, text_of, texts_of_splits
+from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
 
 
 @dataclass(frozen=True)
@@ -17,8 +20,7 @@ class DataSource:
         corpus: the corpus's name.
         reduced: whether its files are smaller than the published statistics.
         train_documents: documents in the training split; None where nobody counted.
-        fingerprint: digest of every split's content and reading options, and of the limit on training documents where
-            there is one.
+        fingerprint: digest of every split's text, and of the limit on training documents where there is one.
     """
 
     corpus: str
@@ -38,11 +40,9 @@ def source_of(
     The documents of each split are counted unless their number is given.
     """
     known = documents or {}
-    sizes = {split: known[split] if split in known else _size(corpus, split) for split in SPLITS}
-    text, limit = _whole(corpus)
-    left_out = limit is not None and limit < _size(text, "train")
+    sizes = {split: known[split] if split in known else sum(1 for _ in corpus.documents(split)) for split in SPLITS}
+    left_out = max_documents is not None and max_documents < sizes["train"]
     if max_documents is not None:
-        left_out = left_out or max_documents < sizes["train"]
         sizes["train"] = min(sizes["train"], max_documents)
     published = {split: statistics.documents for split, statistics in corpus.published.items()}
     reduced = left_out or any(size < (published.get(split) or 0) for split, size in sizes.items())
@@ -50,28 +50,22 @@ def source_of(
 
 
 def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
-    """A digest of every split's content and reading options.
+    """A digest of every split's text, whether it is read by documents or by sentences.
 
-    A limit on training documents is part of it, since it makes other data of the same files; to read all of its
-    sentences by themselves is not.
+    A limit on training documents counts like the step `FirstDocuments`.
     """
-    text, limit = _whole(corpus)
-    parts = [text.fingerprint(split) for split in SPLITS]
-    parts += [f"max_documents {each}" for each in (limit, max_documents) if each is not None]
-    return lines_sha256(parts)
+    read = corpus if max_documents is None else WithSteps(corpus, steps=(FirstDocuments(max_documents),))
+    return lines_sha256(map(read.text_fingerprint if isinstance(read, CorpusOfSteps) else read.fingerprint, SPLITS))
 
 
-def _whole(corpus: Corpus) -> tuple[Corpus, int | None]:
-    """The corpus whose sentences are read by themselves, all of them, and the limit on its training documents."""
-    limits = ("max_words", "test_sentences")
-    if (
-        isinstance(corpus, SingleSentences)
-        and corpus.min_words <= 1
-        and not any(getattr(corpus, each) for each in limits)
-    ):
-        return corpus.corpus, corpus.max_documents
-    return corpus, None
+def equal_documents(corpus: Corpus) -> int:
+    """How many training documents equal one of validation or test but for blanks; counted once, then cached."""
+    path = cache_root() / "equal_documents" / f"{lines_sha256(map(corpus.fingerprint, SPLITS))}.json"
+    made_once(path.with_suffix(""), partial(_count_into, corpus, path), is_made=path.is_file)
+    return int(json_object(path, remedy=f"Delete {path}.")["documents"])
 
 
-def _size(corpus: Corpus, split: Split) -> int:
-    return sum(1 for _ in corpus.documents(split))
+def _count_into(corpus: Corpus, path: Path) -> None:
+    held_out = texts_of_splits(corpus.documents, HELD_OUT)
+    count = sum(text_of(document) in held_out for document in corpus.documents("train"))
+    write_atomically(path, json.dumps({"corpus": corpus.name, "documents": count}) + "\n")

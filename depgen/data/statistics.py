@@ -1,127 +1,77 @@
 """Sizes of a corpus's splits, with those published for it."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
-from typing import Any, Literal
+from typing import Any
 
-from depgen.data.corpus import SPLITS, Corpus, Split, SplitStatistics
-from depgen.errors import MissingDataError
-
-logger = logging.getLogger(__name__)
-
-Status = Literal["as published", "reduced", "differs", "nothing published"]
-COMPARED = ("documents", "sentences", "tokens", "types")
-_HEADER = {
-    "split": "split",
-    "documents": "documents",
-    "sentences": "sentences",
-    "tokens_without_eos": "tokens",
-    "tokens": "with eos",
-    "types": "types",
-    "mean_length": "mean length",
-    "max_length": "max length",
-    "mean_sentences": "mean sentences",
-    "max_sentences": "max sentences",
-    "unknown_rate": "unknown",
-    "status": "status",
-}
+from depgen.data.corpus import SPLITS, Corpus, Split
+from depgen.data.steps import text_of
 
 
 @dataclass(frozen=True)
-class MeasuredStatistics(SplitStatistics):
-    """Sizes of one split as found.
+class Sizes:
+    """Sizes of one split as measured.
 
     Attributes:
-        tokens: with one end of sequence a document, as is published for the Penn Treebank.
+        documents: how many.
+        sentences: how many.
+        tokens: words, and one end of sequence a document, as is published for the Penn Treebank.
         types: different tokens, the end of sequence being one.
-        tokens_without_eos: words alone.
         mean_length: words a document.
         max_length: words of the longest document.
         mean_sentences: sentences a document.
-        max_sentences: sentences of the document that has most.
-        unknown_rate: share of words that the training split lacks; None for the training split itself, or without one.
+        in_training: documents that equal one of training but for blanks; None for training itself, or where it was not
+            measured.
+        unknown: share of words that training lacks; None likewise.
     """
 
-    tokens_without_eos: int = 0
-    mean_length: float = 0.0
-    max_length: int = 0
-    mean_sentences: float = 0.0
-    max_sentences: int = 0
-    unknown_rate: float | None = None
+    documents: int
+    sentences: int
+    tokens: int
+    types: int
+    mean_length: float
+    max_length: int
+    mean_sentences: float
+    in_training: int | None = None
+    unknown: float | None = None
 
 
-def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, MeasuredStatistics]:
-    """The sizes of splits; the training split is read too, for the unknown words of the others.
-
-    If only the others are named and there is no training split, their unknown words are not counted, and a warning
-    says so.
+def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Sizes]:
+    """The sizes of splits; the others are compared with training where it is among them.
 
     Raises:
         MissingDataError: a split that is named is not there.
     """
-    try:
-        known, train = _measure(corpus, "train", frozenset())
-    except MissingDataError as error:
-        if "train" in splits:
-            raise
-        logger.warning("The unknown words are not counted, for the training split is not there: %s", error)
-        return {split: _measure(corpus, split, None)[1] for split in splits}
-    return {split: train if split == "train" else _measure(corpus, split, known)[1] for split in splits}
-
-
-def _measure(corpus: Corpus, split: Split, known: frozenset[str] | None) -> tuple[frozenset[str], MeasuredStatistics]:
-    documents = sentences = tokens = longest = most = unknown = 0
-    types: set[str] = set()
-    for document in corpus.documents(split):
-        words = list(document.words())
-        documents += 1
-        sentences += len(document.sentences)
-        tokens += len(words)
-        longest, most = max(longest, len(words)), max(most, len(document.sentences))
-        types.update(words)
-        unknown += 0 if known is None else sum(word not in known for word in words)
-    statistics = MeasuredStatistics(
-        documents=documents,
-        sentences=sentences,
-        tokens=tokens + documents,
-        types=len(types) + 1,
-        tokens_without_eos=tokens,
-        mean_length=tokens / max(documents, 1),
-        max_length=longest,
-        mean_sentences=sentences / max(documents, 1),
-        max_sentences=most,
-        unknown_rate=None if split == "train" or known is None else unknown / max(tokens, 1),
-    )
-    return frozenset(types), statistics
-
-
-def compare(measured: SplitStatistics, published: SplitStatistics | None) -> Status:
-    """How the files differ from what is published: "reduced" if fewer documents, "differs" for any other difference.
-
-    >>> compare(SplitStatistics(documents=9), SplitStatistics(documents=10))
-    'reduced'
-    """
-    pairs = [
-        (getattr(measured, name), expected)
-        for name in COMPARED
-        if published and (expected := getattr(published, name)) is not None
-    ]
-    if not pairs:
-        return "nothing published"
-    if all(found == expected for found, expected in pairs):
-        return "as published"
-    found, expected = pairs[0]
-    return "reduced" if found < expected else "differs"
+    measured: dict[Split, Sizes] = {}
+    known: set[str] | None = None
+    texts: set[str] | None = None
+    for split in sorted(splits, key=SPLITS.index):
+        documents = sentences = words = longest = unknown = in_training = 0
+        types, own_texts = set[str](), set[str]()
+        for document in corpus.documents(split):
+            read = list(document.words())
+            documents, sentences, words = documents + 1, sentences + len(document.sentences), words + len(read)
+            longest = max(longest, len(read))
+            types.update(read)
+            own_texts.add(text_of(document))
+            in_training += texts is not None and text_of(document) in texts
+            unknown += 0 if known is None else sum(word not in known for word in read)
+        measured[split] = Sizes(
+            documents, sentences, words + documents, len(types) + 1,
+            words / max(documents, 1), longest, sentences / max(documents, 1),
+            None if texts is None else in_training, None if known is None else unknown / max(words, 1),
+        )  # fmt: skip
+        if split == "train":
+            known, texts = types, own_texts
+    return measured
 
 
 def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool = False) -> str:
-    """An aligned table, or JSON, of the splits' sizes, each with the published ones below and their difference named.
+    """A table, or JSON, of the splits' sizes, each with the published ones below.
 
-    Tokens are words; "with eos" adds one end of sequence a document, which is also one of the types. Lengths are words
-    a document, "mean sentences" and "max sentences" sentences a document, "unknown" the share of words that the
-    training split lacks. Document models count an end a sentence: "tokens" and "sentences" together.
+    Tokens are words, with one end of sequence a document, which is also one of the types. `in_training` counts the
+    documents that equal one of training but for blanks; `unknown` is the share of words that training lacks.
 
     Args:
         corpus: whose sizes.
@@ -129,30 +79,12 @@ def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool
         json: all figures as JSON.
     """
     rows: list[dict[str, Any]] = []
-    for split, measured in measure(corpus, splits).items():
-        published = corpus.published.get(split)
-        rows.append({"split": split, **asdict(measured), "status": compare(measured, published)})
-        if published:
+    for split, sizes in measure(corpus, splits).items():
+        rows.append({"split": split, **asdict(sizes)})
+        if published := corpus.published.get(split):
             rows.append({"split": f"{split}, published", **asdict(published)})
     if json:
         return dumps({"corpus": corpus.name, "splits": rows}, indent=2)
-    cells = [list(_HEADER.values()), *([_cell(key, row.get(key)) for key in _HEADER] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if index in (0, len(widths) - 1) else cell.rjust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join([corpus.name, *lines])
+    import pandas as pd
 
-
-def _cell(key: str, value: str | int | float | None) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if key == "unknown_rate":
-        return f"{value:.2%}"
-    return f"{value:.1f}" if isinstance(value, float) else f"{value:,}"
+    return f"{corpus.name}\n{pd.DataFrame(rows).to_string(index=False, na_rep='', float_format='{:.4g}'.format)}"

@@ -16,8 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from depgen.data.corpus import Split, SplitStatistics
-from depgen.data.files import content_fingerprint
+from depgen.data.corpus import Split, SplitStatistics, files_sha256
 from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
 from depgen.locations import find_data, find_file
@@ -235,7 +234,7 @@ class SimilarityTasks:
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files, of those that are trained or chosen on, and of the reading options."""
         options = {"reader": "SimilarityTasks", "split": split, "train": self.train, "numbers": self.numbers}
-        return content_fingerprint(self._paths(split), **options)
+        return files_sha256(self._paths(split), **options)
 
     @cached_property
     def _training_pairs(self) -> list[JudgedPair]:

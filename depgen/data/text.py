@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Int
 
 from depgen.data.batch import TokenItem, collate_tokens
-from depgen.data.corpus import Corpus, Split, drawn_splits, form_in
+from depgen.data.corpus import Corpus, Split, drawn_documents, form_of
 from depgen.data.module import Collate, EncodedData, Items
 from depgen.data.rows import document_of_row
 from depgen.data.sampler import ResumableLoader
@@ -93,14 +93,14 @@ class CorpusData(EncodedData[EncodedSplit]):
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
         super().save_into(run)
-        drawn = drawn_splits(self.corpus)
+        drawn = drawn_documents(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
     @property
     def reading(self) -> dict[str, Any]:
         """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
-        return {"form": form_in(self.corpus)}
+        return {"form": form_of(self.corpus)}
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`."""

@@ -1,28 +1,27 @@
 """The form of the text that a run has learnt from (`depgen.trees.text_form`), and corpora brought into it."""
 
 import logging
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from depgen.data.corpus import Corpus, Split, SplitStatistics, form_in
+from depgen.data.corpus import Corpus, WithSteps, form_of
 from depgen.data.experiment import data_of
-from depgen.data.sentences import rewritten_documents
-from depgen.locations import lines_sha256
+from depgen.data.steps import Rewrite
 from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.removal import Orphans, keep_words
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
 
 logger = logging.getLogger(__name__)
 
 _BROUGHT_BY: Mapping[FormName, str] = {
-    "bare": "depgen.data.bare_words.BareWords brings a corpus into that form",
-    "bare_cased": "depgen.data.bare_words.BareWords with lowercase: false brings a corpus into that form",
-    "ptb": "depgen.data.normalized.NormalizedTreebank brings a corpus into that form",
+    "bare": "The step depgen.data.steps.BareWords brings a corpus into that form",
+    "bare_cased": "The step depgen.data.steps.BareWords with lowercase: false brings a corpus into that form",
+    "ptb": "The step depgen.data.steps.Normalized brings a treebank into that form",
     "stories": "depgen delexicalize brings stories into that form",
-    "lower": "Many corpora have an option `lowercase: true`",
+    "lower": "The step depgen.data.steps.Lowercase brings a corpus into that form",
 }
 
 
@@ -45,37 +44,30 @@ def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None
     return found
 
 
-class BroughtIntoForm:
-    """A corpus whose sentences are brought into a form, their trees closed over the words that go.
+@dataclass(frozen=True)
+class IntoForm(Rewrite):
+    """Brings sentences into a form, their trees closed over the words that go; what is in it already stays as it is.
 
-    Of `bare` and `bare_cased`, words that lose their root are roots, as in `BareWords`; of others, one of them is, as
-    in `NormalizedTreebank`. Sentences without a word of the form are left out and counted.
-
-    Args:
-        corpus: where the sentences come from.
-        form: what they are brought into; what is in it already stays as it is.
+    Of `bare` and `bare_cased`, words that lose their root are roots, as by `BareWords`; of others, one of them is, as
+    by `Normalized`.
     """
 
-    published: Mapping[Split, SplitStatistics] = {}
+    into: FormName
 
-    def __init__(self, corpus: Corpus, form: FormName) -> None:
-        self.corpus, self.form = corpus, form
-        self.name = f"{corpus.name} (brought into the form `{form}`)"
-
-    def documents(self, split: Split) -> Iterator[Document]:
-        """The documents of a split that have a word of the form."""
-        return rewritten_documents(self.corpus.documents(split), self._brought, corpus=self.name, split=split)
-
-    def _brought(self, sentence: Sentence) -> Sentence:
-        form = FORMS[self.form]
-        orphans: Orphans = "roots" if self.form in ("bare", "bare_cased") else "one_root"
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence in the form, maybe without words."""
+        form = FORMS[self.into]
+        orphans: Orphans = "roots" if self.into in ("bare", "bare_cased") else "one_root"
         kept = keep_words(sentence, form.kept(sentence), orphans=orphans)
         return replace(kept, words=tuple(map(form.spelt, kept.words)))
 
-    def fingerprint(self, split: Split) -> str:
-        """A digest of the other corpus and the form."""
-        parts = ["BroughtIntoForm", self.form, self.corpus.fingerprint(split)]
-        return lines_sha256(parts)
+    def form(self, form: FormName | None) -> FormName | None:
+        """The one that it is brought into."""
+        return self.into
+
+    def name(self, name: str) -> str:
+        """What results call such a corpus."""
+        return f"{name} (brought into the form `{self.into}`)"
 
 
 def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> Corpus:
@@ -96,12 +88,12 @@ def in_form_of_run(run: Path, corpus: Corpus, form: FormName | None = None) -> C
             run, corpus.name,
         )  # fmt: skip
         return corpus
-    return corpus if wanted in ("as_is", form_in(corpus)) else BroughtIntoForm(corpus, wanted)
+    return corpus if wanted in ("as_is", form_of(corpus)) else WithSteps(corpus, steps=(IntoForm(wanted),))
 
 
 def warn_of_another_form(run: Path, corpus: Corpus) -> None:
     """Say in the log that a corpus is not in the form of the text that a run has learnt from, where that is known."""
-    learnt, given = form_of_run(run), form_in(corpus)
+    learnt, given = form_of_run(run), form_of(corpus)
     if learnt is not None and learnt in _BROUGHT_BY and learnt != given:
         logger.warning(
             "%s has learnt from text in the form `%s`, but %s %s: punctuation is read too or missing, and words that "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from depgen.data.json_documents import JsonDocuments
+from depgen.data.formats import JsonLines
 from depgen.data.tokenization import split_sentences, token_spans, tokenize
 from depgen.errors import UserError, check_one_of
 from depgen.evaluation.file_texts import TEXT, field_of
@@ -290,14 +290,8 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
         )
     used = next((name for name in _JSON_TEXT if isinstance(fields, dict) and name in fields), "text")
     listed = isinstance(fields, dict) and isinstance(fields.get(used), list)
-    corpus = JsonDocuments(
-        str(path.absolute().parent),
-        test=path.name,
-        text_field=used,
-        sentences_field=used if listed or used == "sentences" else None,
-        tokens=tokens,
-    )
-    for document, found in corpus.read_with_fields(path, "test"):
+    lines = JsonLines(text=used, sentences=used if listed or used == "sentences" else None, tokens=tokens)
+    for document, found in lines.read_with_fields(path, path.name):
         others = {name: value for name, value in found.items() if name != used}
         yield replace(
             _document(document.identifier, [(document.identifier, each) for each in document.sentences]), fields=others

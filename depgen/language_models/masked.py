@@ -222,7 +222,7 @@ class MaskedLanguageModel(LanguageModel):
         if joined:
             log.warning(
                 "%s reads sentences, but %d training documents of %s have several and are read as one sentence each, "
-                "trees included. depgen.data.sentences.SingleSentences around the corpus has them read by themselves.",
+                "trees included. The step depgen.data.steps.SingleSentences of the corpus has them read by themselves.",
                 type(self).__name__, joined, data.corpus.name,
             )  # fmt: skip
         if data.annotator is not None and not self.learns_from_trees:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from depgen.data.source import fingerprint_of
 from depgen.errors import UserError
-from depgen.locations import runs_root
 from depgen.reporting.definition import is_made
 from depgen.reporting.results import Result
 from depgen.reporting.store import Ours
@@ -72,7 +71,7 @@ def ages_in(ours: Ours) -> dict[tuple[str, int], Age]:
 
 def _age(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401 - any data module
     """What is other today than for a result of the same configuration; what is not at hand tells nothing."""
-    for find in (_other_data, _other_trees, _other_generation, _other_weights):
+    for find in (_other_data, _other_generation, _other_weights):
         try:
             if (age := find(job, result, data)) is not None:
                 return age
@@ -90,16 +89,6 @@ def _other_data(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: A
     today = [fingerprint_of(corpus, max_documents=each) for each in limits]
     text = f"other data of {result.data.corpus} (digest {former[:12]}) than today's ({today[0][:12]})"
     return None if former in today else Age(f"made from {text}")
-
-
-def _other_trees(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401
-    """Of a parser that was trained again, or whose library has another version, since the run was trained."""
-    from depgen.data.run_record import other_trees  # torch, see `ages_of`
-
-    run = runs_root() / (result.run or "")
-    if data is None or not (run / "run.json").is_file() or not other_trees(run, data):
-        return None
-    return Age(f"made from other trees than the parser gives today ({data.annotator.scheme})")
 
 
 def _other_generation(job: "Job", result: Result, data: Any) -> Age | None:  # noqa: ANN401

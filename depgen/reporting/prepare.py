@@ -10,7 +10,7 @@ from itertools import groupby
 
 from depgen.annotation.parser_folders import find_parser
 from depgen.data.corpus import SPLITS
-from depgen.data.missing import check_settings
+from depgen.data.experiment import corpus_of
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
@@ -90,12 +90,11 @@ def corpora_of(jobs: Sequence[Job]) -> list[str]:
     for job in jobs:
         if job.row.floor in ("corpus", "speed"):
             continue
-        settings = job.config.settings
         try:
-            check_settings(settings, SPLITS)
-            corpus = settings.get("corpus") or settings["data"]["init_args"]["corpus"]
-            name = (corpus.get("init_args") or {}).get("name")
-            found[name or str(corpus["class_path"]).rpartition(".")[2]] = None
+            corpus = corpus_of(job.config)
+            for split in SPLITS:
+                corpus.fingerprint(split)
+            found[corpus.name] = None
         except MissingDataError as error:
             missing.setdefault(str(error), []).append(job.row.name)
     if missing:

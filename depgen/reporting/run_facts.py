@@ -61,8 +61,8 @@ def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any dat
     """
     record, path = read_record(run), run / "metrics.csv"
     tokens = record.get("tokens_per_epoch")
-    if data is not None and (changed := other_data(run, data)):
-        logger.warning("%s. Its result names the former; texts and trees are measured on what lies there.", changed)
+    if data is not None and other_data(run, data):
+        logger.warning("%s was trained on other data, which its result names; it is measured on today's.", run)
     facts = RunFacts(
         recorded_source(run) or DataSource("unknown", reduced=False),
         record.get("trees"),

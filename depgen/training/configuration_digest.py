@@ -4,6 +4,7 @@ import hashlib
 import importlib
 import json
 from collections.abc import Mapping
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     parser = _parser(class_path)
     try:
         # whoever builds the class refuses what is missing
-        parsed = parser.parse_object({"value": dict(arguments)}, _skip_required=True).as_dict()
+        parsed = parser.parse_object({"value": deepcopy(dict(arguments))}, _skip_required=True).as_dict()
     except ArgumentError as error:
         known = _defaults(class_path)
         for name in arguments.keys() - known.keys():

@@ -3,8 +3,9 @@
 `experiments/dmlm_ewt_gold.yaml` is a whole configuration, of the paper's size. Each other size is a folder next to it.
 In `experiments/sizes/small/` lies, for each experiment, the file with the longest name that begins or ends the
 experiment's name: `dmlm_ewt.yaml` for `dmlm_ewt_gold`, `brown.yaml` for `rnnlm_brown`. That file is an overlay: it
-holds the values to change and names no class. A file of exactly the experiment's name may also be a whole
-configuration, with `model.class_path`: then it is taken in place of the experiment's file.
+holds the values to change and names no class but in lists, such as a corpus's steps, which it replaces as a whole. A
+file of exactly the experiment's name may also be a whole configuration, with `model.class_path`: then it is taken in
+place of the experiment's file.
 """
 
 import json
@@ -200,10 +201,10 @@ def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _place_of_class(value: object, place: str = "") -> str | None:
-    """Where settings first name a class; None where they name none."""
+    """Where settings first name a class; None where they name none but in lists, which are replaced as a whole."""
     if _is_class(value):
         return f"{place}{_CLASS}"
-    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    parts = value.items() if isinstance(value, Mapping) else ()
     found = (_place_of_class(each, f"{place}{name}.") for name, each in parts)
     return next((each for each in found if each is not None), None)
 

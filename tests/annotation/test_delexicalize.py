@@ -1,7 +1,8 @@
 import pytest
 
-from depgen.annotation.delexicalize import Delexicalization, delexicalize, delexicalize_file, genders_in_story
-from depgen.data.rocstories import RocStories, read_stories
+from depgen.annotation.delexicalize import STORIES, Delexicalization, delexicalize_file
+from depgen.data.corpora import RocStories
+from depgen.data.names import delexicalize, genders_in_story
 from depgen.errors import UserError
 
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
@@ -22,7 +23,7 @@ def test_stories_look_like_the_published_ones(tmp_path, names):
         + "Kit ran .,Bill saw him .,Zork fell .,He fed Zork .,The Zork paid $100 .\n"
     )
     result = delexicalize_file(source, output, name_genders=names)
-    assert [texts for _, texts in read_stories(output)] == [
+    assert [texts for _, texts in STORIES.rows(output)] == [
         [
             "[FEMALE] 's cat did n't eat .",
             "[FEMALE] , sad , wept .",
@@ -53,7 +54,7 @@ def test_a_story_of_the_test_split_is_left_out_whatever_its_names_and_contractio
     )
     test.write_text(HEADER + told.lower().replace("ann", "[NEUTRAL]").format("it was the best kite in town .") + "\n")
     result = delexicalize_file(source, output, name_genders=names, apart_from=[test])
-    assert [texts[4] for _, texts in read_stories(output)] == ["[NEUTRAL] walked home ."], "five words are no story"
+    assert [texts[4] for _, texts in STORIES.rows(output)] == ["[NEUTRAL] walked home ."], "five words are no story"
     assert (result.stories, result.left_out) == (1, 1)
     assert result.placeholders == {"NEUTRAL": 2, "MALE": 2}, "of what is written"
     assert str(result).startswith("1 stories, 1 left out, 4.00 placeholders a story")

@@ -5,15 +5,8 @@ import pytest
 import spacy
 from spacy.training import Example
 
-from depgen.annotation.names import (
-    CapitalizedNames,
-    EntityNames,
-    ProperNounNames,
-    everywhere,
-    library_name_genders,
-    people,
-    read_name_genders,
-)
+from depgen.annotation.names import EntityNames, ProperNounNames
+from depgen.data.names import CapitalizedNames, everywhere, library_name_genders, people, read_name_genders
 from depgen.errors import UserError
 
 GENDERS = {"ann": "FEMALE", "bill": "MALE", "boston": "MALE", "ford": "MALE"}

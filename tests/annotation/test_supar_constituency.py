@@ -14,10 +14,9 @@ from depgen.annotation.supar_structures import SuparConstituencyAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank
 from depgen.cli import main
-from depgen.data.bracketed import BracketedTreebank
+from depgen.data.corpora import ConlluTreebank, PennTreebank
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.constituency import check_constituents
@@ -48,7 +47,7 @@ def treebank(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mrg")
     for seed, (part, number) in enumerate((("train", 40), ("valid", 10), ("test", 10))):
         (folder / f"{part}.mrg").write_text("\n".join(toy_trees(number, seed)))
-    return BracketedTreebank(str(folder), **{part: [f"{part}.mrg"] for part in ("train", "valid", "test")}, name="Toy")
+    return PennTreebank(str(folder), **{part: [f"{part}.mrg"] for part in ("train", "valid", "test")}, name="Toy")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_conllu_holds_no_constituents(annotator, tmp_path, capsys):
 
 
 def test_a_treebank_without_constituents_is_named(toy_treebank, tmp_path):
-    with pytest.raises(UserError, match=r"sentence 1: expected constituents .*BracketedTreebank"):
+    with pytest.raises(UserError, match=r"sentence 1: expected constituents .*the format Brackets"):
         toy_treebank.sentences("train", "constituency")
     corpus = ConlluTreebank(str(tmp_path), train=[toy_treebank.train])
     with pytest.raises(UserError, match=r"expected constituents .*--formalism tree"):

@@ -19,9 +19,10 @@ from depgen.annotation.supar_structures import SuparGraphAnnotator
 from depgen.annotation.train_parser import train_parser
 from depgen.annotation.training import CorpusTreebank, Treebank
 from depgen.cli import main
+from depgen.data.corpora import ConlluTreebank
+from depgen.data.formats import Conllu
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of
 from depgen.trees.conllu import read_conllu, write_conllu
@@ -60,7 +61,7 @@ def graph_treebank(tmp_path_factory):
         documents = [Document((graph_of(s),), f"{part}-{i}") for i, s in enumerate(toy_sentences(number, seed))]
         write_conllu(documents, folder / f"{part}.conllu")
         files[part] = [f"{part}.conllu"]
-    return ConlluTreebank(str(folder), **files, name="Toy graphs", graphs=True)
+    return ConlluTreebank(str(folder), Conllu(graphs=True), **files, name="Toy graphs")
 
 
 @pytest.fixture(scope="module")
@@ -256,7 +257,8 @@ def test_files_of_trees_may_hold_graphs_too(graph_treebank):
 
 def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    corpus = {"folder": graph_treebank.folder, "name": "Toy graphs", "graphs": True}
+    graphs = {"class_path": "depgen.data.formats.Conllu", "init_args": {"graphs": True}}
+    corpus = {"folder": graph_treebank.folder, "name": "Toy graphs", "format": graphs}
     files = {part: [f"{part}.conllu"] for part in ("train", "valid", "test")}
     sizes = {"word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4}
     config = {
@@ -264,7 +266,7 @@ def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_pa
         "treebank": {
             "class_path": "depgen.annotation.training.CorpusTreebank",
             "init_args": {
-                "corpus": {"class_path": "depgen.data.treebank.ConlluTreebank", "init_args": {**corpus, **files}}
+                "corpus": {"class_path": "depgen.data.corpora.ConlluTreebank", "init_args": {**corpus, **files}}
             },
         },
     }

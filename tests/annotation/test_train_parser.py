@@ -11,8 +11,10 @@ from jsonargparse import ArgumentParser
 from depgen.annotation.spacy_parser import SpacyAnnotator
 from depgen.annotation.train_parser import train_parser, training_fingerprint
 from depgen.annotation.training import CorpusTreebank, ParserTraining, Treebank
-from depgen.data.text_lines import TextLines
-from depgen.data.treebank import ConlluTreebank, DependencyColumns
+from depgen.data.corpora import ConlluTreebank, TextLines
+from depgen.data.corpus import FileCorpus
+from depgen.data.formats import Conllu, DependencyColumns
+from depgen.data.steps import WithTreesOnly
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
@@ -170,12 +172,13 @@ def test_a_treebank_without_trees_is_refused(tmp_path):
 def test_a_treebank_of_which_some_sentences_have_no_tree(tmp_path, structure):
     rows = "1\tUp\t_\t_\t_\t_\t{}\troot\t{}\t_\n\n"
     (tmp_path / "some.conllu").write_text(rows.format("0", "0:root") + rows.format("_", "_"))
-    with pytest.raises(UserError, match=r"1 of 2 have none, sentence 2 first.*with_trees_only: true"):
+    with pytest.raises(UserError, match=r"1 of 2 have none, sentence 2 first.*WithTreesOnly"):
         Treebank("Some", *[str(tmp_path / "some.conllu")] * 3).sentences("train")
-    files = {"folder": str(tmp_path), "train": ["some.conllu"], "graphs": structure == "graph"}
-    with pytest.raises(UserError, match=r"1 of 2 sentences have none.*with_trees_only: true"):
+    files = {"folder": str(tmp_path), "format": Conllu(graphs=structure == "graph"), "train": "some.conllu"}
+    only = WithTreesOnly("edges" if structure == "graph" else "heads")
+    with pytest.raises(UserError, match=r"1 of 2 sentences have none.*WithTreesOnly"):
         CorpusTreebank(ConlluTreebank(**files)).sentences("train", structure)
-    assert len(CorpusTreebank(ConlluTreebank(**files, with_trees_only=True)).sentences("train", structure)) == 1
+    assert len(CorpusTreebank(ConlluTreebank(**files, steps=[only])).sentences("train", structure)) == 1
 
 
 def test_a_missing_treebank_names_the_variable(tmp_path, monkeypatch):
@@ -192,7 +195,7 @@ def columns(tmp_path):
         rows = (zip(s.words, s.tags, s.heads, strict=True) for s in toy_sentences(20, seed))
         text = "\n".join("".join(f"{word}\t{tag}\t{head}\n" for word, tag, head in row) for row in rows)
         (tmp_path / name).write_text(text)
-    return DependencyColumns(str(tmp_path), **files)
+    return FileCorpus(str(tmp_path), DependencyColumns(), **files)
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ from depgen.cli import OTHER_WORDS, main, usage
 from depgen.cli.requests import Request
 from depgen.cli.verb_functions import _target, parser_of, run_function
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
-from depgen.data.missing import check_corpus
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
 
@@ -31,7 +30,6 @@ def test_help_imports_nothing_heavy():
     assert "evaluate-text" in result.stdout
 
 
-ABSENT = ("nowhere", "here")
 """Folders of corpora: the first is missing, the second has no validation split."""
 
 
@@ -54,25 +52,10 @@ ABSENT = ("nowhere", "here")
         (["generate", "--prompts", "nowhere.txt"], "/nowhere.txt"),
         (["evaluate-text", "demo_transformer.yaml", "--references", "nowhere.txt"], "/nowhere.txt"),
         (["train-parser", "--config", "nowhere.yaml"], "/nowhere.yaml"),
-        (["fit", "--config", "lines.yaml"], "/nowhere/train.txt"),
-        (["fit", "--config", "sentences.yaml"], "/nowhere/train.txt"),
-        (["fit", "--config", "no_valid.yaml"], "/here/valid.txt"),
-        (["fit", "--config", "lines.yaml", "--config", "demo_transformer.yaml"], "/nowhere/train.txt"),
-        (["fit", "-c", "no_valid.yaml", "--data.corpus.folder", "nowhere"], "/nowhere/train.txt"),
-        (["fit", "-c", "no_valid.yaml", "--data.init_args.corpus.init_args.train=no.txt"], "/here/no.txt"),
-        (["fit", "--config", "pairs.yaml"], "/nowhere/STSBenchmark/sts-train.csv"),
     ],
 )
 def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, monkeypatch, arguments, message):
     (tmp_path / "demo_transformer.yaml").write_text("{}")
-    lines, here = (f"class_path: depgen.data.text_lines.TextLines, init_args: {{folder: {name}}}" for name in ABSENT)
-    sentences = f"class_path: depgen.data.sentences.SingleSentences, init_args: {{corpus: {{{lines}}}}}"
-    pairs = "class_path: depgen.data.sts.SimilarityTasks, init_args: {folder: nowhere}"
-    corpora = {"lines": lines, "sentences": sentences, "no_valid": here, "pairs": pairs}
-    for name, corpus in corpora.items():
-        (tmp_path / f"{name}.yaml").write_text(f"data: {{init_args: {{corpus: {{{corpus}}}}}}}")
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "train.txt").write_text("a line\n")
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     script = (
@@ -384,20 +367,6 @@ def test_a_file_in_place_of_a_class_is_named_and_not_printed(tmp_path, capsys, n
 def test_a_missing_option_is_named_with_its_dashes(capsys):
     assert main(["dependent-loss", "--size", "small"]) == 2
     assert "required: --config\n" in capsys.readouterr().err
-
-
-def test_a_missing_test_split_is_said_before_training(tmp_path, monkeypatch, caplog):
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    for name in ("train.txt", "valid.txt", "test.txt"):
-        (tmp_path / name).write_text("a line\n")
-    corpus = "{class_path: depgen.data.text_lines.TextLines, init_args: {folder: .}}"
-    (tmp_path / "a.yaml").write_text(f"data: {{init_args: {{corpus: {corpus}}}}}")
-    check_corpus([tmp_path / "a.yaml"])
-    assert not caplog.records
-    check_corpus([tmp_path / "a.yaml"], {"data.corpus.test": "tset.txt"})
-    (said,) = caplog.messages
-    assert "`depgen test` will fail" in said
-    assert "Did you mean 'test.txt'?" in said
 
 
 def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):

@@ -1,155 +1,350 @@
-"""What every corpus says of its text: users' text is read in the form that the corpus reads its own in."""
+"""Corpora as files, a format and steps: draws, fingerprints, names, and the form that users' text is read in."""
 
-import inspect
 import json
-import pkgutil
-from functools import partial
-from importlib import import_module
+import logging
+import shutil
+from dataclasses import fields, replace
 
 import pytest
 
-import depgen.data
-from depgen.data.bare_words import BareWords
-from depgen.data.bracketed import BracketedTreebank
-from depgen.data.corpus import form_in, form_of
-from depgen.data.document_lines import DocumentLines
-from depgen.data.exclusion import WithoutSentences
+from depgen.data import corpora
+from depgen.data.corpora import (
+    Brown,
+    ConlluTreebank,
+    DocumentLines,
+    EmnlpNews,
+    Ewt,
+    JsonDocuments,
+    PennTreebank,
+    Ptb,
+    RocStories,
+    SampledTraining,
+    TextLines,
+    Wikinews,
+    WikiText2,
+    WsjSample,
+)
+from depgen.data.corpus import (
+    SPLITS,
+    Corpus,
+    FileCorpus,
+    Step,
+    WithSteps,
+    drawn_documents,
+    drawn_names,
+    files_sha256,
+    form_of,
+)
+from depgen.data.formats import Brackets, Conllu, JsonLines, Lines, WikiText
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.glue import GluePrompts
-from depgen.data.hub_corpus import HubCorpus
-from depgen.data.json_documents import JsonDocuments
-from depgen.data.mixed import Retokenized, WithMoreTraining
-from depgen.data.normalized import NormalizedTreebank
-from depgen.data.rocstories import RocStories
-from depgen.data.sampled_training import SampledTraining
-from depgen.data.seeded import SeededSplits
-from depgen.data.sentences import SingleSentences
-from depgen.data.tagged import TaggedDocuments
-from depgen.data.text_lines import TextLines
-from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
-from depgen.data.wikitext import WikiText
-from depgen.errors import UserError
+from depgen.data.hub import HubCorpus
+from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
+from depgen.data.statistics import measure
+from depgen.data.steps import (
+    BareWords,
+    FirstDocuments,
+    Lowercase,
+    MoreTraining,
+    Normalized,
+    Retokenized,
+    SingleSentences,
+    WithoutHeldOut,
+    WithoutSentences,
+)
+from depgen.data.table import AnnotatedSplit
+from depgen.data.text import TextData
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS
+from tests.invented_data import write_corpora
 
-WORDS = ["[MALE]", "Saw", "Bob", "'s", "12", "DOGS", "."]
-TEXT = " ".join(WORDS)
-FOUR = ("a b", "c d", "e f", "g h")
-SDP = "#SDP 2015\n#20000001\n" + "".join(f"{i}\t{w}\t_\tNN\t-\t-\t_\n" for i, w in enumerate(WORDS, start=1)) + "\n"
-COLUMNS = "".join(f"{w}\tNN\t{i}\n" for i, w in enumerate(WORDS))
-FILES = {
-    "lines/train.txt": f"{TEXT}\n",
-    "rocstories/train.csv": "sentence1,sentence2,sentence3,sentence4,sentence5\n" + ",".join([TEXT, *FOUR]) + "\n",
-    "tagged/ca01": " ".join(f"{word}/nn" for word in WORDS) + "\n",
-    "json/train.jsonl": json.dumps({"sentences": [WORDS]}) + "\n",
-    "wiki/train.txt": f"\n = Title = \n\n {TEXT} \n",
-    "hub/train.jsonl": json.dumps({"tokens": WORDS}) + "\n",
-    "conllu/train.conllu": "".join(f"{i}\t{w}\t_\t_\t_\t_\t{i - 1}\tx\t_\t_\n" for i, w in enumerate(WORDS, 1)) + "\n",
-    "sdp/train.sdp": SDP,
-    "dp/a.dp": COLUMNS,
-    "mrg/a.mrg": "( (S " + " ".join(f"(NN {word})" for word in WORDS) + ") )\n",
-}
-READERS = {
-    TextLines: {"folder": "lines"},
-    DocumentLines: {"folder": "lines"},
-    RocStories: {},
-    TaggedDocuments: {"folder": "tagged", "valid_documents": 0, "test_documents": 0},
-    JsonDocuments: {"folder": "json", "train": "train.jsonl", "sentences_field": "sentences"},
-    WikiText: {"folder": "wiki", "train": "train.txt"},
-    HubCorpus: {"dataset": "hub"},
-    ConlluTreebank: {"folder": "conllu", "train": ["train.conllu"]},
-    SdpTreebank: {"folder": "sdp", "train": ["train.sdp"], "valid": [], "test": []},
-    DependencyColumns: {"folder": "dp", "train": ["a.dp"], "valid": [], "test": []},
-    BracketedTreebank: {"folder": "mrg", "train": ["a.mrg"]},
-}
-WRAPPERS = {
-    SingleSentences: {},
-    SeededSplits: {"valid_documents": 0, "test_documents": 0},
-    WithMoreTraining: {"more": [GeneratedLanguage(0, 0, 0, sentences=(5, 5))]},
-    WithoutSentences: {
-        "excluded": NormalizedTreebank(
-            GeneratedLanguage(1, 1, 1, sentences=(5, 5)), words_of=GeneratedLanguage(1, 1, 1, sentences=(5, 5))
-        )
-    },
-    Retokenized: {},
-    BareWords: {},
-    partial(BareWords, lowercase=False): {},
-}
-NO_TEXT_OF_USERS = {GeneratedLanguage, GluePrompts, SampledTraining, NormalizedTreebank}
-"""Nobody's text, tasks with prompts, a system's samples; and one that goes by tags, which a user's text has not."""
+STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
 
 
 @pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    for name, text in FILES.items():
+def news(tmp_path, monkeypatch):
+    """A folder of lines; the cache is its neighbour."""
+    for name in ("data", "cache"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
+    folder = tmp_path / "data" / "news"
+    folder.mkdir(parents=True)
+    for split, lines in {"train": "A cat sat .\nhe left .\n", "valid": "he left.\n", "test": "it rained .\n"}.items():
+        (folder / f"{split}.txt").write_text(lines)
+    return folder
+
+
+def texts(corpus, split="train"):
+    return [" ".join(document.words()) for document in corpus.documents(split)]
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_files_of_patterns_are_read_by_path_each_once(tmp_path):
+    for name in ("00/b.mrg", "00/a.mrg", "01/a.mrg", "23/a.mrg"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(f"( (S (VB Go) (RB {name[:2]})) )\n")
+    corpus = PennTreebank(str(tmp_path), train=["01/a.mrg", "0?/*.mrg"], test="2?/*.mrg")
+    assert [document.identifier for document in corpus.documents("train")] == ["01/a.mrg", "00/a.mrg", "00/b.mrg"]
+    assert [document.identifier for document in corpus.documents("test")] == ["23/a.mrg"]
 
 
-def words_in(corpus):
-    return [
-        word for document in corpus.documents("train") for sentence in document.sentences for word in sentence.words
+def test_further_files_of_training_come_after_the_first(news):
+    (news / "more.txt").write_text("more .\n")
+    corpus = TextLines("news", train=["train.txt", "more.txt"], steps=[])
+    assert texts(corpus) == ["A cat sat .", "he left .", "more ."]
+    assert [document.identifier for document in corpus.documents("train")][-1] == "more.txt:1"
+
+
+@pytest.fixture
+def sample(tmp_path):
+    """A corpus of ten files, one a document, of which two are drawn to validate and three to test."""
+    for number in range(10):
+        (tmp_path / f"wsj_{number}.dp").write_text(f"Dog{number}\tNN\t2\nbarks\tVBZ\t0\n\nYes\tUH\t0\n")
+    (tmp_path / "README").write_text("no document\n")
+    return lambda **options: WsjSample(str(tmp_path), **{"drawn_valid": 2, "drawn_test": 3, **options})
+
+
+def test_a_draw_takes_each_file_once(sample):
+    corpus = sample()
+    found = {split: [document.identifier for document in corpus.documents(split)] for split in SPLITS}
+    assert {split: len(names) for split, names in found.items()} == {"train": 5, "valid": 2, "test": 3}
+    assert sorted(name for names in found.values() for name in names) == [f"wsj_{number}" for number in range(10)]
+    assert sample().fingerprint("test") == corpus.fingerprint("test")
+    assert any(sample(seed=seed).fingerprint("test") != corpus.fingerprint("test") for seed in range(1, 4))
+
+
+def test_a_draw_ranks_names_by_their_digests():
+    """By `sha256sum`, those of "0:a" to "0:e" begin with 9df3, e021, be08, 7d98, e078: d and a are first, then c."""
+    expected = {"train": ["e", "b"], "valid": ["c"], "test": ["d", "a"]}
+    assert drawn_names("edcba", valid=1, test=2, seed=0, where="") == expected
+
+
+def test_a_run_folder_says_which_document_is_where(sample, news, tmp_path):
+    corpus = sample(steps=[SingleSentences()])
+    TextData(corpus).save_into(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "splits.json").read_text()) == drawn_documents(corpus)
+    assert {split: len(names) for split, names in drawn_documents(corpus).items()} == {
+        "train": 5,
+        "valid": 2,
+        "test": 3,
+    }
+    assert (tmp_path / "run" / "vocabulary" / "vocabulary.json").is_file()
+    TextData(TextLines("news")).save_into(tmp_path / "official")
+    assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
+
+
+# -- fingerprints -----------------------------------------------------------------------------------------------------
+
+
+def test_fingerprints_follow_content_options_steps_and_names_of_files_but_not_folders(news, tmp_path):
+    before = TextLines("news").fingerprint("train")
+    shutil.copytree(news, tmp_path / "copy")
+    assert TextLines(str(tmp_path / "copy"), name="other").fingerprint("train") == before
+    others = [
+        TextLines("news", steps=[]),
+        TextLines("news", steps=[Lowercase(), WithoutHeldOut()]),
+        TextLines("news", steps=[WithoutHeldOut(), Lowercase()]),
+        TextLines("news", Lines("rules")),
+        TextLines("news", Lines(tokens="rules")),
+        TextLines("news", train="valid.txt"),
+        TextLines("news", train=["train.txt", "valid.txt"]),
     ]
+    assert len({before, *(each.fingerprint("train") for each in others)}) == 8
+    (news / "train.txt").rename(news / "other.txt")
+    assert TextLines("news", train="other.txt").fingerprint("train") != before, "identifiers hold the name"
+    (news / "train.txt").write_text("A cat sat down .\nhe left .\n")
+    assert TextLines("news").fingerprint("train") != before
 
 
-def in_its_form(words, corpus):
-    """The words as a run on the corpus reads them in a text of its user."""
-    form = FORMS[form_in(corpus) or "as_is"]
+def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch):
+    before = TextLines("news").fingerprint("train")
+    for kind in (Lines, WithoutHeldOut):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "version", kind.version + 1)
+            assert TextLines("news").fingerprint("train") != before
+    assert TextLines("news").fingerprint("train") == before
+
+
+def test_every_option_of_a_format_is_in_the_fingerprint(news):
+    (news / "train.jsonl").write_text('{"text": "a"}\n')
+    formats = [JsonLines(), JsonLines(text="x"), JsonLines(sentences="x"), JsonLines(identifier="x"),
+               JsonLines(splitter="lines"), JsonLines(tokens="rules"), WikiText(), WikiText(headings=True), Brackets(),
+               Conllu(), Conllu(tags="upos"), Conllu(documents_by="sentence"), Conllu(graphs=True)]  # fmt: skip
+    assert len({FileCorpus("news", each, train="train.jsonl").fingerprint("train") for each in formats}) == len(formats)
+
+
+def test_prepared_tables_follow(news):
+    dropped, kept = TextLines("news"), TextLines("news", steps=[])
+    assert [len(AnnotatedSplit(each, "train", None).table()) for each in (dropped, kept)] == [1, 2]
+
+
+def test_digests_of_files_see_content_options_and_order_alone(tmp_path):
+    one, two, copy = (tmp_path / name for name in ("one", "two", "copy"))
+    one.write_text("a b\n")
+    two.write_text("a c\n")
+    copy.write_text("a b\n")
+    assert files_sha256([one], task="x") == files_sha256([copy], task="x")
+    prints = [files_sha256([one]), files_sha256([two]), files_sha256([one], task="x"), files_sha256([one, two])]
+    assert len({*prints, files_sha256([two, one])}) == 5
+
+
+# -- names and forms --------------------------------------------------------------------------------------------------
+
+
+def test_corpora_have_names(news):
+    assert [each.name for each in (TextLines("my/news"), TextLines("news", name="mine"), Ptb(), WikiText2())] == [
+        "news", "mine", "PTB", "WikiText-2",
+    ]  # fmt: skip
+    assert isinstance(TextLines("news"), Corpus)
+    assert Ewt(steps=[SingleSentences(), BareWords()]).name == "UD English-EWT (bare words)"
+    assert replace(Ewt(), steps=()) == Ewt()
+
+
+WORDS = ["[MALE]", "Saw", "Bob", "'s", "12", "DOGS", "."]
+CORPORA = {
+    "as the file has them": [],
+    "lower": [Lowercase()],
+    "stories": [Lowercase(but_placeholders=True)],
+    "bare": [SingleSentences(), BareWords()],
+    "bare with capitals": [BareWords(lowercase=False)],
+    "bare of lower": [Lowercase(), BareWords()],
+    "retokenised": [Retokenized()],
+    "retokenised stories": [Lowercase(but_placeholders=True), Retokenized()],
+    "sentences": [Lowercase(), SingleSentences(), FirstDocuments(3)],
+    "with more": [Lowercase(), MoreTraining([GeneratedLanguage(0, 0, 0, sentences=(5, 5))])],
+    "without": [BareWords(), WithoutSentences(STORIES)],
+}
+
+
+@pytest.mark.parametrize("steps", CORPORA.values(), ids=list(CORPORA))
+def test_the_form_does_to_a_text_what_the_corpus_does_to_its_own(news, steps):
+    (news / "train.txt").write_text(" ".join(WORDS) + "\n")
+    raw, corpus = (list(TextLines("news", steps=each).documents("train")) for each in ([], steps))
+    form = FORMS[form_of(TextLines("news", steps=steps)) or "as_is"]
+    words = [word for document in raw for word in document.words()]
+    assert words == WORDS
     kept = form.kept(Sentence(tuple(words)))
-    return [form.spelt(word) for word, keep in zip(words, kept, strict=True) if keep]
+    read = [form.spelt(word) for word, keep in zip(words, kept, strict=True) if keep]
+    assert read == [word for document in corpus for word in document.words()]
 
 
-def test_every_corpus_is_checked():
-    modules = [import_module(f"depgen.data.{each.name}") for each in pkgutil.iter_modules(depgen.data.__path__)]
-    classes = {
-        each
-        for module in modules
-        for each in vars(module).values()
-        if inspect.isclass(each) and each.__module__.startswith("depgen.data.") and not inspect.isabstract(each)
-        and hasattr(each, "fingerprint") and inspect.isfunction(getattr(each, "documents", None))
-        and not getattr(each, "_is_protocol", False)
-    }  # fmt: skip
-    wrappers = {each for each in WRAPPERS if inspect.isclass(each)}
-    assert {*READERS, *wrappers, *NO_TEXT_OF_USERS} == {each for each in classes if hasattr(each, "published")}
+def test_corpora_say_in_which_form_their_text_is(news):
+    lines = TextLines("news")
+    forms = {None: [lines, Ewt(), RocStories(steps=[]), STORIES], "ptb": [Ptb(), Ewt(steps=[Normalized(lines)])],
+             "stories": [RocStories()], "lower": [EmnlpNews()], "bare": [Ewt(steps=[BareWords()])],
+             "bare_cased": [Ewt(steps=[BareWords(lowercase=False)])]}  # fmt: skip
+    assert {name: [form_of(corpus) for corpus in corpora] for name, corpora in forms.items()} == {
+        name: [name] * len(corpora) for name, corpora in forms.items()
+    }
+    bare = Ewt(steps=[BareWords()])
+    assert form_of(WithSteps(bare, steps=[SingleSentences()])) is None, "the steps are those of the corpus within"
+    assert form_of(TextLines("news", steps=[WithoutSentences(bare)])) == "bare"
+    assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_the_form_does_to_a_text_what_the_corpus_does_to_its_own(files, reader):
-    raw, lowered = (reader(**READERS[reader], lowercase=lowercase) for lowercase in (False, True))
-    words = words_in(raw)
-    assert words[: len(WORDS)] == WORDS, "as the file has them"
-    assert in_its_form(words, raw) == words
-    assert in_its_form(words, lowered) == words_in(lowered) != words
-
-
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("reader", [TextLines, RocStories])
-@pytest.mark.parametrize("lowercase", [False, True])
-def test_and_so_does_that_of_a_corpus_made_from_another(files, reader, wrapper, lowercase):
-    words = words_in(reader(**READERS[reader], lowercase=False))
-    if isinstance(wrapper, partial) and lowercase:
-        with pytest.raises(UserError, match="lowercase: false keeps capitals"):
-            wrapper(reader(**READERS[reader], lowercase=True))
-        return
-    made = wrapper(reader(**READERS[reader], lowercase=lowercase), **WRAPPERS[wrapper])
-    if wrapper is WithoutSentences and not lowercase:
-        return  # sentences of `excluded` are only there in its form, so the corpus is taken to be in it
-    assert in_its_form(words, made) == words_in(made)
-
-
-def test_corpora_say_in_which_form_their_text_is():
-    lines, ptb, trees = TextLines("news"), TextLines("ptb", published="ptb"), ConlluTreebank()
-    normalized = NormalizedTreebank(trees, words_of=lines)
-    assert [form_of(each) for each in (lines, trees, ptb, normalized, BareWords(trees))] == [
-        None, None, "ptb", "ptb", "bare",
+def test_stories_are_lower_cased_but_for_placeholders_unless_capitals_are_to_stay(news):
+    header = ",".join(f"sentence{number}" for number in range(1, 6))
+    (news / "train.csv").write_text(f"{header}\n[FEMAL] Saw Bob .,b,c,d,e\n")
+    stories, cased = RocStories("news"), RocStories("news", steps=[])
+    assert [each[:17] for corpus in (stories, cased) for each in texts(corpus)] == [
+        "[FEMAL] saw bob .", "[FEMAL] Saw Bob .",
     ]  # fmt: skip
 
 
-def test_wrappers_pass_it_on():
-    lines, bare = TextLines("news"), BareWords(ConlluTreebank())
-    assert form_of(SingleSentences(bare)) == "bare"
-    assert form_of(WithoutSentences(bare, excluded=lines)) == "bare"
-    assert form_of(WithoutSentences(lines, excluded=bare)) == "bare"
-    assert form_of(WithoutSentences(lines, excluded=lines)) is None
+def test_presets_have_other_defaults_and_no_other_options():
+    general = {field.name for field in fields(FileCorpus)}
+    presets = [each for each in vars(corpora).values() if isinstance(each, type) and issubclass(each, FileCorpus)]
+    assert len(presets) == 15
+    assert all({field.name for field in fields(each)} == general for each in presets)
+
+
+def test_what_is_held_out_is_left_out_of_text_and_kept_in_published_lines_and_treebanks():
+    kinds = {
+        WithoutHeldOut(): [
+            RocStories(),
+            EmnlpNews(),
+            WikiText2(),
+            TextLines("a"),
+            DocumentLines("a"),
+            JsonDocuments("a"),
+        ],
+        None: [Ptb(), Wikinews(), Brown(), Ewt(), ConlluTreebank("a"), PennTreebank(), HubCorpus("a/b")],
+    }
+    for step, members in kinds.items():
+        assert all((step in each.steps) if step else not each.steps for each in members)
+
+
+def test_steps_of_ones_own(news):
+    class Reversed(Step):
+        def documents(self, read, split):
+            return reversed(list(read(split)))
+
+    assert texts(TextLines("news", steps=[Reversed()])) == ["he left .", "A cat sat ."]
+    assert texts(WithSteps(TextLines("news", steps=[]), steps=[Reversed()])) == ["he left .", "A cat sat ."]
+
+
+def test_only_the_training_split_is_the_samples(tmp_path):
+    samples = tmp_path / "samples.txt"
+    samples.write_text("a b .\n\nc .\n")
+    corpus = SampledTraining(STORIES, str(samples))
+    assert isinstance(corpus, Corpus)
+    assert texts(corpus) == ["a b .", "c ."]
+    for split in ("valid", "test"):
+        assert list(corpus.documents(split)) == list(STORIES.documents(split))
+        assert corpus.fingerprint(split) == STORIES.fingerprint(split)
+    before = corpus.fingerprint("train")
+    samples.write_text("a b .\n\nd .\n")
+    assert corpus.fingerprint("train") not in (before, STORIES.fingerprint("train"))
+
+
+# -- what a system is trained on --------------------------------------------------------------------------------------
+
+
+def test_reduced_means_fewer_documents_than_published(news, tmp_path, monkeypatch):
+    write_corpora(tmp_path / "data")
+    source = source_of(RocStories())
+    documents = sum(1 for _ in RocStories().documents("train"))
+    assert source == DataSource("ROCStories", True, documents, fingerprint_of(RocStories()))
+    assert not source_of(STORIES).reduced
+    limited = source_of(STORIES, max_documents=3)
+    assert (limited.reduced, limited.train_documents) == (True, 3)
+    assert not source_of(STORIES, max_documents=99).reduced
+    assert limited.fingerprint not in {source_of(STORIES).fingerprint, source_of(STORIES, max_documents=2).fingerprint}
+
+
+def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
+    write_corpora(tmp_path)
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    whole, first = fingerprint_of(Brown()), FirstDocuments(2)
+    assert fingerprint_of(Brown(steps=[SingleSentences()])) == whole
+    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, SingleSentences()])) != whole
+    others = [Brown(steps=[step]) for step in (SingleSentences(2), SingleSentences(max_words=30), first)]
+    assert len({whole, *map(fingerprint_of, others)}) == 4
+    assert fingerprint_of(Brown(steps=[SingleSentences()]), max_documents=2) != fingerprint_of(Brown(), max_documents=2)
+
+
+def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(news, caplog):
+    caplog.set_level(logging.WARNING)
+    assert equal_documents(TextLines("news", steps=[])) == 1
+    assert equal_documents(TextLines("news")) == 0
+    (news / "train.txt").write_text("he left .\nitrained .\n")
+    assert equal_documents(TextLines("news", steps=[])) == 2
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("corpus", "documents"),
+    [
+        (Ptb(), [42_068, 3_370, 3_761]),
+        (WikiText2(), [600, 60, 60]),
+        (Brown(), [400, 50, 50]),
+        (RocStories(), [12_683, 1_000, 9_816]),
+        (Wikinews(), [18_388, 300, 600]),
+    ],
+)
+def test_corpora_have_their_published_sizes(corpus, documents):
+    sizes = measure(corpus)
+    assert [sizes[split].documents for split in SPLITS] == documents
+    if isinstance(corpus, Ptb):
+        assert [sizes[split].tokens for split in SPLITS] == [929_589, 73_760, 82_430]
+        assert sizes["train"].types == 10_000

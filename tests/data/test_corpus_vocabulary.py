@@ -1,8 +1,8 @@
 """Runs on parts of a corpus share the vocabulary of the whole."""
 
+from depgen.data.corpora import TextLines
 from depgen.data.corpus_vocabulary import CorpusVocabulary
 from depgen.data.text import TextData
-from depgen.data.text_lines import TextLines
 from depgen.data.vocabulary import WordVocabulary
 from tests.vocabularies import documents_of
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from depgen.data.batch import ItemBatch
+from depgen.data.corpora import JsonDocuments
 from depgen.data.documents import (
     DocumentData,
     SegmentedSplit,
@@ -14,7 +15,7 @@ from depgen.data.documents import (
     collate_documents,
     segment_bounds,
 )
-from depgen.data.json_documents import JsonDocuments
+from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 from tests.invented_tables import split_of
@@ -32,7 +33,7 @@ def corpus(tmp_path, monkeypatch):
         ]
         (tmp_path / f"{split}.jsonl").write_text("".join(f"{row}\n".replace("'", '"') for row in rows))
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
-    return JsonDocuments(str(tmp_path), sentences_field="sentences", **files)
+    return JsonDocuments(str(tmp_path), JsonLines(sentences="sentences"), **files, steps=[])
 
 
 def words_of(data, item):

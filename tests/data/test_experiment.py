@@ -10,7 +10,7 @@ from depgen.errors import UserError
     [
         (b"data: [", "expected YAML, found: "),
         (b"data: caf\xe9", "expected UTF-8, found "),
-        (b"model: 1", "expected `data`, the data module"),
+        (b"model: 1", "expected `data`, a class and its options"),
     ],
 )
 def test_a_broken_file_is_named(tmp_path, content, message):

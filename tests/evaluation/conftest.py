@@ -55,8 +55,8 @@ def parsing_place(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("data", "cache"):
             patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        treebank = {"class_path": "depgen.data.treebank.ConlluTreebank"}
-        corpus = {"class_path": "depgen.data.bare_words.BareWords", "init_args": {"corpus": treebank}}
+        steps = ["depgen.data.steps.SingleSentences", "depgen.data.steps.BareWords"]
+        corpus = {"class_path": "depgen.data.corpora.Ewt", "init_args": {"steps": steps}}
         write_udgn_run(folder / "runs", corpus=corpus)
     return folder
 

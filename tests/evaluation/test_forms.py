@@ -6,13 +6,15 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.bare_words import BareWords
-from depgen.data.text_lines import TextLines
-from depgen.data.treebank import ConlluTreebank
-from depgen.evaluation.forms import BroughtIntoForm, form_of_run, in_form_of_run, warn_of_another_form
+from depgen.data.corpora import Ewt, Ptb
+from depgen.data.corpus import WithSteps
+from depgen.data.steps import BareWords, Lowercase, SingleSentences
+from depgen.evaluation.forms import IntoForm, form_of_run, in_form_of_run, warn_of_another_form
 from depgen.trees.sentence import Document, Sentence
 
-PTB = TextLines("ptb", published="ptb", name="lines")
+PTB = Ptb(name="lines")
+SINGLE, WORDS = "depgen.data.steps.SingleSentences", "depgen.data.steps.BareWords"
+BARE = Ewt(steps=[SingleSentences(), BareWords()])
 
 
 class Shelf:
@@ -37,29 +39,29 @@ def warnings(caplog):
 @pytest.mark.slow
 def test_a_corpus_in_another_form_is_named_with_the_remedy(parsing_run, caplog):
     assert form_of_run(parsing_run) == "bare"
-    warn_of_another_form(parsing_run, BareWords(ConlluTreebank()))
+    warn_of_another_form(parsing_run, BARE)
     assert not warnings(caplog)
     warn_of_another_form(parsing_run, PTB)
-    warn_of_another_form(parsing_run, ConlluTreebank(name="raw"))
+    warn_of_another_form(parsing_run, Ewt(name="raw"))
     other, unsaid = warnings(caplog)
     assert "has learnt from text in the form `bare`, but lines is in the form `ptb`" in other
     assert "but raw does not say that it is in it" in unsaid
-    assert "depgen.data.bare_words.BareWords brings a corpus into that form" in other
+    assert "depgen.data.steps.BareWords brings a corpus into that form" in other
 
 
 def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
     assert form_of_run(tmp_path) is None
-    lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb"}}
+    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
     data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": lines}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
     warn_of_another_form(tmp_path, PTB)
     assert not warnings(caplog)
-    lines["init_args"]["published"] = "ptb"
+    lines["class_path"] = "depgen.data.corpora.Ptb"
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
-    warn_of_another_form(tmp_path, BareWords(ConlluTreebank(), name="words"))
+    warn_of_another_form(tmp_path, Ewt(steps=BARE.steps, name="words"))
     (warning,) = warnings(caplog)
     assert "in the form `ptb`, but words is in the form `bare`" in warning
-    assert "depgen.data.normalized.NormalizedTreebank brings" in warning
+    assert "depgen.data.steps.Normalized brings" in warning
 
 
 @pytest.mark.slow
@@ -72,10 +74,10 @@ def test_verbs_bring_a_treebank_into_the_form_of_the_run(parsing_run, tmp_path, 
         assert main([verb, "--run", "udgn", *corpus, *output]) == 0
         return capsys.readouterr().out
 
-    raw = ("--corpus", "depgen.data.treebank.ConlluTreebank")
+    raw = ("--corpus", "depgen.data.corpora.Ewt")
     brought = said(*raw)
     assert brought.count("UD English-EWT (brought into the form `bare`)") == 1
-    bare = said("--corpus", "depgen.data.bare_words.BareWords", "--corpus.corpus", raw[1])
+    bare = said(*raw, "--corpus.steps", f"[{SINGLE}, {WORDS}]")
     assert bare.replace("UD English-EWT (bare words)", "UD English-EWT (brought into the form `bare`)") == brought
     as_is = said(*raw, "--form", "as_is")
     assert "brought" not in as_is
@@ -90,14 +92,16 @@ def test_trees_are_closed_over_the_words_that_go():
         ("ptb", ("ada", "sold", "N"), (0, 1, 2), ("root", "c", "d")),
         ("lower", ("``", "ada", "sold", "5", "."), tree.heads, tree.relations),
     ):
-        (document,) = BroughtIntoForm(corpus, form).documents("test")
+        (document,) = WithSteps(corpus, steps=[IntoForm(form)]).documents("test")
         assert document.sentences[0] == Sentence(words, heads, relations)
         assert len(document.sentences) == 1 + (form == "lower")
-    assert BroughtIntoForm(corpus, "bare").fingerprint("test") != BroughtIntoForm(corpus, "ptb").fingerprint("test")
+    assert IntoForm("bare").fingerprint(corpus.fingerprint, "test") != IntoForm("ptb").fingerprint(
+        corpus.fingerprint, "test"
+    )
 
 
 def test_a_corpus_is_left_as_it_is_where_nothing_is_known_or_to_be_done(parsing_run, tmp_path, caplog):
-    raw, bare = ConlluTreebank(), BareWords(ConlluTreebank())
+    raw, bare = Ewt(), BARE
     assert in_form_of_run(parsing_run, bare) is bare
     assert in_form_of_run(parsing_run, raw, "as_is") is raw
     assert in_form_of_run(tmp_path, raw, "lower").form == "lower"
@@ -108,12 +112,12 @@ def test_a_corpus_is_left_as_it_is_where_nothing_is_known_or_to_be_done(parsing_
 
 
 def test_a_run_on_lower_case_is_warned_too(tmp_path, caplog):
-    lowered = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
+    lowered = {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": ["depgen.data.steps.Lowercase"]}}
     data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": lowered}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
-    warn_of_another_form(tmp_path, ConlluTreebank(lowercase=True))
+    warn_of_another_form(tmp_path, Ewt(steps=[Lowercase()]))
     assert not warnings(caplog)
-    warn_of_another_form(tmp_path, ConlluTreebank())
+    warn_of_another_form(tmp_path, Ewt())
     (warning,) = warnings(caplog)
     assert "in the form `lower`" in warning
-    assert "an option `lowercase: true`" in warning
+    assert "depgen.data.steps.Lowercase" in warning

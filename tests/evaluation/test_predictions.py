@@ -4,9 +4,9 @@ import lightning as L
 import pytest
 
 from depgen.cli import main
-from depgen.data.bare_words import BareWords
+from depgen.data.corpora import Ewt
+from depgen.data.steps import BareWords, SingleSentences
 from depgen.data.text import TextData
-from depgen.data.treebank import ConlluTreebank
 from depgen.errors import UserError
 from depgen.evaluation.predictions import TEST_TREES, PredictionWriter
 from depgen.evaluation.trained import load_trained
@@ -15,7 +15,7 @@ from depgen.trees.annotator import SentenceError
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence
 
-CORPUS = BareWords(ConlluTreebank())
+CORPUS = Ewt(steps=[SingleSentences(), BareWords()])
 
 
 def predict(run, folder, corpus=CORPUS, **limits):
@@ -45,7 +45,7 @@ def test_the_command_writes_the_trees_of_the_test_split(parsing_run, capsys):
 
 
 def test_documents_of_several_sentences_are_parsed_sentence_by_sentence(parsing_run, tmp_path):
-    corpus = ConlluTreebank()
+    corpus = Ewt()
     assert predict(parsing_run, tmp_path, corpus) == ("trees", tmp_path / TEST_TREES)
     written, documents = list(read_conllu(tmp_path / TEST_TREES)), list(corpus.documents("test"))
     assert max(len(document.sentences) for document in documents) > 1
@@ -62,7 +62,7 @@ def test_nothing_is_written_of_a_part_of_the_split(parsing_run, tmp_path):
     assert not (tmp_path / TEST_TREES).exists()
 
 
-class WithAnEmptySentence(BareWords):
+class WithAnEmptySentence(Ewt):
     def documents(self, split):
         yield Document((Sentence(("dogs", "ran")), Sentence(())), "first")
 
@@ -72,4 +72,4 @@ class WithAnEmptySentence(BareWords):
 
 def test_an_empty_sentence_is_refused(parsing_run, tmp_path):
     with pytest.raises(SentenceError, match="sentence 2: expected words to parse, found none"):
-        predict(parsing_run, tmp_path, WithAnEmptySentence(ConlluTreebank()))
+        predict(parsing_run, tmp_path, WithAnEmptySentence())

@@ -12,14 +12,14 @@ from depgen.annotation.trivial import LeftChain
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
-from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
+from depgen.data.corpora import TextLines
+from depgen.data.corpus import WithSteps
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
-from depgen.data.sentences import SingleSentences
+from depgen.data.steps import BareWords, SingleSentences
 from depgen.data.text import TextData
-from depgen.data.text_lines import TextLines
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
@@ -48,7 +48,7 @@ def data(tmp_path, monkeypatch):
     for name, number in LINES.items():
         lines = (" ".join("abcdefg"[(n * 3 + k) % 7] for k in range(3 + n % 4)) for n in range(number))
         (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
-    return TextData(TextLines(str(tmp_path), overlap="keep"), annotator=LeftChain(), tokens_per_batch=20)
+    return TextData(TextLines(str(tmp_path), steps=[]), annotator=LeftChain(), tokens_per_batch=20)
 
 
 def trainer(folder, **options):
@@ -287,7 +287,9 @@ READINGS = {
     ),
     "bare words": (
         partial(UDGN, **PARSES),
-        lambda: TextData(BareWords(SingleSentences(STORIES)), vocabulary=WordVocabulary(masks=True)),
+        lambda: TextData(
+            WithSteps(STORIES, steps=[SingleSentences(), BareWords()]), vocabulary=WordVocabulary(masks=True)
+        ),
         Reading("bare"),
     ),
 }

@@ -509,7 +509,12 @@ def trained(folder, monkeypatch, sentences, *options, annotator=GOLD, vocabulary
             path.write_text(sentences)
         else:
             write_conllu([Document(tuple(sentences), "1")], path)
-    bank = named("data.treebank.ConlluTreebank", folder="bank", documents_by="sentence", **files)
+    bank = named(
+        "data.corpora.ConlluTreebank",
+        folder="bank",
+        format=named("data.formats.Conllu", documents_by="sentence"),
+        **files,
+    )
     data = named(
         "data.levels.LevelData", corpus=bank, annotator=annotator, tokens_per_batch=400,
         vocabulary=vocabulary or named("data.levels.ExpansionVocabulary"),

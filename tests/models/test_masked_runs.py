@@ -29,8 +29,7 @@ DATA = {
     "class_path": "depgen.data.text.TextData",
     "init_args": {
         "corpus": {
-            "class_path": "depgen.data.text_lines.TextLines",
-            "init_args": {"folder": "ptb", **{split: f"ptb.{split}.txt" for split in ("train", "valid", "test")}},
+            "class_path": "depgen.data.corpora.Ptb",
         },
         "vocabulary": {
             "class_path": "depgen.data.vocabulary.WordVocabulary",

@@ -4,13 +4,11 @@ import csv
 import dataclasses
 import hashlib
 import io
-import json
 import os
 
 import pytest
 import yaml
 
-from depgen.annotation.trivial import LeftChain
 from depgen.cli import main
 from depgen.data.experiment import data_of
 from depgen.data.source import source_of
@@ -23,7 +21,7 @@ from depgen.reporting.store import measured_path
 from depgen.reporting.tables import table
 from tests.reporting.conftest import make_result
 
-TEXT = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "mine"}}
+TEXT = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "mine", "steps": []}}
 
 
 @pytest.fixture
@@ -158,36 +156,6 @@ def test_other_weights_are_marked_in_the_table_too(made, capsys):
     (line,) = checked(capsys)
     assert "of other weights than those of" in line
     assert "DM-Base, seed 1 is out of date: of other weights than those of" in shown()
-
-
-@pytest.mark.slow
-def test_a_parser_that_was_trained_again_is_named_and_marked(made, capsys):
-    path = made / "experiments/dm_toy.yaml"
-    settings = yaml.safe_load(path.read_text())
-    settings["data"]["init_args"]["annotator"] = "depgen.annotation.trivial.LeftChain"
-    path.write_text(yaml.safe_dump(settings))
-    digest = load_definition("toy").row("DM-Base").experiment_at("small").digest
-    run = made / "runs/dm_toy/small/seed1/2026-01-01"
-    run.mkdir(parents=True)
-    for seed in (1, 2):
-        result_of("DM-Base", seed, config_sha256=digest, run=str(run.relative_to(made / "runs")))
-    (run / "run.json").write_text(json.dumps({"trees_fingerprint": LeftChain().fingerprint()}))
-    assert checked(capsys) == []
-    (run / "run.json").write_text(json.dumps({"trees_fingerprint": "of the parser before"}))
-    assert all("--redo" in line and "(left chain)" in line for line in checked(capsys))
-    assert "DM-Base, seeds 1, 2 are out of date: made from other trees" in shown()
-
-
-@pytest.mark.slow
-def test_data_that_cannot_be_made_tell_nothing_of_a_runs_trees(made):
-    path = made / "experiments/dm_toy.yaml"
-    path.write_text(path.read_text().replace("max_documents: 1", "max_documents: 0"))
-    digest = load_definition("toy").row("DM-Base").experiment_at("small").digest
-    run = made / "runs/dm_toy/small/seed1/2026-01-01"
-    run.mkdir(parents=True)
-    (run / "run.json").write_text(json.dumps({"trees_fingerprint": LeftChain().fingerprint()}))
-    result_of("DM-Base", 1, config_sha256=digest, run=str(run.relative_to(made / "runs")))
-    assert "DM-Base, seed 2 is out of date: made before" in shown()
 
 
 def test_a_file_is_read_once_for_all_rows_of_a_table(made, monkeypatch):

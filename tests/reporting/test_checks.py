@@ -79,7 +79,7 @@ def test_a_misspelt_option_of_a_row_is_refused_before_training(
 def test_options_that_belong_together_are_read_together(project):
     path = project / "experiments/tables/toy.yaml"
     content = yaml.safe_load(path.read_text())
-    corpus = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "mine"}}
+    corpus = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "mine"}}
     corpus["init_args"] |= {split: f"{split}.txt" for split in ("train", "valid", "test")}
     row = next(row for row in content["rows"] if row["name"] == "DM-Base")
     row["options"] = {"data.init_args.corpus": corpus, "data.init_args.corpus.init_args.folder": "ours"}

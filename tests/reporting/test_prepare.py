@@ -15,7 +15,7 @@ from tests.evaluation.oracles_of_stories import write_experiment
 from tests.reporting.conftest import make_result
 
 TAGGER = "depgen.annotation.tagger.SpacyTagger"
-STORIES = {"class_path": "depgen.data.rocstories.RocStories"}
+STORIES = {"class_path": "depgen.data.corpora.RocStories"}
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@ import json
 import pytest
 import yaml
 
+from depgen.data.corpora import Brown
 from depgen.data.experiment import data_of
 from depgen.data.run_record import tokens_per_epoch
-from depgen.data.tagged import TaggedDocuments
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting.results import Budget
@@ -102,8 +102,8 @@ def test_bad_data_is_named(project):
 
 # -- sentences and documents of one corpus -----------------------------------------------------------------------------
 
-BROWN = {"class_path": "depgen.data.tagged.TaggedDocuments"}
-SENTENCES = {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": BROWN}}
+BROWN = {"class_path": "depgen.data.corpora.Brown"}
+SENTENCES = {**BROWN, "init_args": {"steps": ["depgen.data.steps.SingleSentences"]}}
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def facts(tmp_path, monkeypatch):
 def test_tokens_are_words_and_an_end_a_sentence_whether_documents_are_read_whole_or_not(facts):
     documents = facts("depgen.data.documents.DocumentData", BROWN)
     sentences = facts("depgen.data.text.TextData", SENTENCES)
-    lines = [s for document in TaggedDocuments().documents("train") for s in document.sentences]
+    lines = [s for document in Brown().documents("train") for s in document.sentences]
     assert documents.budget == sentences.budget == Budget(2, 2 * sum(len(line) + 1 for line in lines))
     assert documents.curve == sentences.curve
     assert facts("depgen.data.text.TextData", BROWN).budget.train_tokens < documents.budget.train_tokens

@@ -55,7 +55,7 @@ def test_words_of_a_document_are_counted_without_ends(places):
     reproduce("dclm_table1", row="ROCStories")
     definition = load_definition("dclm_table1")
     assert all(row.floor == "corpus" for row in definition.rows)
-    from depgen.data.rocstories import RocStories
+    from depgen.data.corpora import RocStories
 
     documents = list(RocStories().documents("test"))
     words = [word for document in documents for word in document.words()]

@@ -10,8 +10,8 @@ import torch
 
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.corpora import TextLines
 from depgen.data.text import TextData
-from depgen.data.text_lines import TextLines
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from tests.contract.batches import PLAIN

@@ -107,8 +107,8 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     assert begun.run_group == "hub"
     assert list(begun.tags) == ["trial", "DMLM", "ud", "gold"]
     corpus = settings["data"]["init_args"]["corpus"]
-    assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
-    assert corpus["init_args"]["lowercase"] is False, "defaults too"
+    assert corpus["class_path"] == "depgen.data.hub.HubCorpus"
+    assert corpus["init_args"]["headings"] is False, "defaults too"
     assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
     assert settings["trainer"]["max_epochs"] == 2
     assert settings["seed_everything"] == 1

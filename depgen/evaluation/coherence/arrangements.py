@@ -141,7 +141,7 @@ def trials(asked: CoherenceTask, corpus: Corpus) -> list[Trial]:
     if not any(len(piece.sentences) > 1 for piece in documents):
         raise UserError(
             f"{corpus.name} {asked.split}: expected documents of several sentences, found none. Name a corpus that has "
-            "some, such as depgen.data.rocstories.RocStories."
+            "some, such as depgen.data.corpora.RocStories."
         )
     _refuse_too_many(asked, corpus, documents)
     ask = _asker(asked, documents)

@@ -178,7 +178,7 @@ def assess(
     corpus = asked.corpus or getattr(data, "corpus", None)
     if not isinstance(corpus, Corpus):
         raise UserError(f"{trained.run} was trained on no corpus of documents: name one by --corpus.")
-    if form is None and form_of(corpus) is not None:
+    if form is None and form_of(corpus) not in (None, "lower"):
         warn_of_another_form(trained.run, corpus)  # which can't be undone
     if trained.model.likelihood != "exact":
         logger.warning("%s gives a likelihood that is %s: not exact.", trained.run, trained.model.likelihood)

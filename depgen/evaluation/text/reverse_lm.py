@@ -94,7 +94,7 @@ def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[st
     """An oracle's settings with samples for its training sentences, all of them, and its own vocabulary."""
     data = _unlimited(settings)["data"]
     corpus = {
-        "class_path": "depgen.data.sampled_training.SampledTraining",
+        "class_path": "depgen.data.corpora.SampledTraining",
         "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
     }
     vocabulary = {

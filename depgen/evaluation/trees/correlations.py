@@ -21,7 +21,7 @@ from torch import Tensor
 from depgen.data.batch import WordBatch
 from depgen.data.corpus import Corpus, Split
 from depgen.data.experiment import data_of
-from depgen.data.files import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.forms import in_form_of_run

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
-from depgen.data.files import LEAVE_OUT
+from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown
 from depgen.decoding.heads import DECODINGS, Decoding, decoded_heads
 from depgen.errors import UserError
@@ -85,8 +85,8 @@ def parsing_scores(
     run and of the mean run. Their validation losses, and which is lowest, are in the order of the runs.
 
     Args:
-        corpus: a treebank; its name says where it was brought into another form. NormalizedTreebank
-            (depgen.data.normalized) has the words of the language-modelling Penn Treebank.
+        corpus: a treebank; its name says where it was brought into another form. The step
+            depgen.data.steps.Normalized gives it the words of the language-modelling Penn Treebank.
         run: a run folder (its best checkpoint) or a checkpoint file, or several; by default the newest run.
         splits: parts of the treebank, taken together.
         choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
@@ -182,7 +182,7 @@ def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: 
             kept.append(sentence)
     if lacking:
         remedy = (
-            LEAVE_OUT if lacking < len(kept) else "Name a treebank: depgen.data.treebank reads CoNLL-U and .dp files"
+            LEAVE_OUT if lacking < len(kept) else "Name a treebank: depgen.data.formats reads CoNLL-U and .dp files"
         )
         raise UserError(f"{corpus.name}, {first}. {lacking} of {len(kept)} sentences lack a tree. {remedy}.")
     if not kept:

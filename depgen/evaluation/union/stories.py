@@ -16,8 +16,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from depgen.annotation.tagger import SpacyTagger, Tagger
-from depgen.data.corpus import SPLITS, Corpus, Split
-from depgen.data.files import log_left_out
+from depgen.data.corpus import SPLITS, Corpus, Split, log_left_out
 from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError
 from depgen.evaluation.text.gpt2_perplexity import pad_right
@@ -177,9 +176,10 @@ class UnionData(L.LightningDataModule):
             documents = list(self.corpus.documents(split))
             kept = [document.sentences for document in documents if len(document.sentences) >= MIN_SENTENCES]
             log_left_out(
-                len(documents) - len(kept), f"documents of fewer than {MIN_SENTENCES} sentences",
-                corpus=self.corpus.name, split=split,
-            )  # fmt: skip
+                len(documents) - len(kept),
+                f"documents of fewer than {MIN_SENTENCES} sentences",
+                f"{self.corpus.name}, {split}",
+            )
             if len(kept) < 2:
                 raise UserError(
                     f"{self.corpus.name}, {split}: expected stories of {MIN_SENTENCES} sentences or more, found "

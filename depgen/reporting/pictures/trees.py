@@ -211,7 +211,7 @@ def _parser(
     Raises:
         UserError: there is no such run, it does not parse, or lacks an option.
     """
-    normalised = form is None and corpus is not None and form_of(corpus) is not None
+    normalised = form is None and corpus is not None and form_of(corpus) not in (None, "lower")
     form = "as_is" if normalised else form
     system = load_run(run, form=form)
     if normalised and corpus is not None:

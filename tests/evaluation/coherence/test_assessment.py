@@ -20,7 +20,7 @@ from depgen.metrics.coherence import paired_interval, resampled_means
 from tests.evaluation.coherence.toys import Listed, Toy, blind, counting
 
 VOCABULARY = Vocabulary.of_words([f"w{number}" for number in range(30)])
-LOWERED = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
+LOWERED = {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": ["depgen.data.steps.Lowercase"]}}
 NUMBERED = Listed([[f"w{first + place}" for place in range(5)] for first in (0, 7, 14, 21)], name="numbered")
 GENERATED = {
     "class_path": "depgen.data.generated.GeneratedLanguage",

@@ -26,16 +26,22 @@ VOCABULARY = Vocabulary.of_words(sorted({word.lower() for word in TEXT.split()} 
 BACKBONE = partial(
     Transformer, layers=1, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=520
 )
-LOWERED = {"class_path": "depgen.data.tagged.TaggedDocuments", "init_args": {"lowercase": True}}
+LOWERCASE, SINGLE, BARE = (f"depgen.data.steps.{name}" for name in ("Lowercase", "SingleSentences", "BareWords"))
+
+
+def lowered(*steps):
+    return {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": [LOWERCASE, *steps]}}
+
+
 SYSTEMS = {
     "causal": (
         partial(CausalLM, BACKBONE),
-        {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": LOWERED}},
+        lowered(SINGLE),
     ),
-    "documents": (partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6), LOWERED),
+    "documents": (partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6), lowered()),
     "masked": (
         partial(UDGN, width=4, layers=1, attention_heads=2, head_size=3, parser_layers=1),
-        {"class_path": "depgen.data.bare_words.BareWords", "init_args": {"corpus": LOWERED}},
+        lowered(SINGLE, BARE),
     ),
 }
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from depgen.data.text_lines import TextLines
+from depgen.data.corpora import TextLines
 from depgen.errors import UserError
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.metrics.pooled_bleu import ReferencePool, corpus_self_bleu

@@ -191,7 +191,7 @@ def treebank(tmp_path):
 
     def write(sentences):
         write_conllu([Document(tuple(sentences), "d1")], tmp_path / "en_ewt-ud-test.conllu")
-        return ["--corpus", "depgen.data.treebank.ConlluTreebank", "--corpus.folder", str(tmp_path)]
+        return ["--corpus", "depgen.data.corpora.Ewt", "--corpus.folder", str(tmp_path)]
 
     return write
 
@@ -260,8 +260,8 @@ def test_it_says_how_many_sentences_have_none():
 
 
 def test_the_function_is_what_the_verb_calls(runs, tmp_path, treebank):
-    from depgen.data.treebank import ConlluTreebank
+    from depgen.data.corpora import Ewt
 
     treebank(SENTENCES)
-    text = head_correlations(ConlluTreebank(str(tmp_path)), run=["a"], relations=["amod"])
+    text = head_correlations(Ewt(str(tmp_path)), run=["a"], relations=["amod"])
     assert text.splitlines()[-1].startswith("amod\t1\t")

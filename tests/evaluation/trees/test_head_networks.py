@@ -13,7 +13,7 @@ import depgen
 from depgen.cli import main
 from depgen.cli.verb_functions import parser_of
 from depgen.cli.verbs import VERBS
-from depgen.data.treebank import ConlluTreebank
+from depgen.data.corpora import Ewt
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
@@ -121,7 +121,7 @@ def text(tmp_path):
 
 
 def scores(*runs):
-    content = parsing_scores(corpus=ConlluTreebank(), run=runs, seeds=1, resamples=50, json=True)
+    content = parsing_scores(corpus=Ewt(), run=runs, seeds=1, resamples=50, json=True)
     return json.loads(content)
 
 
@@ -153,7 +153,7 @@ def test_scores_of_the_consensus_come_with_those_of_the_runs_and_of_the_mean_run
 
 
 def test_the_verb_takes_several_runs(parsing_run, second, capsys):
-    arguments = ["parsing-scores", "--corpus", "depgen.data.treebank.ConlluTreebank", "--seeds", "1"]
+    arguments = ["parsing-scores", "--corpus", "depgen.data.corpora.Ewt", "--seeds", "1"]
     assert main([*arguments, "--run", str(parsing_run), str(second), "--resamples", "50"]) == 0, capsys.readouterr().err
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ["run", str(parsing_run), str(second)]
@@ -200,7 +200,7 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
 def test_yaml_names_a_run_or_several(verb, written, runs, tmp_path):
     config = tmp_path / "runs.yaml"
     config.write_text(f"run: {written}\n")
-    given = {"parse": ["--input", "text"], "parsing-scores": ["--corpus", "depgen.data.treebank.ConlluTreebank"]}[verb]
+    given = {"parse": ["--input", "text"], "parsing-scores": ["--corpus", "depgen.data.corpora.Ewt"]}[verb]
     assert parser_of(verb, VERBS[verb]).parse_args(["--config", str(config), *given]).run == runs
 
 

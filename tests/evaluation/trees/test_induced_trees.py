@@ -7,11 +7,10 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.batch import ItemBatch
+from depgen.data.corpora import Ewt, TextLines
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.table import AnnotatedSplit
 from depgen.data.text import TextData
-from depgen.data.text_lines import TextLines
-from depgen.data.treebank import ConlluTreebank
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
@@ -130,7 +129,7 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
 
 
 def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
-    table = AnnotatedSplit(ConlluTreebank(), "test", trees).table()
+    table = AnnotatedSplit(Ewt(), "test", trees).table()
     row = table[0]
     first = Sentence(tuple(row["words"][: row["sentence_lengths"][0]]))
     other = pickle.loads(pickle.dumps(trees))
@@ -160,7 +159,7 @@ def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
         (head, word, "root" if head == 0 else "dep") for head, word in tree
     )
     assert len({InducedTrees("udgn", likely_heads=each).fingerprint() for each in (None, 0.2, 0.3)}) == 3
-    row = AnnotatedSplit(ConlluTreebank(), "test", annotator).table()[0]
+    row = AnnotatedSplit(Ewt(), "test", annotator).table()[0]
     assert len(row["edges"]) == len(row["heads"])
     for wrong in (0, 1.1):
         with pytest.raises(UserError, match="above 0 and at most 1"):
@@ -171,7 +170,7 @@ def test_likely_heads_make_a_graph_around_the_tree(parsing_run):
 def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path))
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16, "positions": "relative"}
-    lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "emnlp_news"}}
+    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "emnlp_news"}}
     settings = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
         "model": {
@@ -210,7 +209,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(parsing_run, copy)
     settings = yaml.safe_load((copy / "config.yaml").read_text())
-    lines = {"class_path": "depgen.data.text_lines.TextLines", "init_args": {"folder": "ptb"}}
+    lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
     with pytest.raises(UserError, match=r"name it by `form`.*bare, bare_cased, ptb"):

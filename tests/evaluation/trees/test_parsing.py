@@ -10,10 +10,9 @@ import torch
 
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
+from depgen.data.corpora import ConlluTreebank, Ptb, TextLines, WsjSample
 from depgen.data.corpus import SPLITS
-from depgen.data.normalized import NormalizedTreebank
-from depgen.data.text_lines import TextLines
-from depgen.data.treebank import ConlluTreebank, DependencyColumns
+from depgen.data.steps import Normalized, WithTreesOnly
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding import heads as head_decoding
 from depgen.errors import UserError
@@ -217,7 +216,7 @@ def trained(tmp_path, monkeypatch, network):
 
 def test_the_verb_prints_a_table(trained, treebank, capsys):
     arguments = [
-        "parsing-scores", "--corpus", "depgen.data.treebank.ConlluTreebank", "--corpus.folder", treebank.folder,
+        "parsing-scores", "--corpus", "depgen.data.corpora.ConlluTreebank", "--corpus.folder", treebank.folder,
         "--corpus.test", "[test.conllu]", "--corpus.train", "[train.conllu]", "--seeds", "2",
     ]  # fmt: skip
     assert main([*arguments, "--splits", "test"]) == 0, capsys.readouterr().err
@@ -255,10 +254,10 @@ def test_it_says_how_many_sentences_lack_a_tree_and_how_to_leave_them_out(tmp_pa
     rows = "1\tnext\t_\tX\tX\t_\t{}\tx\t_\t_\n\n"
     (tmp_path / "test.conllu").write_text(rows.format("0") + rows.format("_") + rows.format("_"))
     files = {"folder": str(tmp_path), "test": ["test.conllu"]}
-    message = "2 of 3 sentences lack a tree. .*with_trees_only: true"
+    message = "2 of 3 sentences lack a tree. .*WithTreesOnly"
     with pytest.raises(UserError, match=message):
         sentences_with_trees(ConlluTreebank(**files), ["test"])
-    assert len(sentences_with_trees(ConlluTreebank(**files, with_trees_only=True), ["test"])) == 1
+    assert len(sentences_with_trees(ConlluTreebank(**files, steps=[WithTreesOnly()]), ["test"])) == 1
 
 
 def test_text_without_trees_is_refused(tmp_path):
@@ -276,8 +275,7 @@ def test_every_experiment_of_parsing_parses():
 
 @pytest.mark.real_data
 def test_floors_of_the_wsj_sample():
-    lines = TextLines("ptb", train="ptb.train.txt", valid="ptb.valid.txt", test="ptb.test.txt")
-    sentences = sentences_with_trees(NormalizedTreebank(DependencyColumns(), words_of=lines), SPLITS)
+    sentences = sentences_with_trees(WsjSample(steps=[Normalized(Ptb())]), SPLITS)
     gold = [sentence.heads for sentence in sentences]
     found = {
         name: [induction_counts([each.heads for each in annotators[0].annotate(sentences)], gold)]

@@ -55,8 +55,9 @@ EXPERIMENT = {
         "class_path": "depgen.data.levels.LevelData",
         "init_args": {
             "corpus": {
-                "class_path": "depgen.data.sentences.SingleSentences",
+                "class_path": "depgen.data.corpus.WithSteps",
                 "init_args": {
+                    "steps": ["depgen.data.steps.SingleSentences"],
                     "corpus": {
                         "class_path": "depgen.data.generated.GeneratedLanguage",
                         "init_args": {"train": 6, "valid": 4, "test": 4, "sentences": [5, 5]},

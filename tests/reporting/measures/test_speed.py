@@ -44,7 +44,7 @@ def experiment(tmp_path, monkeypatch):
 
     def made(name):
         path = tmp_path / f"{name}.yaml"
-        corpus = {"class_path": "depgen.data.json_documents.JsonDocuments", "init_args": {"folder": "nowhere"}}
+        corpus = {"class_path": "depgen.data.corpora.JsonDocuments", "init_args": {"folder": "nowhere"}}
         data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
         path.write_text(yaml.safe_dump({"model": SYSTEMS[name], "data": data}))
         return Experiment(path)

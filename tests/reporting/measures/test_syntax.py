@@ -23,7 +23,8 @@ STORIES = {
     "class_path": "depgen.data.generated.GeneratedLanguage",
     "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
 }
-CORPUS = {"class_path": "depgen.data.sentences.SingleSentences", "init_args": {"corpus": STORIES}}
+STEPS = ["depgen.data.steps.SingleSentences"]
+CORPUS = {"class_path": "depgen.data.corpus.WithSteps", "init_args": {"corpus": STORIES, "steps": STEPS}}
 SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
 BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": SIZES}
 CHAIN = {"class_path": "depgen.annotation.trivial.LeftChain"}

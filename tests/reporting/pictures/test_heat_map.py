@@ -53,7 +53,7 @@ def options(tmp_path, monkeypatch, runs_of_any_name):
         return Trained(model, known, tmp_path, tmp_path)
 
     monkeypatch.setattr(heat_map, "load_trained", load)
-    return asked, ["--corpus", "depgen.data.treebank.ConlluTreebank", "--corpus.folder", str(tmp_path)]
+    return asked, ["--corpus", "depgen.data.corpora.Ewt", "--corpus.folder", str(tmp_path)]
 
 
 def test_the_picture_is_a_png(options, tmp_path, capsys):

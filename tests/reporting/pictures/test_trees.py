@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from depgen.cli import main
-from depgen.data.treebank import ConlluTreebank, SdpTreebank
+from depgen.data.corpora import ConlluTreebank, SdpTreebank
 from depgen.errors import UserError
 from depgen.reporting.pictures import trees
 from depgen.reporting.pictures.arc_picture import arc_picture, edges_of, word_places
@@ -387,7 +387,7 @@ def test_graphs_of_sdp_are_drawn_without_being_named(tmp_path):
 
 def test_the_graphs_of_a_corpus_are_drawn(tmp_path):
     (tmp_path / "a.sdp").write_text("#1\nAda\n".replace("Ada", "1\tAda\t_\tNNP\t+\t-") + "\n", encoding="utf-8")
-    corpus = SdpTreebank(str(tmp_path), train=[], valid=[], test=["a.sdp"])
+    corpus = SdpTreebank(str(tmp_path), test="a.sdp")
     draw_trees(corpus=corpus, structure="graph", output=tmp_path / "a.svg")
     assert texts(ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8")), "root") == ["top"]
     with pytest.raises(UserError, match=r"sentence 1 \(1\): expected heads, found none"):

@@ -1,0 +1,438 @@
+"""Formats of corpora: how a file becomes documents. Text is UTF-8, and `.gz` is unpacked."""
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
+
+from depgen.data.corpus import Format, log_left_out
+from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
+from depgen.errors import UserError
+from depgen.locations import json_value
+from depgen.trees.conllu import TagColumn, read_conllu
+from depgen.trees.constituency import TRACE_TAGS, read_bracketed
+from depgen.trees.dependency_columns import read_dependency_columns
+from depgen.trees.enhanced import EmptyNodes
+from depgen.trees.file_formats import FileFormat, format_of
+from depgen.trees.lines import read_lines
+from depgen.trees.sdp import read_sdp
+from depgen.trees.sentence import Document, Sentence
+
+Tokens = Literal["whitespace", "rules"]
+"""How a string becomes tokens: at white space, or by `depgen.data.tokenization`."""
+
+
+def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
+    """The tokens of a string."""
+    return tuple(tokenize(text) if tokens == "rules" else text.split())
+
+
+@dataclass(frozen=True)
+class Lines(Format):
+    """A document a line, by default of one sentence; blank lines are left out and counted.
+
+    Args:
+        splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as `depgen.data.tokenization`
+            says.
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    splitter: SentenceSplitter = "lines"
+    tokens: Tokens = "whitespace"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The lines of a file; identifiers are file and line.
+
+        Raises:
+            UserError: the file holds no text, or has the ending of another format.
+        """
+        kept = blank = 0
+        for number, line in _plain_lines(path):
+            if line.strip():
+                texts = sentences_of(line, self.splitter)
+                yield Document(tuple(Sentence(words_of(text, self.tokens)) for text in texts), f"{name}:{number}")
+                kept += 1
+            else:
+                blank += 1
+        if not kept:
+            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
+        log_left_out(blank, "blank lines", str(path))
+
+
+@dataclass(frozen=True)
+class Paragraphs(Format):
+    """Documents of a sentence a line, parted by blank lines or lines that begin and end with `=`.
+
+    The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
+    user of their North American News Text (LDC2008T13) writes it. Their code ends a document at any line that begins
+    with `=`; here it must also end with it, so that a sentence such as `= 12 minutes .` is kept.
+
+    Args:
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    tokens: Tokens = "whitespace"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file; identifiers are file and first line.
+
+        Raises:
+            UserError: the file holds no sentence, or has the ending of another format.
+        """
+        first, sentences, found = 0, list[Sentence](), False
+        for number, line in chain(_plain_lines(path), [(0, "")]):
+            text = line.strip()
+            if text and not (text.startswith("=") and text.endswith("=")):
+                first, found = first or number, True
+                sentences.append(Sentence(words_of(text, self.tokens)))
+            elif sentences:
+                yield Document(tuple(sentences), f"{name}:{first}")
+                first, sentences = 0, []
+        if not found:
+            raise UserError(
+                f"{path}: expected documents, a sentence a line and blank lines between, found no sentence."
+            )
+
+
+@dataclass(frozen=True)
+class Columns(Format):
+    """A CSV file with a document a row and a sentence in each of some columns; other columns are ignored.
+
+    Rows with an empty sentence are left out and counted.
+
+    Args:
+        columns: their names, by default those of ROCStories.
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    columns: Sequence[str] = ("sentence1", "sentence2", "sentence3", "sentence4", "sentence5")
+    tokens: Tokens = "whitespace"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file; identifiers are file and first line."""
+        incomplete = 0
+        for line, texts in self.rows(path):
+            sentences = tuple(Sentence(words) for text in texts if (words := words_of(text, self.tokens)))
+            if len(sentences) == len(self.columns):
+                yield Document(sentences, f"{name}:{line}")
+            else:
+                incomplete += 1
+        log_left_out(incomplete, "rows with an empty sentence", str(path))
+
+    def rows(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """The first line's number and the texts of each row; blank lines are passed over.
+
+        Raises:
+            UserError: no such columns, a row of another length, bad CSV or UTF-8, a file without rows.
+        """
+        rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
+        found, line = 0, 1
+        try:
+            header = next(rows)
+            if missing := [column for column in self.columns if column not in header]:
+                raise UserError(
+                    f"{path}:1: expected the columns {', '.join(self.columns)}, found {', '.join(header)}: add "
+                    f"{missing}."
+                )
+            places = [header.index(column) for column in self.columns]
+            line = rows.line_num + 1
+            for row in rows:
+                if row and len(row) != len(header):
+                    raise UserError(
+                        f"{path}:{line}: expected {len(header)} fields, found {len(row)}; are commas quoted?"
+                    )
+                if row:
+                    found += 1
+                    yield line, [row[place] for place in places]
+                line = rows.line_num + 1
+        except csv.Error as error:
+            raise UserError(f"{path}:{line}: expected CSV, found: {error}.") from error
+        if not found:
+            raise UserError(f"{path}: expected rows below the header, found none.")
+
+
+@dataclass(frozen=True)
+class JsonLines(Format):
+    """JSON lines, an object each: articles with raw text or with sentences already cut.
+
+    Documents without a token, and listed sentences without one, are left out and counted.
+
+    Args:
+        text: the field of the text, which is cut into sentences; read where `sentences` is None.
+        sentences: the field of a list of sentences, each a string or a list of tokens.
+        identifier: the field of the identifier; file and line where an object lacks it or has null.
+        splitter: how a text becomes sentences; see `depgen.data.tokenization`.
+        tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    text: str = "text"
+    sentences: str | None = None
+    identifier: str = "id"
+    splitter: SentenceSplitter = "rules"
+    tokens: Tokens = "whitespace"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file."""
+        return (document for document, _ in self.read_with_fields(path, name))
+
+    def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, dict[str, Any]]]:
+        """The documents of a file, each with all fields of its object.
+
+        Raises:
+            UserError: a line is no JSON object with the field, a sentence is none, or no document has a token.
+        """
+        kept = empty = blank = 0
+        for number, line in read_lines(path):
+            if not line.strip():
+                continue
+            where = f"{path}:{number}"
+            fields = json_value(line, where)
+            if not isinstance(fields, dict):
+                raise UserError(f"{where}: expected a JSON object, found a {type(fields).__name__}.")
+            texts = self._texts(fields, where)
+            words = [words_of_value(text, self.tokens, where=where, column=str(self.sentences)) for text in texts]
+            if sentences := tuple(Sentence(each) for each in words if each):
+                blank += (len(words) - len(sentences)) * (self.sentences is not None)
+                identifier = fields.get(self.identifier)
+                yield Document(sentences, f"{name}:{number}" if identifier is None else str(identifier)), fields
+                kept += 1
+            else:
+                empty += 1
+        if not kept:
+            raise UserError(f"{path}: expected documents, found none with a token.")
+        log_left_out(blank, "sentences without a token", str(path))
+        log_left_out(empty, "documents without a token", str(path))
+
+    def _texts(self, fields: dict[str, Any], where: str) -> list[Any]:
+        field, kind = self.sentences or self.text, list if self.sentences else str
+        value = fields.get(field)
+        if not isinstance(value, kind):
+            raise UserError(
+                f"{where}: expected the field {field!r} with a {'list' if self.sentences else 'string'}, "
+                f"found the fields {', '.join(f'{key} ({type(value).__name__})' for key, value in fields.items())}."
+            )
+        return list(value) if self.sentences else sentences_of(value, self.splitter)
+
+
+def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) -> tuple[str, ...]:
+    """The words of a sentence, given as a string or as a list of tokens.
+
+    Args:
+        value: what a file holds.
+        tokens: how a string becomes tokens.
+        where: its place, for messages.
+        column: the field or column that it is in.
+
+    Raises:
+        UserError: it is neither, or a token is blank.
+    """
+    if isinstance(value, str):
+        return words_of(value, tokens)
+    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
+        raise UserError(
+            f"{where}: expected each sentence of {column!r} as a string or a list of tokens that are not blank, found "
+            f"{json.dumps(value)[:80]}."
+        )
+    return tuple(value)
+
+
+@dataclass(frozen=True)
+class WikiText(Format):
+    """WikiText (Merity et al., 2017): an article is a document, its paragraphs are lines of tokens.
+
+    A line such as ` = Points ; A = ` between two others is part of a broken formula and no title. Articles of nothing
+    but headings are left out and counted.
+
+    Args:
+        splitter: how a paragraph becomes sentences; see `depgen.data.tokenization`.
+        headings: whether an article's title and headings are sentences of it, without their `=`.
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    splitter: SentenceSplitter = "rules"
+    headings: bool = False
+    tokens: Tokens = "whitespace"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The articles of a file; identifiers are their titles, with file and line."""
+        return self.articles(read_lines(path), where=str(path), name=name)
+
+    def articles(self, lines: Iterable[tuple[int, str]], *, where: str, name: str) -> Iterator[Document]:
+        """The articles of numbered lines.
+
+        Args:
+            lines: of WikiText.
+            where: what messages call them: a file.
+            name: what identifiers call them.
+
+        Raises:
+            UserError: the lines begin with no title.
+        """
+        empty = 0
+        for title, number, paragraphs in _articles(lines, headings=self.headings, where=where):
+            texts = [text for paragraph in paragraphs for text in sentences_of(paragraph, self.splitter)]
+            if texts:
+                sentences = [Sentence(words_of(text, self.tokens)) for text in [title] * self.headings + texts]
+                yield Document(tuple(sentences), f"{title} ({name}:{number})")
+            else:
+                empty += 1
+        log_left_out(empty, "articles of nothing but headings", where)
+
+
+_HEADING = re.compile(r" ((?:= )+)([^=\s](?:.*[^=\s])?) \1")
+"""` = Title = ` of an article, ` = = Heading = = ` of its sections; a heading has a blank line before and after."""
+
+
+def _articles(
+    lines: Iterable[tuple[int, str]], *, headings: bool, where: str
+) -> Iterator[tuple[str, int, Sequence[str]]]:
+    """The title, the number of its line and the paragraphs of each article, headings among them if asked for."""
+    title, first, paragraphs = "", 0, list[str]()
+    for number, line, heading in _with_headings(iter(lines)):
+        if heading is not None and heading[0] == 1:
+            if title:
+                yield title, first, paragraphs
+            title, first, paragraphs = heading[1], number, []
+        elif heading is not None:
+            paragraphs += [heading[1]] if headings else []
+        elif line.strip():
+            if not title:
+                raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
+            paragraphs.append(line)
+    if title:
+        yield title, first, paragraphs
+
+
+def _with_headings(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, tuple[int, str] | None]]:
+    """Number and text of each line, and where it is a heading its level, 1 for a title, and words."""
+    before = ""
+    number, line = next(lines, (0, ""))
+    for next_number, after in chain(lines, [(0, "")]):
+        match = _HEADING.fullmatch(f" {line.strip()} ") if not before.strip() and not after.strip() else None
+        yield number, line, (len(match[1]) // 2, match[2]) if match else None
+        before, number, line = line, next_number, after
+
+
+@dataclass(frozen=True)
+class TaggedWords(Format):
+    """Words with their tags, `word/tag`, a sentence a line; the file is one document, such as those of Brown."""
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's name.
+
+        Raises:
+            UserError: the file holds no sentence, or a word without a tag.
+        """
+        lines = [(number, line) for number, line in read_lines(path) if line.strip()]
+        if not lines:
+            raise UserError(f"{path}: expected sentences, one a line, found none.")
+        yield Document(tuple(_tagged_sentence(line, f"{path}:{number}") for number, line in lines), name)
+
+
+def _tagged_sentence(line: str, where: str) -> Sentence:
+    """Words and tags, which follow the last slash of each; `//.` is a slash tagged as a stop."""
+    words, tags = [], []
+    for token in line.split():
+        word, slash, tag = token.rpartition("/")
+        if not (word and slash and tag):
+            raise UserError(f"{where}: expected word/tag, found {token!r}.")
+        words.append(word)
+        tags.append(tag)
+    return Sentence(tuple(words), tags=tuple(tags))
+
+
+@dataclass(frozen=True)
+class Conllu(Format):
+    """CoNLL-U with its trees and tags.
+
+    Args:
+        tags: the column of part-of-speech tags.
+        documents_by: whether a document is what `# newdoc` begins or each sentence.
+        graphs: whether sentences get the enhanced graphs in DEPS too.
+        empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
+    """
+
+    tags: TagColumn = "xpos"
+    documents_by: Literal["newdoc", "sentence"] = "newdoc"
+    graphs: bool = False
+    empty_nodes: EmptyNodes = "contract"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file; identifiers are those of the treebank."""
+        return read_conllu(
+            path,
+            tags=self.tags,
+            by_document=self.documents_by == "newdoc",
+            graphs=self.graphs,
+            empty_nodes=self.empty_nodes,
+        )
+
+
+@dataclass(frozen=True)
+class Sdp(Format):
+    """Semantic dependency graphs in SDP files of SemEval 2014 or 2015, one representation (DM, PAS or PSD) a file.
+
+    Args:
+        documents_by: whether a document is each sentence, or the sentences whose eight-digit identifiers differ in the
+            last three digits alone.
+    """
+
+    documents_by: Literal["sentence", "document"] = "sentence"
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The documents of a file; identifiers are the file's."""
+        return read_sdp(path, by_document=self.documents_by == "document")
+
+
+@dataclass(frozen=True)
+class DependencyColumns(Format):
+    """Form, tag and head of each word, as in NLTK's `.dp` files; a file is a document."""
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's name without its ending."""
+        yield Document(tuple(read_dependency_columns(path)), path.stem)
+
+
+@dataclass(frozen=True)
+class Brackets(Format):
+    """Words, tags and constituents of trees such as those of the Penn Treebank's `.mrg` files; a file is a document.
+
+    Traces are left out, and labels are categories alone (`NP` of `NP-SBJ-1`). Sentences of nothing but traces are left
+    out and counted. There are no heads: constituents have none.
+    """
+
+    def read(self, path: Path, name: str) -> Iterator[Document]:
+        """The document of a file; its identifier is the file's path below the corpus's folder."""
+        trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
+        read = [Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees]
+        if sentences := tuple(sentence for sentence in read if sentence.words):
+            yield Document(sentences, name)
+        log_left_out(len(read) - len(sentences), "sentences without words", str(path))
+
+
+_FORMATS: Mapping[FileFormat, str] = {
+    "conllu": "Conllu",
+    "sdp": "Sdp",
+    "jsonl": "JsonLines",
+    "csv": "Columns",
+    "tsv": "depgen.data.hub.HubCorpus",
+}
+
+
+def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a file of plain text.
+
+    Raises:
+        UserError: the file can't be read, or the ending of its name says that it holds something else.
+    """
+    found = format_of(path)
+    if found != "text":
+        raise UserError(
+            f"{path}: expected plain text, found the ending .{found}: take the format {_FORMATS[found]}, or rename the "
+            "file if it holds plain text (.txt)."
+        )
+    yield from read_lines(path)

@@ -1,0 +1,540 @@
+"""Steps: what is done to the documents of a corpus, such as cutting them into sentences or drawing its splits.
+
+A model is evaluated on text that is written as the text it has learnt from:
+
+    learnt from                                      evaluated on
+    a corpus with the step `BareWords`               the treebank or text with the step `BareWords`
+    the language-modelling Penn Treebank (`Ptb`)     the treebank with the step `Normalized`, or `Ptb` itself
+
+The Penn Treebank's text never passes `BareWords`: it is without punctuation already, and its `N` would become a letter.
+Treebanks with tags lose their punctuation by these; tokenised text (Wikinews, WikiText, news) by form.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+from depgen.data.corpus import (
+    SPLITS,
+    Corpus,
+    Digest,
+    Read,
+    Split,
+    Step,
+    drawn_names,
+    form_of,
+    log_left_out,
+)
+from depgen.data.detokenization import detokenize, rejoined
+from depgen.data.names import (
+    CapitalizedNames,
+    delexicalize,
+    everywhere,
+    genders_in_story,
+    library_name_genders,
+    read_name_genders,
+    tokens_of_story,
+)
+from depgen.data.tokenization import tokenize
+from depgen.errors import MissingDataError, UserError, check_at_least
+from depgen.locations import file_sha256, lines_sha256
+from depgen.trees.bare_words import bare_words
+from depgen.trees.graph import without_relations
+from depgen.trees.normalization import normalize
+from depgen.trees.removal import Orphans
+from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import FORMS, FormName
+
+logger = logging.getLogger(__name__)
+
+HELD_OUT: tuple[Split, ...] = ("valid", "test")
+LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's step depgen.data.steps.WithTreesOnly"
+"""What messages advise where a sentence of a treebank lacks what a verb needs."""
+
+
+# -- steps that rewrite sentences -------------------------------------------------------------------------------------
+
+
+class Rewrite(Step):
+    """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
+
+    left_out = "sentences without words"
+
+    @abstractmethod
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """What a sentence becomes, maybe without words."""
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split with every sentence rewritten."""
+        return self.rewritten(read(split), split)
+
+    def rewritten(self, documents: Iterator[Document], split: Split) -> Iterator[Document]:
+        """The documents with every sentence rewritten."""
+        left_out = 0
+        for document in documents:
+            sentences = [self.sentence(sentence) for sentence in document.sentences]
+            kept = tuple(sentence for sentence in sentences if sentence.words)
+            left_out += len(sentences) - len(kept)
+            if kept:
+                yield Document(kept, document.identifier)
+        log_left_out(left_out, self.left_out, f"{type(self).__name__}, {split}")
+
+
+@dataclass(frozen=True)
+class Lowercase(Rewrite):
+    """Words in lower case.
+
+    Args:
+        but_placeholders: whether placeholders in square brackets, such as `[MALE]`, stay capitals, as in ROCStories.
+    """
+
+    but_placeholders: bool = False
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence with its words in lower case, all else as it was."""
+        return replace(sentence, words=tuple(map(FORMS[self._form].spelt, sentence.words)))
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """That of lower-cased text, where the text has none yet."""
+        return form or self._form
+
+    @property
+    def _form(self) -> FormName:
+        return "stories" if self.but_placeholders else "lower"
+
+
+@dataclass(frozen=True)
+class BareWords(Rewrite):
+    """Words alone, as UDGN reads them: without punctuation, in lower case, with `N` for digits.
+
+    The rules are those of `depgen.trees.bare_words`. UDGN reads sentences by themselves: `SingleSentences` comes first.
+
+    Args:
+        orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
+            authors' code, or they hang on one.
+        lowercase: whether words are lower-cased, as in the paper.
+    """
+
+    orphans: Orphans = "roots"
+    lowercase: bool = True
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence without punctuation, its words spelt by the rules."""
+        return bare_words(sentence, orphans=self.orphans, lowercase=self.lowercase)
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """`bare`, or with capitals `bare_cased`."""
+        return "bare_cased" if not self.lowercase and form in (None, "as_is", "bare_cased") else "bare"
+
+    def name(self, name: str) -> str:
+        """What results call such a corpus."""
+        return f"{name} (bare words)"
+
+
+@dataclass(frozen=True)
+class Normalized(Rewrite):
+    """A treebank as the language-modelling Penn Treebank is written (`depgen.trees.normalization`).
+
+    Lower case, no punctuation, `N` for numbers and `<unk>` for words that a corpus lacks.
+
+    Args:
+        words_of: the corpus whose training words are known.
+    """
+
+    words_of: Corpus
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence, normalised.
+
+        Raises:
+            UserError: it has no tags, which tell punctuation from words.
+        """
+        if sentence.tags is None:
+            raise UserError(
+                f"{' '.join(sentence.words[:8])!r} …: expected tags, which tell punctuation from words, found none. "
+                "Name a treebank that is tagged, or the column that has its tags."
+            )
+        return normalize(sentence, self._known)
+
+    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
+        """The training words of the other corpus."""
+        return [(self.words_of, "train")]
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """That of the Penn Treebank."""
+        return "ptb"
+
+    def name(self, name: str) -> str:
+        """What results call such a treebank."""
+        return f"{name} (normalised as {self.words_of.name})"
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(word for document in self.words_of.documents("train") for word in document.words())
+
+
+@dataclass(frozen=True)
+class Retokenized(Rewrite):
+    """Tokens of `depgen.data.tokenization`: tokens are joined to text, which is cut again. Sentences lose their trees.
+
+    Args:
+        apart: whether clitics and numbers are cut apart as in the EMNLP 2017 news (`don ' t`, `50 , 000`).
+    """
+
+    apart: bool = False
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence with other tokens."""
+        text = " ".join(sentence.words)
+        return Sentence(tuple(tokenize(detokenize(rejoined(text) if self.apart else text))))
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """Lower case stays; other forms are of single tokens."""
+        return form if form in ("stories", "lower") else None
+
+
+@dataclass(frozen=True)
+class WithoutRelations(Rewrite):
+    """Graphs lose the edges of some relations, such as `punct`; a relation includes its subtypes.
+
+    A relation that no training sentence has is named in the log.
+
+    Args:
+        relations: those that go (`depgen.trees.graph.without_relations`).
+    """
+
+    relations: Sequence[str]
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence, its graph without the relations."""
+        if sentence.edges is None:
+            return sentence
+        return replace(sentence, edges=without_relations(sentence.edges, self.relations))
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents, their graphs without the relations."""
+        unseen = set(self.relations)
+
+        def seen() -> Iterator[Document]:
+            for document in read(split):
+                for sentence in document.sentences if unseen else ():
+                    edges = sentence.edges or ()
+                    unseen.difference_update(
+                        [each for each in unseen if len(without_relations(edges, [each])) < len(edges)]
+                    )
+                yield document
+
+        yield from self.rewritten(seen(), split)
+        if unseen and split == "train":
+            logger.warning(
+                "WithoutRelations, train: no edge has a relation %s: is it spelt so in the treebank?",
+                ", ".join(sorted(unseen)),
+            )
+
+
+@dataclass(frozen=True)
+class WithoutSentences(Rewrite):
+    """Leaves out every sentence that another corpus has too, word for word; empty documents go with them.
+
+    What a model is to be tested on must not be what it was trained on.
+
+    Args:
+        excluded: the corpus whose sentences go, those of all its splits.
+        splits: the splits that they go from; all others stay as they are.
+    """
+
+    excluded: Corpus
+    splits: Sequence[Split] = ("train", "valid")
+
+    @property
+    def left_out(self) -> str:  # type: ignore[override]
+        """What the log calls the sentences that go."""
+        return f"sentences of {self.excluded.name}"
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence, or one without words in place of one that the other corpus has."""
+        return Sentence(()) if sentence.words in self._known else sentence
+
+    def changes(self, split: Split) -> bool:
+        """Whether sentences go from it."""
+        return split in self.splits
+
+    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
+        """All splits of the other corpus."""
+        return [(self.excluded, each) for each in SPLITS]
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """The text's own, or that of the other corpus: sentences of another form would be nowhere in the text."""
+        return form or form_of(self.excluded)
+
+    def name(self, name: str) -> str:
+        """What results call such a corpus."""
+        return f"{name} without {self.excluded.name}"
+
+    @cached_property
+    def _known(self) -> frozenset[tuple[str, ...]]:
+        documents = (document for split in SPLITS for document in self.excluded.documents(split))
+        return frozenset(sentence.words for document in documents for sentence in document.sentences)
+
+
+# -- steps that choose documents and sentences ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SingleSentences(Step):
+    """Every sentence becomes a document of its own; those of other lengths are left out and counted.
+
+    Args:
+        min_words: shorter ones are left out, as headlines and credits often are.
+        max_words: longer ones are left out; None for any length.
+
+    Raises:
+        UserError: no length is both.
+    """
+
+    min_words: int = 1
+    max_words: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_words is not None and self.max_words < max(1, self.min_words):
+            raise UserError(
+                f"SingleSentences: no sentence has at least {self.min_words} words and at most {self.max_words}."
+            )
+
+    @property
+    def keeps_text(self) -> bool:  # type: ignore[override]
+        """Where no length is left out."""
+        return self.min_words <= 1 and self.max_words is None
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The sentences of a split; identifiers are the document's and the sentence's number in it, from 1."""
+        left_out = 0
+        for document in read(split):
+            for number, sentence in enumerate(document.sentences, start=1):
+                if len(sentence) < self.min_words or (self.max_words is not None and len(sentence) > self.max_words):
+                    left_out += 1
+                else:
+                    yield Document((sentence,), f"{document.identifier}:{number}")
+        log_left_out(left_out, "sentences of other lengths", f"SingleSentences, {split}")
+
+
+@dataclass(frozen=True)
+class FirstDocuments(Step):
+    """The first documents of a split; the other splits stay as they are.
+
+    Args:
+        most: how many there are at most; None for all.
+        skip: how many are left out before these, such as those that others learn from.
+        split: which split.
+    """
+
+    most: int | None = None
+    skip: int = 0
+    split: Split = "train"
+
+    def __post_init__(self) -> None:
+        check_at_least(1, most=self.most)
+        check_at_least(0, skip=self.skip)
+
+    def changes(self, split: Split) -> bool:
+        """Whether documents go from it."""
+        return split == self.split and (self.skip > 0 or self.most is not None)
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of the split."""
+        return islice(read(split), self.skip, None if self.most is None else self.skip + self.most)
+
+
+@dataclass(frozen=True)
+class WithTreesOnly(Step):
+    """Leaves out sentences without a tree or a graph, and counts them.
+
+    Args:
+        of: what a sentence must have.
+    """
+
+    of: Literal["heads", "edges", "spans"] = "heads"
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split without the sentences that lack it.
+
+        Raises:
+            UserError: no sentence is left.
+        """
+        left_out, any_kept = 0, False
+        for document in read(split):
+            kept = tuple(sentence for sentence in document.sentences if getattr(sentence, self.of) is not None)
+            left_out += len(document.sentences) - len(kept)
+            if kept:
+                any_kept = True
+                yield replace(document, sentences=kept)
+        if left_out and not any_kept:
+            raise UserError(f"WithTreesOnly, {split}: expected sentences with {self.of}, found none of {left_out}.")
+        log_left_out(left_out, f"sentences without {self.of}", f"WithTreesOnly, {split}")
+
+
+@dataclass(frozen=True)
+class WithoutHeldOut(Step):
+    """Training loses the documents that equal one of validation or test: what is tested must not have been learnt.
+
+    Two documents are equal if their words are, once all blanks are removed; a document is a corpus's line, story or
+    article. A split that is not at hand takes nothing away. Treebanks and the Penn Treebank's lines are read without
+    this step: their splits are official, and short sentences recur in them.
+    """
+
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
+
+    def splits_read(self, split: Split) -> Sequence[Split]:
+        """All of them."""
+        return SPLITS
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of training that equal none of validation or test.
+
+        Raises:
+            UserError: nothing is left to train on.
+        """
+        held_out, kept, left_out = texts_of_splits(read, HELD_OUT), 0, 0
+        for document in read("train"):
+            if text_of(document) in held_out:
+                left_out += 1
+            else:
+                kept += 1
+                yield document
+        if left_out and not kept:
+            raise UserError("All training documents are in validation or test too: leave the step WithoutHeldOut out.")
+        if left_out:
+            logger.warning(
+                "WithoutHeldOut, train: left out %d of %d documents, which equal one of validation or test but for "
+                "blanks.",
+                left_out, left_out + kept,
+            )  # fmt: skip
+
+
+def texts_of_splits(read: Read, splits: Collection[Split]) -> frozenset[str]:
+    """The texts of all documents of splits at hand, as `text_of` gives them."""
+    texts = set[str]()
+    for split in splits:
+        with suppress(MissingDataError):
+            texts.update(map(text_of, read(split)))
+    return frozenset(texts)
+
+
+def text_of(document: Document) -> str:
+    """Its words without blanks, which words of JSON lines and of a hub may have within them."""
+    return "".join("".join("".join(sentence.words) for sentence in document.sentences).split())
+
+
+@dataclass(frozen=True)
+class PlaceholdersForNames(Step):
+    """Raw stories in the form of the published ROCStories: lower case, Penn tokens, placeholders for people's names.
+
+    Names go by capitals and by evidence of the whole split (`depgen.data.names`).
+
+    Args:
+        names: a file of name, tab and male, female or neutral; None: the English names of the library Faker.
+    """
+
+    names: str | None = None
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The stories of a split.
+
+        Raises:
+            UserError: there is neither Faker nor a list, or the stories have no capitals.
+        """
+        genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
+        documents = list(read(split))
+        stories = [tokens_of_story([" ".join(s.words) for s in document.sentences]) for document in documents]
+        finder = CapitalizedNames(stories, genders)
+        for document, story in zip(documents, stories, strict=True):
+            texts = delexicalize(story, genders_in_story(story, everywhere(story, finder.find(story)), genders))
+            yield Document(tuple(Sentence(tuple(text.split())) for text in texts), document.identifier)
+
+    def fingerprint(self, digest: Digest, split: Split) -> str:
+        """That before the step, and of the list of names."""
+        names = "Faker" if self.names is None else file_sha256(Path(self.names))
+        return lines_sha256(["PlaceholdersForNames", str(self.version), names, digest(split)])
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """That of the published stories."""
+        return "stories"
+
+
+# -- steps that make splits -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SeededSplits(Step):
+    """Draws all documents of one split into three, by a seed and their identifiers (`depgen.data.corpus.drawn_names`).
+
+    Args:
+        of: the split that is read, such as that of JSON lines in a single file; the others are not.
+        valid: how many documents are for validation.
+        test: how many are for the test.
+        seed: of the draw.
+    """
+
+    of: Split = "train"
+    valid: int = 50
+    test: int = 50
+    seed: int = 0
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split, in their order."""
+        wanted = frozenset(self.drawn(read)[split])
+        return (document for document in read(self.of) if document.identifier in wanted)
+
+    def splits_read(self, split: Split) -> Sequence[Split]:
+        """The one that is drawn from."""
+        return (self.of,)
+
+    def fingerprint(self, digest: Digest, split: Split) -> str:
+        """That of the split that is drawn from, of the draw and of the split."""
+        return lines_sha256([split, super().fingerprint(digest, split)])
+
+    def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
+        """The identifiers of each split's documents."""
+        names = [document.identifier for document in read(self.of)]
+        return drawn_names(names, valid=self.valid, test=self.test, seed=self.seed, where="SeededSplits")
+
+
+@dataclass(frozen=True)
+class MoreTraining(Step):
+    """Training documents of other corpora come after a corpus's own; its other splits stay as they are.
+
+    Args:
+        corpora: the others.
+        most: how many of their documents are taken, in all; None: all.
+    """
+
+    corpora: Sequence[Corpus] = field(default_factory=tuple)
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        check_at_least(1, most=self.most)
+
+    def changes(self, split: Split) -> bool:
+        """Training alone."""
+        return split == "train"
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of training, the corpus's own first."""
+        yield from read(split)
+        yield from islice((each for corpus in self.corpora for each in corpus.documents("train")), self.most)
+
+    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
+        """The training splits of the others."""
+        return [(corpus, "train") for corpus in self.corpora]
+
+    def name(self, name: str) -> str:
+        """The names joined."""
+        return " and ".join([name, *(corpus.name for corpus in self.corpora)])

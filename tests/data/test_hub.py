@@ -1,0 +1,419 @@
+"""Datasets as corpora: the same documents as the readers of files give, whatever the layout and where they lie."""
+
+import json
+import logging
+import shutil
+from itertools import islice
+
+import datasets
+import pytest
+import yaml
+
+from depgen.cli import main
+from depgen.data.corpora import ConlluTreebank
+from depgen.data.corpus import SPLITS, Corpus
+from depgen.data.formats import Conllu, WikiText
+from depgen.data.generated import GeneratedLanguage
+from depgen.data.hub import HubCorpus
+from depgen.data.steps import Lowercase, WithTreesOnly
+from depgen.data.table import AnnotatedSplit
+from depgen.errors import MissingDataError, UserError
+from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document, Sentence
+from tests.data.test_formats import ARTICLES
+
+STORIES = GeneratedLanguage(train=12, valid=3, test=3, sentences=(5, 5))
+THEIRS = {"train": "train", "valid": "validation", "test": "test"}
+
+
+@pytest.fixture(autouse=True)
+def corpora(tmp_path, monkeypatch, caplog):
+    """The folder of corpora."""
+    for name, folder in {"CACHE": "cache", "RUNS": "runs", "DATA": "corpora"}.items():
+        monkeypatch.setenv(f"DEPGEN_{name}", str(tmp_path / folder))
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.WARNING)
+    return tmp_path / "corpora"
+
+
+def write(folder, rows, name="train.jsonl"):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def texts(corpus, split="train"):
+    return [" ".join(document.words()) for document in corpus.documents(split)]
+
+
+# -- layouts ----------------------------------------------------------------------------------------------------------
+
+
+def rows_like_universal_dependencies(split):
+    """Heads as strings, relations by name, tags as numbers of classes, as the hub's treebanks have them."""
+    for document in STORIES.documents(split):
+        for number, sentence in enumerate(document.sentences, start=1):
+            yield {
+                "sent_id": f"{document.identifier}-{number}",
+                "doc": document.identifier,
+                "text": " ".join(sentence.words),
+                "tokens": list(sentence.words),
+                "xpos": list(sentence.tags or ["_"] * len(sentence)),
+                "head": list(map(str, sentence.heads)),
+                "deprel": list(sentence.relations),
+            }
+
+
+def parts():
+    rows = {split: list(rows_like_universal_dependencies(split)) for split in SPLITS}
+    names = sorted({relation for split in SPLITS for row in rows[split] for relation in row["deprel"]})
+    string = datasets.Value("string")
+    features = datasets.Features({
+        "sent_id": string, "doc": string, "text": string, "tokens": datasets.List(string),
+        "xpos": datasets.List(string), "head": datasets.List(string),
+        "deprel": datasets.List(datasets.ClassLabel(names=names)),
+    })  # fmt: skip
+    numbered = {
+        split: [{**row, "deprel": list(map(names.index, row["deprel"]))} for row in rows[split]] for split in rows
+    }
+    return datasets.DatasetDict(
+        {THEIRS[split]: datasets.Dataset.from_list(numbered[split], features=features) for split in SPLITS}
+    )
+
+
+def write_parquet(folder):
+    folder.mkdir(parents=True)
+    for name, part in parts().items():
+        part.to_parquet(str(folder / f"{name}-00000-of-00001.parquet"))
+
+
+def write_saved(folder):
+    parts().save_to_disk(str(folder))
+
+
+def write_json_lines(folder):
+    for split in SPLITS:
+        write(folder, rows_like_universal_dependencies(split), f"{'dev' if split == 'valid' else split}.jsonl")
+
+
+@pytest.mark.parametrize("layout", [write_parquet, write_saved, write_json_lines])
+def test_a_treebank_in_columns_is_the_one_in_conllu(layout, corpora, tmp_path, capfd):
+    layout(corpora / "ud")
+    for split in SPLITS:
+        write_conllu(STORIES.documents(split), tmp_path / f"{split}.conllu")
+    files = {split: f"{split}.conllu" for split in SPLITS}
+    sentences = ConlluTreebank(str(tmp_path), Conllu(documents_by="sentence"), **files)
+    found = HubCorpus("ud")
+    assert isinstance(found, Corpus)
+    assert found.name == "ud"
+    for split in SPLITS:
+        assert list(found.documents(split)) == list(sentences.documents(split))
+    whole = HubCorpus("ud", document_column="doc")
+    assert list(whole.documents("valid")) == list(ConlluTreebank(str(tmp_path), **files).documents("valid"))
+    assert capfd.readouterr().out == ""
+
+
+def write_lines(folder, text=ARTICLES):
+    folder.mkdir(parents=True)
+    for name in THEIRS.values():
+        rows = {"text": text.splitlines(keepends=True)}
+        datasets.Dataset.from_dict(rows).to_parquet(str(folder / f"{name}-00000-of-00001.parquet"))
+
+
+@pytest.mark.parametrize("options", [{}, {"headings": True}, {"splitter": "lines"}])
+def test_lines_of_wikitext_become_articles(options, corpora, tmp_path):
+    write_lines(corpora / "Salesforce" / "wikitext" / "wikitext-2-v1")
+    (tmp_path / "wiki").write_text(ARTICLES)
+    expected = list(WikiText(**options).read(tmp_path / "wiki", "wiki"))
+    found = list(HubCorpus("Salesforce/wikitext", "wikitext-2-v1", **options).documents("valid"))
+    assert [each.sentences for each in found] == [each.sentences for each in expected]
+    assert found[0].identifier == "Red crane (wikitext wikitext-2-v1, validation:2)"
+    rows = texts(HubCorpus("Salesforce/wikitext", "wikitext-2-v1", articles=False), "valid")
+    assert rows[:2] == ["= Red crane =", "The crane is red . It is a <unk> ."]
+
+
+def write_csv(folder, **splits):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in splits.items():
+        datasets.Dataset.from_dict({"id": list(range(len(lines))), "body": lines}).to_csv(str(folder / f"{name}.csv"))
+
+
+def test_texts_of_a_named_column(corpora, caplog):
+    write_csv(corpora / "news", train=["He left. She didn't.", " "], dev=["One\nTwo."], test=["a b"])
+    corpus = HubCorpus("news", text_column="body", tokens="rules", name="N", steps=[Lowercase()])
+    (first,) = corpus.documents("train")
+    assert [s.words for s in first.sentences] == [("he", "left", "."), ("she", "did", "n't", ".")]
+    assert first.identifier == "0"
+    assert caplog.messages == ["N, train: left out 1 rows without a token."]
+    (dev,) = corpus.documents("valid")
+    assert len(dev.sentences) == 2
+    assert texts(HubCorpus("news", text_column="body", valid="test"), "valid") == ["a b"]
+
+
+def test_sentences_listed_in_a_column(corpora, caplog):
+    write(corpora / "listed", [{"sentences": ["He left .", " ", "She stayed ."]}, {"sentences": []}])
+    (document,) = HubCorpus("listed").documents("train")
+    assert [" ".join(s.words) for s in document.sentences] == ["He left .", "She stayed ."]
+    assert document.identifier == "listed, train, row 1"
+    assert sorted(caplog.messages) == [
+        "listed, train: left out 1 rows without a token.", "listed, train: left out 1 sentences without a token.",
+    ]  # fmt: skip
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read(corpora):
+    """The documents of rows."""
+
+    def documents(*rows, **options):
+        write(corpora / "here", rows)
+        return list(HubCorpus("here", **options).documents("train"))
+
+    return documents
+
+
+def test_heads_are_numbers_or_strings_and_count_from_1_or_0(read):
+    expected = (Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root")),)
+    rest = {"tokens": ["Dogs", "bark"], "deprel": ["nsubj", "root"]}
+    for heads, root in (([2, 0], 0), (["2", "0"], 0), (["1", "-1"], -1), ([1, -1], -1)):
+        assert read({"head": heads, **rest}, root=root)[0].sentences == expected
+
+
+def test_tokens_without_a_head_are_left_out_and_counted(read, caplog):
+    row = {
+        "tokens": ["du", "de", "le", "pain", "x"], "head": ["None", "3", "3", "0", None],
+        "deprel": ["_", "case", "det", "root", None], "xpos": ["_", "P", "D", "N", "_"],
+    }  # fmt: skip
+    (document,) = read(row)
+    assert document.sentences == (Sentence(("de", "le", "pain"), (3, 3, 0), ("case", "det", "root"), ("P", "D", "N")),)
+    assert "here, train: left out 2 tokens without a head." in caplog.messages
+
+
+def test_a_sentence_without_any_head_has_no_tree(read):
+    for heads in (["_", "_"], [None, None], [], None):
+        assert read({"tokens": ["Dogs", "bark"], "head": heads})[0].sentences == (Sentence(("Dogs", "bark")),)
+
+
+def test_a_document_a_row_and_a_document_in_several_rows(read):
+    (document,) = read({"id": "d", "tokens": [["a", "b"], ["c"]], "heads": [["2", "0"], ["0"]]})
+    assert document == Document((Sentence(("a", "b"), (2, 0)), Sentence(("c",), (0,))), "d")
+    rows = [{"doc": name, "tokens": tokens} for name, tokens in (("x", ["a"]), ("x", ["b"]), ("y", ["c"]), ("x", []))]
+    assert read(*rows, document_column="doc") == [
+        Document((Sentence(("a",)), Sentence(("b",))), "x"), Document((Sentence(("c",)),), "y"),
+    ]  # fmt: skip
+
+
+def test_sentences_without_a_tree_can_be_left_out(read):
+    rows = [{"tokens": ["up"], "head": ["0"]}, {"tokens": ["down"], "head": ["None"]}]
+    assert [document.sentences[0].words for document in read(*rows, steps=[WithTreesOnly()])] == [("up",)]
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"),
+    [
+        ({"tokens": ["a", "b"], "head": [0]}, {}, "row 1: expected as many values .* 2 in 'tokens', 1 in 'head'"),
+        ({"tokens": [], "head": [0]}, {}, "0 in 'tokens', 1 in 'head'"),
+        ({"tokens": ["a", "b"], "head": [2, 1]}, {}, "row 1: .*no root"),
+        ({"tokens": ["a", "b"], "head": [0, 3]}, {}, "row 1: token 2 has head 3"),
+        ({"tokens": ["a"], "head": ["x"]}, {}, "row 1: expected the number of token 1's head, found 'x'"),
+        ({"tokens": ["a"], "head": [True]}, {}, "found 'True'"),
+        ({"tokens": ["a"], "head": [[0]]}, {}, "found '\\[0\\]'"),
+        ({"tokens": ["a", "b"], "head": [1, -1]}, {}, "row 1: .*found -1.*set root: -1"),
+        ({"tokens": ["a", "b"], "head": [2, 0]}, {"root": -1}, "row 1: .*found no -1.*set root: 0"),
+        ({"tokens": ["a", "b"], "head": ["-1", "None"]}, {"root": -1}, "write rows without them"),
+        ({"tokens": ["a", " "]}, {}, "row 1: expected .* tokens that are not blank"),
+        ({"tokens": ["a"], "deprel": [1]}, {}, "expected names, or numbers of a ClassLabel in the column 'deprel'"),
+        ({"tokens": "a b"}, {}, "row 1: expected a list in the column 'tokens'"),
+        ({"tokens": [["a"], ["b"]], "head": [[0]]}, {}, "expected a list for each sentence in the column 'head'"),
+        ({"sentences": [3]}, {}, "row 1: expected each sentence of 'sentences' as a string"),
+        ({"text": 3}, {}, "row 1: expected a string in the column 'text', found int"),
+        ({"body": "a"}, {}, "here, train: expected a column of tokens, sentences or text, found the columns body"),
+        ({"body": "a"}, {"text_column": "bodies"}, r"'bodies' \(text_column\), found .*Did you mean 'body'"),
+        ({"body": "a"}, {"heads_column": "body"}, "expected a column of tokens"),
+        ({"text": "a", "gold": "b"}, {"heads_column": "gold"}, "expected a column of tokens"),
+        ({"body": "a"}, {"text_column": "body", "train": "x"}, "expected a split x, found train"),
+        ({"body": "a"}, {"tokens_column": "body"}, "row 1: expected a list in the column 'body', found str"),
+        ({"text": " "}, {}, "here, train: expected documents, found no row with a token"),
+        ({"text": "Nobody ."}, {"articles": True}, "here, train:1: expected an article's title"),
+        ({"tokens": ["a"]}, {"articles": True}, "lines of WikiText are a text, found a column of tokens"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_refused(read, row, options, message):
+    with pytest.raises(UserError, match=message):
+        read(row, **options)
+
+
+def test_two_kinds_of_columns():
+    with pytest.raises(UserError, match="found tokens_column, text_column"):
+        HubCorpus("news", text_column="a", tokens_column="b")
+
+
+# -- where it lies ----------------------------------------------------------------------------------------------------
+
+
+def test_the_fingerprint_is_that_of_the_files_and_options(corpora, tmp_path):
+    folder = corpora / "news"
+    write_csv(folder, train=["a b"], valid=["c"], test=["d"])
+
+    def fingerprint(split="train", dataset="news", **options):
+        return HubCorpus(dataset, **{"text_column": "body", **options}).fingerprint(split)
+
+    before = {split: fingerprint(split) for split in SPLITS}
+    assert len(set(before.values())) == 3
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    assert fingerprint(dataset=str(tmp_path / "elsewhere")) == before["train"]
+    options = ({"steps": [Lowercase()]}, {"tokens": "rules"}, {"splitter": "lines"}, {"articles": True},
+               {"headings": True}, {"root": -1}, {"text_column": "id"}, {"train": "test"})  # fmt: skip
+    assert len({before["train"], *(fingerprint(**each) for each in options)}) == 9
+    write_csv(folder, train=["a c"])
+    assert fingerprint() != before["train"]
+    assert fingerprint("valid") == before["valid"]
+
+
+def test_the_fingerprint_of_what_save_to_disk_wrote(corpora):
+    write_saved(corpora / "ud")
+    before = HubCorpus("ud").fingerprint("train")
+    assert before != HubCorpus("ud").fingerprint("valid")
+    shutil.rmtree(corpora)
+    part = parts()["train"]
+    part.save_to_disk(str(corpora / "ud"))
+    assert HubCorpus("ud").fingerprint("train") == before
+    assert len(list(HubCorpus("ud").documents("train"))) == len(part)
+    part.select(range(2)).save_to_disk(str(corpora / "less"))
+    assert HubCorpus("less").fingerprint("train") != before
+
+
+def test_no_more_rows_are_read_than_are_used(corpora, tmp_path):
+    write(corpora / "news", [{"text": f"word {k}"} for k in range(5)], "train-00000-of-00002.jsonl")
+    (corpora / "news" / "train-00001-of-00002.jsonl").write_text("{")
+    table = AnnotatedSplit(HubCorpus("news"), "train", None, max_documents=3).table()
+    assert [row["words"] for row in table] == [["word", str(k)] for k in range(3)]
+    with pytest.raises(UserError, match=r"news, train: .*Copy the files again"):
+        AnnotatedSplit(HubCorpus("news"), "train", None, max_documents=6).table()
+    assert not list((tmp_path / "cache" / "datasets").rglob("*.arrow"))
+
+
+def test_nothing_is_read_before_it_is_wanted(corpora):
+    write_lines(corpora / "lines")
+    assert len(list(islice(HubCorpus("lines", articles=True).documents("train"), 1))) == 1
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """A dataset of the hub, by a stand-in that the library reads from local files; how often it was asked."""
+    served = tmp_path / "served"
+    write(served, [{"text": "one"}, {"text": "two"}], "train.jsonl")
+    write(served, [{"text": "four"}], "test.jsonl")
+    real, calls = datasets.load_dataset_builder, []
+
+    def builder(source, configuration, *, revision=None, cache_dir=None):
+        if source != "owner/news":
+            return real(source, configuration, revision=revision, cache_dir=cache_dir)
+        calls.append((configuration, revision))
+        return real(str(served), None, cache_dir=cache_dir)
+
+    monkeypatch.setattr(datasets, "load_dataset_builder", builder)
+    return calls
+
+
+def test_a_dataset_of_the_hub_is_read_through_the_librarys_cache(hub, tmp_path):
+    corpus = HubCorpus("owner/news")
+    assert [texts(corpus), texts(corpus, "test")] == [["one", "two"], ["four"]]
+    assert len(list((tmp_path / "cache" / "datasets").rglob("*.arrow"))) == 2
+    assert texts(HubCorpus("owner/news", "a", revision="refs/convert/parquet"), "test") == ["four"]
+    assert hub == [(None, None), ("a", "refs/convert/parquet")]
+    assert len({corpus.fingerprint("train"), corpus.fingerprint("test")}) == 2
+    assert HubCorpus("owner/news").fingerprint("train") == corpus.fingerprint("train")
+
+
+def test_a_folder_of_the_name_comes_before_the_hub(hub, corpora, tmp_path):
+    write(corpora / "owner/news", [{"text": "here"}])
+    assert texts(HubCorpus("owner/news")) == ["here"]
+    write(tmp_path / "owner/news", [{"text": "nearer"}])
+    assert texts(HubCorpus("owner/news")) == ["nearer"]
+    assert hub == []
+
+
+def test_configurations_of_a_folder(corpora):
+    folder = corpora / "owner/news"
+    write(folder / "a", [{"text": "of a"}])
+    write(folder / "files", [{"text": "of b"}], "b.jsonl")
+    configs = [{"config_name": "b", "data_files": [{"split": "dev", "path": "files/b.jsonl"}]},
+               {"config_name": "c", "data_files": "files/b.jsonl"}]  # fmt: skip
+    (folder / "README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n# News\n")
+    assert texts(HubCorpus("owner/news", "a")) == ["of a"]
+    assert texts(HubCorpus("owner/news", "b"), "valid") == ["of b"]
+    for configuration in (None, "d"):
+        with pytest.raises(UserError, match=r"'b', 'c'.*Set `configuration`"):
+            texts(HubCorpus("owner/news", configuration))
+
+
+def test_without_a_network_the_message_is_one_line_with_a_remedy():
+    with pytest.raises(MissingDataError) as caught:
+        HubCorpus("Salesforce/wikitext", "wikitext-2-v1").fingerprint("train")
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "$DEPGEN_DATA" in message
+    assert "hf download Salesforce/wikitext --repo-type dataset" in message
+
+
+def test_folders_that_are_not_whole(corpora):
+    (corpora / "empty").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"empty: expected parquet, arrow"):
+        texts(HubCorpus("empty"))
+    datasets.Dataset.from_dict({"text": ["a"]}).save_to_disk(str(corpora / "half"))
+    next((corpora / "half").glob("*.arrow")).unlink()
+    with pytest.raises(UserError, match=r"half can't be read .*Copy the folder"):
+        texts(HubCorpus("half"))
+    (corpora / "damaged").mkdir()
+    (corpora / "damaged" / "train.parquet").write_bytes(b"PAR1 no parquet PAR1")
+    with pytest.raises(UserError, match=r"damaged, train: .*Copy the files again"):
+        texts(HubCorpus("damaged"))
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+def experiment(path, **corpus):
+    gold = {"class_path": "depgen.annotation.trivial.GoldTrees", "init_args": {"scheme": "gold"}}
+    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
+    content = {
+        "seed_everything": 1,
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {
+            "class_path": "depgen.models.causal_lm.CausalLM",
+            "init_args": {
+                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
+                "optimizer": {"class_path": "torch.optim.AdamW", "init_args": {"lr": 1e-3}},
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": {"class_path": "depgen.data.hub.HubCorpus", "init_args": corpus}, "annotator": gold,
+            },
+        },
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@pytest.mark.slow
+def test_fit_and_test_on_a_folder_of_parquet(corpora, tmp_path, capsys):
+    write_parquet(corpora / "treebanks" / "ud")
+    assert main(["fit", "--config", experiment(tmp_path / "hub.yaml", dataset="treebanks/ud")]) == 0
+    (run,) = (tmp_path / "runs" / "hub").iterdir()
+    record = json.loads((run / "run.json").read_text())
+    sentences = sum(len(document.sentences) for document in STORIES.documents("train"))
+    assert (record["data"]["corpus"], record["data"]["train_documents"]) == ("ud", sentences)
+    assert main(["test", "--run", str(run)]) == 0
+    assert "test/perplexity\t" in capsys.readouterr().out
+    assert (run / "test.json").is_file()
+
+
+def test_an_experiment_without_its_dataset_ends_in_one_line(tmp_path, capsys):
+    config = experiment(tmp_path / "hub.yaml", dataset=str(tmp_path / "none"))
+    assert main(["fit", "--config", config]) == 2
+    assert "DEPGEN_DATA" in capsys.readouterr().err.splitlines()[-1]
+    assert not list((tmp_path / "runs").rglob("run.json"))

@@ -1,0 +1,153 @@
+"""What is wrong with a corpus is said with its place: input, and what the message must name."""
+
+from pathlib import Path
+
+import pytest
+
+from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTreebank, TextLines, WikiText2
+from depgen.data.corpus import FileCorpus, drawn_names, files_sha256
+from depgen.data.formats import (
+    Brackets,
+    Columns,
+    DependencyColumns,
+    JsonLines,
+    Lines,
+    Paragraphs,
+    TaggedWords,
+    WikiText,
+)
+from depgen.data.generated import GeneratedLanguage
+from depgen.data.steps import FirstDocuments, MoreTraining, Normalized, SeededSplits, SingleSentences, WithTreesOnly
+from depgen.errors import MissingDataError, UserError
+
+STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
+HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
+STORY = "a .,b .,c .,d .,e .\n"
+LISTED = JsonLines(sentences="s")
+
+
+@pytest.mark.parametrize(
+    ("form", "content", "message"),
+    [
+        (Lines(), "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
+        (Paragraphs(), "\n===\n\n", "a.txt: expected documents, a sentence a line"),
+        (Columns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
+        (Columns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 fields, found 4"),
+        (Columns(), HEADER, "a.txt: expected rows below the header, found none"),
+        (Columns(), "", "a.txt: the file is empty"),
+        (Columns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected CSV, found"),
+        (Columns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected CSV, found"),
+        (Columns(), HEADER + 'a,b,"c\nd",e\n', "a.txt:2: expected 5 fields, found 4"),
+        (Columns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9 at byte 8"),
+        (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
+        (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
+        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields"),
+        (JsonLines(), '{"text": ["x"]}', "expected the field 'text' with a string, found the fields text (list)"),
+        (JsonLines(), '{"text": ""}', "a.txt: expected documents, found none with a token"),
+        *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence of 's' as a string")
+          for each in ("{}", "null", "7", '["a", 7]', '["a", " "]')),
+        (WikiText(), " \n Nobody . \n", "a.txt:2: expected an article's title"),
+        (TaggedWords(), "The/at\nCrane\n", "a.txt:2: expected word/tag, found 'Crane'"),
+        (TaggedWords(), "\n\n", "a.txt: expected sentences, one a line, found none"),
+        (DependencyColumns(), "Dog\tNN\n", "a.txt:1: "),
+        (Brackets(), "( (S (VB Go)\n", "a.txt:1: expected 2 closing brackets"),
+    ],
+)  # fmt: skip
+def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, message):
+    path = tmp_path / "a.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UserError) as error:
+        list(form.read(path, path.name))
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("form", [Lines(), Paragraphs()])
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [("a.conllu", "Conllu"), ("a.sdp.gz", "Sdp"), ("a.jsonl", "JsonLines"), ("a.csv", "Columns"),
+     ("a.TSV", "HubCorpus"), ("a.json", "convert the file")],
+)  # fmt: skip
+def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name, reader):
+    (tmp_path / name).write_text("1\tThe\n2\tcat\n")
+    with pytest.raises(UserError, match=rf"{name}: expected .*{reader}"):
+        list(form.read(tmp_path / name, name))
+
+
+@pytest.mark.parametrize("form", [Lines(), Paragraphs()])
+@pytest.mark.parametrize("name", ["a.txt", "a", "wiki.tokens", "a.en"])
+def test_other_endings_are_of_plain_text(tmp_path, form, name):
+    (tmp_path / name).write_text("The cat\n")
+    (document,) = form.read(tmp_path / name, name)
+    assert document.sentences[0].words == ("The", "cat")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "split", "message"),
+    [
+        (RocStories(), "test", r"rocstories.*cs\.rochester\.edu.*DEPGEN_DATA"),
+        (Ptb(), "train", r"simple-examples\.tgz"),
+        (WikiText2(), "test", "wikitext-2-v1"),
+        (Ewt(), "valid", r"universaldependencies\.org"),
+        (Brown(), "train", "NLTK"),
+        (PennTreebank(), "train", "LDC99T42"),
+        (SdpTreebank("sdp", train="a.sdp"), "train", "LDC2016T10"),
+        (SdpTreebank("sdp", train="a.sdp"), "test", "expected files of the test split, found none named: set `test`"),
+        (TextLines("here", train="*.text"), "train", r"here: expected files \*\.text, found none"),
+        (TextLines("here"), "valid", r"here/valid\.txt"),
+    ],
+)
+def test_what_is_not_there_is_named_with_how_to_get_it(tmp_path, monkeypatch, corpus, split, message):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    (tmp_path / "here").mkdir()
+    with pytest.raises(MissingDataError, match=message):
+        list(corpus.documents(split))
+    with pytest.raises(MissingDataError, match=message):
+        corpus.fingerprint(split)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def denied(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "one").write_text("a\n")
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(UserError, match=r"one can't be read \(Permission denied\)"):
+        files_sha256([tmp_path / "one"])
+
+
+@pytest.mark.parametrize(
+    ("names", "valid", "test", "message"),
+    [
+        (["a", "b"], 1, 1, "here: expected more than 2 documents to split, found 2"),
+        (["a", "b"], -1, 0, "expected 0 or more documents to validate and to test on, found -1 and 0"),
+        (["a", "b"], 0, -2, "found 0 and -2"),
+        (["a", "b", "a"], 1, 1, "here: two documents are called a"),
+    ],
+)
+def test_draws_that_cannot_be_made(names, valid, test, message):
+    with pytest.raises(UserError, match=message):
+        drawn_names(names, valid=valid, test=test, seed=0, where="here")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: SingleSentences(3, 2), "no sentence has at least 3 words and at most 2"),
+        (lambda: FirstDocuments(0), "most: expected at least 1, found 0"),
+        (lambda: FirstDocuments(skip=-1), "skip: expected at least 0"),
+        (lambda: MoreTraining([STORIES], most=0), "most: expected at least 1, found 0"),
+        (lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")), "expected sentences with edges"),
+        (lambda: list(SeededSplits(valid=2).documents(STORIES.documents, "train")), "expected more than 52 documents"),
+    ],
+)
+def test_steps_that_cannot_be_taken(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+def test_tags_are_needed_to_normalise(tmp_path):
+    (tmp_path / "a.txt").write_text("dogs bark\n")
+    lines = FileCorpus(str(tmp_path), Lines(), train="a.txt")
+    with pytest.raises(UserError, match=r"'dogs bark' .*expected tags"):
+        list(Normalized(lines).documents(lines.documents, "train"))

@@ -1,0 +1,328 @@
+"""What each step does to documents, and to their fingerprint."""
+
+import json
+import logging
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from depgen.data.corpora import JsonDocuments, TextLines
+from depgen.data.corpus import SPLITS, WithSteps, drawn_documents
+from depgen.data.detokenization import rejoined
+from depgen.data.generated import GeneratedLanguage
+from depgen.data.steps import (
+    BareWords,
+    FirstDocuments,
+    Lowercase,
+    MoreTraining,
+    Normalized,
+    PlaceholdersForNames,
+    Retokenized,
+    SeededSplits,
+    SingleSentences,
+    WithoutHeldOut,
+    WithoutRelations,
+    WithoutSentences,
+    WithTreesOnly,
+)
+from depgen.errors import MissingDataError, UserError
+from depgen.trees.sentence import Document, Sentence
+
+STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
+
+
+class Texts:
+    """Documents of sentences as strings, sentences apart by |."""
+
+    published: dict = {}  # noqa: RUF012
+
+    def __init__(self, name, **splits):
+        self.name, self.splits = name, splits
+
+    def documents(self, split):
+        if split not in self.splits:
+            raise MissingDataError(f"no {split}")
+        for number, text in enumerate(self.splits[split]):
+            yield Document(tuple(Sentence(tuple(each.split())) for each in text.split("|")), f"{split}:{number}")
+
+    def fingerprint(self, split):
+        if split not in self.splits:
+            raise MissingDataError(f"no {split}")
+        return f"{self.name} {self.splits[split]}"
+
+
+def taken(step, corpus, split="train"):
+    """The texts that a step makes of a corpus's split."""
+    documents = WithSteps(corpus, steps=[step]).documents(split)
+    return ["|".join(" ".join(s.words) for s in document.sentences) for document in documents]
+
+
+def sentences(step, *given):
+    """What a step makes of sentences."""
+    return [s for d in step.documents(lambda split: iter([Document(given, "d")]), "train") for s in d.sentences]
+
+
+def fingerprint(corpus, *steps, split="train"):
+    return WithSteps(corpus, steps=steps).fingerprint(split)
+
+
+def fingerprints(steps, corpus, split="train"):
+    """How many fingerprints the steps give, the corpus's own among them."""
+    return len({fingerprint(corpus, *([step] if step else []), split=split) for step in (None, *steps)})
+
+
+# -- sentences rewritten -----------------------------------------------------------------------------------------------
+
+
+def test_lower_case_keeps_the_trees_and_placeholders_where_told():
+    tree = Sentence(("The", "[MALE]", "[x]"), (2, 0, 2), ("det", "root", "dep"))
+    assert sentences(Lowercase(), tree) == [replace(tree, words=("the", "[male]", "[x]"))]
+    assert sentences(Lowercase(but_placeholders=True), tree) == [replace(tree, words=("the", "[MALE]", "[x]"))]
+
+
+DOGS = Sentence(("Dogs", ",", "bark", "$", "10.5"), (3, 1, 0, 3, 4), tags=("NNS", ",", "VBP", "$", "CD"))
+DOTS = Sentence(("...",), (0,), tags=(".",))
+YES = Sentence(("!", "Yes", "No"), (0, 1, 1), tags=(".", "UH", "UH"))
+
+
+def test_bare_words_have_no_punctuation_and_their_trees_are_closed(caplog):
+    first, second = sentences(BareWords(), DOGS, DOTS, YES)
+    assert (first.words, first.heads) == (("dogs", "bark", "N.N"), (2, 0, 2))
+    assert (second.words, second.heads) == (("yes", "no"), (0, 0))
+    assert caplog.messages == ["BareWords, train: left out 1 sentences without words."]
+    assert sentences(BareWords("one_root"), YES)[0].heads == (0, 1)
+    assert sentences(BareWords(lowercase=False), DOGS)[0].words == ("Dogs", "bark", "N.N")
+    assert taken(BareWords(), Texts("untagged", train=["Dogs -- bark $ 10.5 !", ". . ."])) == ["dogs bark N.N"]
+
+
+def test_bare_words_follow_single_sentences():
+    first, second = STORIES.documents("valid")
+    corpus = WithSteps(STORIES, steps=[SingleSentences(), BareWords()])
+    names = [document.identifier for document in corpus.documents("valid")]
+    assert names == [f"{d.identifier}:{n}" for d in (first, second) for n in range(1, len(d.sentences) + 1)]
+    assert corpus.name == "generated (bare words)"
+
+
+def test_normalised_words_are_those_of_a_corpus():
+    words = Texts("lines", train=["sells N horses"])
+    sells = Sentence(("``", "Sells", "3", "dogs", "."), (2, 0, 4, 2, 2), tags=("``", "VBZ", "CD", "NNS", "."))
+    (sentence,) = sentences(Normalized(words), sells, replace(DOTS, tags=(":",)))
+    assert (sentence.words, sentence.heads, sentence.tags) == (("sells", "N", "<unk>"), (0, 3, 1), ("VBZ", "CD", "NNS"))
+    assert fingerprints([Normalized(words), Normalized(Texts("lines", train=["sells N dogs"]))], STORIES) == 3
+    assert WithSteps(STORIES, steps=[Normalized(words)]).name == "generated (normalised as lines)"
+
+
+def test_tokens_are_joined_and_cut_by_the_same_rules_as_raw_text():
+    news = Texts("news", train=["they ' re 50 , 000 strong , don ' t ask", "( it 's )"])
+    assert taken(Retokenized(apart=True), news) == ["they 're 50,000 strong , do n't ask", "( it 's )"]
+    assert taken(Retokenized(), news)[0] != taken(Retokenized(apart=True), news)[0]
+
+
+@pytest.mark.parametrize(
+    ("apart", "joined"),
+    [
+        ("it ' s Trump ' S", "it's Trump'S"),
+        ("1 , 000 , 000 , 50", "1,000,000 , 50"),
+        ("4 . 5 and 6 .", "4.5 and 6 ."),
+        ("he said ' sorry '", "he said ' sorry '"),
+    ],
+)
+def test_what_the_news_cut_apart_is_joined(apart, joined):
+    assert rejoined(apart) == joined
+
+
+def test_raw_stories_get_placeholders_for_names(tmp_path):
+    names = tmp_path / "names.tsv"
+    names.write_text("Ann\tF\nBill\tM\nKit\tN\n")
+    raw = Texts(
+        "raw",
+        train=['Ann\'s cat didn\'t eat .|Ann Lee , sad , wept.|Kit met Ann .|"No" , she \' d said .|The cat ate !',
+               "Kit ran .|Bill saw him .|Zork fell .|He fed Zork .|The Zork paid $100 ."],
+    )  # fmt: skip
+    assert taken(PlaceholdersForNames(str(names)), raw) == [
+        "[FEMALE] 's cat did n't eat .|[FEMALE] , sad , wept .|[NEUTRAL] met [FEMALE] .|`` no `` , she 'd said .|"
+        "the cat ate !",
+        "[NEUTRAL] ran .|[MALE] saw him .|[MALE] fell .|he fed [MALE] .|the [MALE] paid $ 100 .",
+    ]
+    before = fingerprint(raw, PlaceholdersForNames(str(names)), split="train")
+    names.write_text("Ann\tF\n")
+    assert fingerprint(raw, PlaceholdersForNames(str(names)), split="train") != before
+
+
+def test_graphs_without_some_relations(caplog):
+    edges = ((2, 1, "cc:preconj"), (0, 2, "root"), (2, 3, "conj:and>nsubj"), (2, 4, "punct"))
+    graph = Sentence(("Both", "walk", "she", "."), (2, 0, 2, 2), edges=edges)
+    found = sentences(WithoutRelations(["punct", "cc", "punkt"]), graph, Sentence(("Yes",), (0,)))
+    assert [each.edges for each in found] == [edges[1:3], None]
+    assert replace(found[0], edges=edges) == graph
+    (warning,) = caplog.messages
+    assert "no edge has a relation punkt" in warning
+
+
+def test_sentences_of_another_corpus_go_from_training_and_validation_and_from_nowhere_else(caplog):
+    ptb = Texts("PTB", train=["a b|c d|a b", "e|f g", "a b"], valid=["c d", "h"], test=["a b|h"])
+    tested = Texts("sample", train=["a b"], valid=["e"], test=["c d", "x y", "a"])
+    step = WithoutSentences(tested)
+    assert [taken(step, ptb, split) for split in SPLITS] == [["f g"], ["h"], ["a b|h"]]
+    assert "left out 5 sentences of sample" in caplog.messages[0]
+    assert taken(WithoutSentences(tested, ["test"]), ptb, "test") == ["h"]
+    assert fingerprint(ptb, step, split="test") == ptb.fingerprint("test")
+    changed = [Texts("sample", **{**tested.splits, split: ["new"]}) for split in SPLITS]
+    assert fingerprints([step, *map(WithoutSentences, changed)], ptb) == 5
+    assert WithSteps(ptb, steps=[step]).name == "PTB without sample"
+
+
+# -- documents and sentences chosen ------------------------------------------------------------------------------------
+
+
+def test_each_sentence_is_a_document():
+    found = list(SingleSentences().documents(STORIES.documents, "train"))
+    assert [document.sentences for document in found] == [(s,) for d in STORIES.documents("train") for s in d.sentences]
+    assert [document.identifier for document in found[4:6]] == ["generated-train-0:5", "generated-train-1:1"]
+
+
+def test_lengths_outside_the_limits_are_left_out_and_counted(caplog):
+    lengths = [len(sentence) for document in STORIES.documents("train") for sentence in document.sentences]
+    least, most = sorted(lengths)[5], sorted(lengths)[14]
+    kept = [len(s) for d in SingleSentences(least, most).documents(STORIES.documents, "train") for s in d.sentences]
+    assert kept == [length for length in lengths if least <= length <= most]
+    assert caplog.messages == [
+        f"SingleSentences, train: left out {len(lengths) - len(kept)} sentences of other lengths."
+    ]
+    assert fingerprints([SingleSentences(), SingleSentences(2), SingleSentences(max_words=9)], STORIES) == 4
+
+
+def test_the_first_documents_of_a_split():
+    whole = list(STORIES.documents("train"))
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(3)]).documents("train")) == whole[:3]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(2, skip=1)]).documents("train")) == whole[1:3]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(skip=1)]).documents("train")) == whole[1:]
+    assert list(WithSteps(STORIES, steps=[FirstDocuments(1)]).documents("valid")) == list(STORIES.documents("valid"))
+    assert len(list(WithSteps(STORIES, steps=[FirstDocuments(1, split="test")]).documents("test"))) == 1
+    steps = [FirstDocuments(3), FirstDocuments(2), FirstDocuments(2, skip=1), FirstDocuments(skip=1)]
+    assert fingerprints(steps, STORIES) == 5
+    assert fingerprints([*steps, FirstDocuments(), FirstDocuments(2, split="test")], STORIES, "valid") == 1
+
+
+def test_sentences_without_a_tree_can_be_left_out(caplog):
+    tree, graph, bare = Sentence(("up",), (0,)), Sentence(("up",), edges=()), Sentence(("up",))
+    assert sentences(WithTreesOnly(), tree, graph, bare) == [tree]
+    assert sentences(WithTreesOnly("edges"), tree, graph, bare) == [graph]
+    assert caplog.messages[0] == "WithTreesOnly, train: left out 2 sentences without heads."
+
+
+# -- what is held out --------------------------------------------------------------------------------------------------
+
+NEWS = Texts(
+    "news",
+    train=["a cat sat .", "two dogs ran .", "he left .", "a catsat.", "A cat sat ."],
+    valid=["he left.", "nobody came ."],
+    test=["acat sat .", "it rained ."],
+)
+
+
+def test_training_documents_that_equal_one_of_validation_or_test_but_for_blanks_go(caplog):
+    assert taken(WithoutHeldOut(), NEWS) == ["two dogs ran .", "A cat sat ."]
+    (message,) = caplog.messages
+    assert "left out 3 of 5 documents" in message
+    assert [taken(WithoutHeldOut(), NEWS, split) for split in ("valid", "test")] == [
+        NEWS.splits[s] for s in ("valid", "test")
+    ]
+    lower = WithSteps(NEWS, steps=[Lowercase(), WithoutHeldOut()])
+    assert [" ".join(document.words()) for document in lower.documents("train")] == ["two dogs ran ."]
+
+
+def test_a_split_that_is_not_there_takes_nothing_away():
+    without = {split: texts for split, texts in NEWS.splits.items() if split != "test"}
+    assert taken(WithoutHeldOut(), Texts("news", **without)) == [NEWS.splits["train"][i] for i in (0, 1, 3, 4)]
+    assert len(taken(WithoutHeldOut(), Texts("news", train=NEWS.splits["train"]))) == 5
+
+
+def test_documents_are_compared_as_a_whole():
+    corpus = Texts("news", train=["he left .|it rained .", "he left ."], valid=["he left .|it rained ."])
+    steps = [WithoutHeldOut(), SingleSentences()]
+    assert [" ".join(d.words()) for d in WithSteps(corpus, steps=steps).documents("train")] == ["he left ."]
+
+
+def test_a_training_split_of_nothing_else_is_refused():
+    with pytest.raises(UserError, match="All training documents are in validation or test too"):
+        taken(WithoutHeldOut(), Texts("news", train=["it rained ."], valid=[], test=["it rained ."]))
+
+
+def test_training_depends_on_what_is_held_out():
+    changed = [Texts("news", **{**NEWS.splits, split: ["another ."]}) for split in SPLITS]
+    assert len({fingerprint(each, WithoutHeldOut(), split="train") for each in (NEWS, *changed)}) == 4
+    assert fingerprint(NEWS, WithoutHeldOut(), split="test") == NEWS.fingerprint("test")
+
+
+def test_the_training_split_is_read_as_a_stream():
+    read = []
+
+    def counted(split):
+        for document in NEWS.documents(split):
+            read.append(document.identifier)
+            yield document
+
+    assert len(list(islice(WithoutHeldOut().documents(counted, "train"), 1))) == 1
+    assert [each for each in read if each.startswith("train")] == ["train:0", "train:1"]
+
+
+# -- splits that are made ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def single_file(tmp_path, monkeypatch):
+    """A corpus of twelve documents in one file, with steps."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    rows = (json.dumps({"id": f"d{n}", "text": f"Document {n} . It ends ."}) for n in range(12))
+    (tmp_path / "all.jsonl").write_text("\n".join(rows))
+    return lambda *steps: JsonDocuments(str(tmp_path), train="all.jsonl", steps=steps)
+
+
+def test_each_document_is_in_one_split_in_the_corpuss_order(single_file):
+    corpus = single_file(SeededSplits(valid=3, test=2))
+    found = {split: [document.identifier for document in corpus.documents(split)] for split in SPLITS}
+    assert found == drawn_documents(corpus)
+    assert [len(found[split]) for split in SPLITS] == [7, 3, 2]
+    assert sorted(name for part in found.values() for name in part) == sorted(f"d{n}" for n in range(12))
+    assert all(each == sorted(each, key=lambda name: int(name[1:])) for each in found.values())
+    others = [single_file(SeededSplits(valid=3, test=2, seed=seed)) for seed in range(1, 6)]
+    assert any([d.identifier for d in each.documents("test")] != found["test"] for each in others)
+    assert len({each.fingerprint("train") for each in (corpus, *others)}) == 6
+    assert len({corpus.fingerprint(split) for split in SPLITS}) == 3
+    assert drawn_documents(single_file(SeededSplits(valid=3, test=2), SingleSentences())) == found
+
+
+def test_a_document_more_moves_no_other(single_file, tmp_path):
+    corpus = single_file(SeededSplits(valid=3, test=2))
+    before = drawn_documents(corpus)
+    with (tmp_path / "all.jsonl").open("a") as stream:
+        stream.write('\n{"id": "late", "text": "One more ."}\n')
+    after = drawn_documents(corpus)
+    moved = set(before["test"]) ^ set(after["test"]) | set(before["valid"]) ^ set(after["valid"])
+    assert len(moved - {"late"}) <= 2, "at most one falls out of each of the two splits"
+
+
+def test_only_the_training_split_has_documents_of_others():
+    one, two, three = (
+        Texts(name, **{split: [f"{name} {split} {n}" for n in range(3)] for split in SPLITS}) for name in "abc"
+    )
+    step = MoreTraining([two, three], most=4)
+    assert taken(step, one) == [*one.splits["train"], *two.splits["train"], *three.splits["train"][:1]]
+    for split in ("valid", "test"):
+        assert taken(step, one, split) == one.splits[split]
+        assert fingerprint(one, step, split=split) == one.fingerprint(split)
+    assert len(taken(MoreTraining([two, three]), one)) == 9
+    steps = [step, MoreTraining([two, three], 3), MoreTraining([two, three]), MoreTraining([two])]
+    assert fingerprints(steps, one) == 5
+    assert WithSteps(one, steps=[step]).name == "a and b and c"
+
+
+def test_what_is_left_out_is_said_of_the_file_and_the_step(tmp_path, caplog):
+    caplog.set_level(logging.WARNING)
+    (tmp_path / "train.txt").write_text("a b\n\nc\n")
+    list(TextLines(str(tmp_path), steps=[SingleSentences(2)]).documents("train"))
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == [
+        "left out 1 blank lines.", "left out 1 sentences of other lengths.",
+    ]  # fmt: skip
