@@ -10,7 +10,6 @@
 #   GPT2       a folder of weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 begin from.
 #   K, H       sizes of embeddings and hidden states that dclm-grid tries, such as K="32 48" H="64 128".
 #   GRID       the table whose models dclm-grid trains, such as dclm_table2_wsj where LDC's Penn Treebank is at hand.
-#   BASE       the commit that `make guard` compares with.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -42,7 +41,7 @@ run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
-.PHONY: help setup demo test test-all test-matrix FORCE lint guard bench parser union scoreboard tables dclm-grid report record docs clean
+.PHONY: help setup demo test test-all test-matrix FORCE lint bench parser union scoreboard tables dclm-grid report record docs clean
 .PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
@@ -113,10 +112,6 @@ lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
-
-guard: $(developer) ## compare all numbers with those of another commit: make guard BASE=COMMIT (minutes; not a test)
-	$(if $(strip $(BASE)),,$(error Name the commit to compare with: make guard BASE=COMMIT))
-	$(python) -m tests.guard $(BASE)
 
 bench: $(developer) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
