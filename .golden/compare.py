@@ -12,11 +12,12 @@ import hashlib
 import json
 import math
 import os
+import resource
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -64,8 +65,8 @@ Numbers = dict[str, Any]
 class Tree:
     """A tree at work in a folder of inputs; fills `numbers`."""
 
-    def __init__(self, tree: Path, home: Path, *, short: bool) -> None:
-        self.depgen, self.home, self.short = Depgen(tree, home), home, short
+    def __init__(self, tree: Path, home: Path, *, short: bool, parts: Sequence[str]) -> None:
+        self.depgen, self.home, self.short, self.parts = Depgen(tree, home), home, short, parts
         self.numbers: Numbers = {}
         self.seconds: dict[str, float] = {}
 
@@ -152,6 +153,8 @@ class Tree:
 
     def timed(self, name: str, part: Callable[[], None]) -> None:
         """Do a part and keep how long it took; a part that breaks off is a difference, not the end."""
+        if self.parts and not any(fnmatch.fnmatchcase(name, part) for part in self.parts):
+            return
         started = time.time()
         try:
             part()
@@ -180,7 +183,7 @@ class Tree:
         """Documents, annotated rows and encoded rows of every corpus recipe and data module of the experiments."""
         corpora = {name: self.depgen.settings(each) for name, each in CORPORA.items()}
         modules = {}
-        for label, data in self.depgen.probe("data_settings").items():
+        for label, data in self.depgen.probe("data_settings", every=not self.short).items():
             key = f"{data['class_path'].rpartition('.')[2]} of {label}"
             modules[key] = data
             for name in ("corpus", "excluded", "treebank"):
@@ -462,15 +465,16 @@ def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool) -> in
 def main() -> int:
     """The exit code: 0 if nothing differs but what is listed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("old", type=Path, help="a worktree, or a file of --save")
+    parser.add_argument("old", type=Path, help="a worktree, or a file of --save; - for none, to save NEW alone")
     parser.add_argument("new", type=Path, help="a worktree")
     parser.add_argument("--short", action="store_true", help="without UNION, kills, pictures and real corpora")
     parser.add_argument("--exact", action="store_true", help="rounding is a difference")
+    parser.add_argument("--parts", nargs="+", default=[], help="some parts alone, such as tables 'kind dmlm' 'verbs *'")
     parser.add_argument("--save", type=Path, help="keep the numbers of NEW in a file, to stand for OLD later")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
         trees = {
-            name: Tree(path, Path(temporary) / name, short=arguments.short)
+            name: Tree(path, Path(temporary) / name, short=arguments.short, parts=arguments.parts)
             for name, path in (("old", arguments.old), ("new", arguments.new))
             if path.is_dir()
         }
@@ -479,11 +483,13 @@ def main() -> int:
         with ThreadPoolExecutor(2) as both:
             futures = {name: both.submit(tree.collect) for name, tree in trees.items()}
             numbers = {name: future.result() for name, future in futures.items()}
-    if "old" not in numbers:
-        saved = json.loads(arguments.old.read_text(encoding="utf-8"))
-        numbers["old"] = saved
     if arguments.save:
         arguments.save.write_text(json.dumps(numbers["new"]), encoding="utf-8")
+    if str(arguments.old) == "-":
+        numbers["old"] = numbers["new"]
+    elif "old" not in numbers:
+        saved = json.loads(arguments.old.read_text(encoding="utf-8"))
+        numbers["old"] = saved if not arguments.parts else {name: saved[name] for name in saved if name in numbers["new"]}
     old_tree = arguments.old if arguments.old.is_dir() else None
     old = {
         name: as_in(value, old_tree, arguments.new) if name.startswith("configuration/") else value
@@ -491,6 +497,8 @@ def main() -> int:
     }
     wrong = report(json.loads(json.dumps(old)), json.loads(json.dumps(numbers["new"])), exact=arguments.exact)
     for name, tree in trees.items():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        print(f"processor time of all trees so far: {used.ru_utime + used.ru_stime:.0f} s")
         slow = sorted(tree.seconds.items(), key=lambda each: -each[1])[:12]
         print(f"{name}: {', '.join(f'{part} {seconds:.0f} s' for part, seconds in slow)}")
     return 1 if wrong else 0

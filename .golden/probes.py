@@ -145,14 +145,27 @@ def tables(folder: str) -> dict[str, str]:
     return answer
 
 
-def data_settings() -> dict[str, Any]:
-    """The settings of every data module that the experiments name, each once, by the first that names it."""
+def data_settings(every: bool = True) -> dict[str, Any]:
+    """The settings of every data module that the experiments name, each once, by the first that names it.
+
+    Args:
+        every: else one of those that differ in numbers alone, such as sizes of batches and vocabularies.
+    """
     answer: dict[str, Any] = {}
     seen = set()
-    for label, experiment in experiments().items():
+    for label, experiment in sorted(experiments().items(), key=lambda each: "small" not in each[0]):
         data = experiment.settings.get("data")
-        key = json.dumps(data, sort_keys=True)
+        key = json.dumps(data if every else without_numbers(data), sort_keys=True)
         if isinstance(data, dict) and "class_path" in data and key not in seen:
             seen.add(key)
             answer[label] = data
     return answer
+
+
+def without_numbers(value: Any) -> Any:  # noqa: ANN401
+    """Settings with one number in place of all."""
+    if isinstance(value, Mapping):
+        return {name: without_numbers(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_numbers(each) for each in value]
+    return 0 if value is None or (isinstance(value, int | float) and not isinstance(value, bool)) else value
