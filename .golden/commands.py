@@ -56,7 +56,7 @@ class Generation:
         """Whether a tree has this move behind it."""
         return not (tree / self.mark[1:]).exists() if self.mark.startswith("!") else (tree / self.mark).exists()
 
-    def settings(self, values: Any) -> Any:  # noqa: ANN401
+    def settings(self, values: Any) -> Any:
         """Settings or resolved values of the generation before in the terms of this one, at every depth."""
         moved = renamed_classes(values, self.class_paths, self.arguments)
         return load_move(GOLDEN / "moves" / self.move).renamed(moved) if self.move else moved
@@ -77,7 +77,7 @@ def generations_of(tree: Path) -> list[Generation]:
     return [generation for generation in GENERATIONS if generation.holds(tree)]
 
 
-def load_move(path: Path) -> Any:  # noqa: ANN401
+def load_move(path: Path) -> Any:
     """The module of a move's file."""
     sys.path.insert(0, str(path.resolve().parent))
     specification = importlib.util.spec_from_file_location(f"move_{path.stem}", path)
@@ -86,7 +86,7 @@ def load_move(path: Path) -> Any:  # noqa: ANN401
     return module
 
 
-def renamed_classes(values: Any, class_paths: Mapping[str, str], arguments: Mapping[str, str]) -> Any:  # noqa: ANN401
+def renamed_classes(values: Any, class_paths: Mapping[str, str], arguments: Mapping[str, str]) -> Any:
     """Settings with other class paths and argument names, at every depth; also class paths that stand alone as texts."""
     if isinstance(values, list | tuple):
         return [renamed_classes(value, class_paths, arguments) for value in values]
@@ -174,7 +174,7 @@ class Depgen:
         self.process.stdin.close()
         self.process.wait()
 
-    def settings(self, values: Any) -> Any:  # noqa: ANN401
+    def settings(self, values: Any) -> Any:
         """Settings of the oldest tree in the terms of this one."""
         for generation in self.generations:
             values = generation.settings(values)
@@ -183,7 +183,7 @@ class Depgen:
     def translated(self, arguments: list[str]) -> list[str]:
         """A command line of the oldest tree in the terms of this one."""
         verb, *rest = arguments
-        words = [verb]
+        words = verb.split()
         for generation in self.generations:
             former = " ".join(words)
             words = generation.verbs.get(former, former).split()
@@ -218,14 +218,14 @@ class Depgen:
                 name = re.sub(pattern, replacement, name)
         return name
 
-    def former_answer(self, verb: str, answer: Any) -> Any:  # noqa: ANN401
+    def former_answer(self, verb: str, answer: Any) -> Any:
         """JSON of a verb in its oldest form."""
         for generation in reversed(self.generations):
             if verb in generation.answers:
                 answer = generation.answers[verb](answer)
         return answer
 
-    def probe(self, name: str, **arguments: Any) -> Any:  # noqa: ANN401
+    def probe(self, name: str, **arguments: Any) -> Any:
         """What a function of `probes.py` (or of what a generation names in its place) gives in a fork of this tree."""
         target = f"probes:{name}"
         for generation in self.generations:
@@ -236,7 +236,8 @@ class Depgen:
         """What a command prints.
 
         Args:
-            arguments: what follows `depgen` on the command line, in the terms of the oldest tree.
+            arguments: what follows `depgen` on the command line, in the terms of the oldest tree; the verb is the first,
+                of one word or more.
             expected: its exit code; -9 = killed.
             first: Python code that its process runs before the command.
 

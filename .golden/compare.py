@@ -78,7 +78,7 @@ class Tree:
         """The folders of all runs, at whatever depth a tree's depgen lays them."""
         return {path.parent for path in (self.home / "runs").rglob("run.json")}
 
-    def add(self, name: str, value: Any) -> None:  # noqa: ANN401
+    def add(self, name: str, value: Any) -> None:
         """Keep a number, text or JSON; the paths of this place are left out of texts."""
         for place, leaf in leaves(name, value):
             if place.rpartition("/")[2] not in CLOCK:
@@ -161,6 +161,7 @@ class Tree:
         except (CommandError, OSError, KeyError, ValueError) as error:
             self.numbers[f"{name}: BROKE OFF"] = f"{type(error).__name__}: {error}"[-1500:]
         self.seconds[name] = time.time() - started
+        (self.home.parent / f"{self.home.name}.json").write_text(json.dumps(self.numbers), encoding="utf-8")
 
     def configurations(self) -> None:
         """Resolved values of every experiment, size and table row."""
@@ -336,7 +337,7 @@ class Tree:
         folder = home / "people"
         texts = [f"{name}={home / name}.txt" for name in ("stories", "references")]
         people = ("--texts", *texts, "-n", "2", "--raters", "2", "--contexts", home / "prompts.txt", "--output", folder)
-        self.say("human-eval export", "human-eval export".split()[0], "export", *people)
+        self.say("human-eval export", "human-eval export", *people)
         for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
             if path.is_file():
                 self.add(f"human-eval/{path.relative_to(folder)}", path.read_text(encoding="utf-8"))
@@ -373,12 +374,20 @@ class Tree:
                 self.numbers[f"pictures/{name}"] = hashlib.sha256(path.read_bytes()).hexdigest()
             except CommandError as error:
                 self.numbers[f"pictures/{name}"] = f"REFUSED {str(error).strip().splitlines()[-1]}"
+        for name, verb in {"pushed": "push", "exported": "export-pretrained"}.items():
+            folder = self.home / name
+            of_run = (run,) if verb == "push" else ("--run", self.path("dm_gpt2"))
+            self.say(name, verb, *of_run, "--to", folder, as_json=False)
+            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+                if path.is_file():
+                    self.numbers[f"{name}/{path.relative_to(folder)}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+        self.say("reproduce --list", "reproduce", "dmlm_table2", "--list", as_json=False)
         report = self.home / "report.html"
         self.say("report", "report", "--tables", "demo", "--output", report, output=report, as_json=False)
         self.say("case-study", "case-study", "demo_stories", as_json=False)
 
 
-def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Numbers and texts of nested lists and dictionaries, by their places."""
     if isinstance(value, dict):
         for key, each in value.items():
@@ -390,7 +399,7 @@ def leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
         yield name, value
 
 
-def as_in(values: Any, old: Path | None, new: Path) -> Any:  # noqa: ANN401
+def as_in(values: Any, old: Path | None, new: Path) -> Any:
     """Resolved values of the old tree in the terms of the new one."""
     behind = {generation.name for generation in generations_of(old)} if old else set()
     for generation in GENERATIONS:
@@ -399,7 +408,7 @@ def as_in(values: Any, old: Path | None, new: Path) -> Any:  # noqa: ANN401
     return values
 
 
-def how(old: Any, new: Any) -> str:  # noqa: ANN401
+def how(old: Any, new: Any) -> str:
     """`equal`, `rounding` or `different`."""
     if old == new:
         return "equal"
@@ -411,7 +420,7 @@ def how(old: Any, new: Any) -> str:  # noqa: ANN401
     return "rounding" if near else "different"
 
 
-def shown(old: Any, new: Any) -> str:  # noqa: ANN401
+def shown(old: Any, new: Any) -> str:
     """Two values where they begin to differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         one, other = dict(leaves("", old)), dict(leaves("", new))
@@ -453,8 +462,9 @@ def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool) -> in
         if each["number"] not in used:
             print(f"not used: {each['number']} ({each['reason']})")
     broken = [name for name in old.keys() | new.keys() if "BROKE OFF" in name]
+    broken += [name for name in old.keys() & new.keys() if str(old[name]).startswith("REFUSED")]
     for name in sorted(broken):
-        print(f"{name} in {'both' if name in old and name in new else 'one'}")
+        print(f"{name} in {'both' if name in old and name in new else 'one'}: {str(old.get(name, new.get(name)))[:300]}")
     print(
         f"{len(old)} numbers of OLD, {len(new)} of NEW: {counts['equal']} equal to the last bit, {counts['rounding']} "
         f"by rounding (at most {largest:.1e}), {counts['listed']} listed, {len(wrong)} different."
@@ -473,6 +483,7 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="keep the numbers of NEW in a file, to stand for OLD later")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
+        print(f"At work in {temporary}: the numbers so far are in old.json and new.json there.", flush=True)
         trees = {
             name: Tree(path, Path(temporary) / name, short=arguments.short, parts=arguments.parts)
             for name, path in (("old", arguments.old), ("new", arguments.new))

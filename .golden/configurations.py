@@ -32,7 +32,7 @@ from typing import Any
 from commands import Depgen, load_move
 
 
-def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:  # noqa: ANN401
+def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:
     """A line for each value that differs, with its place."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in sorted(one.keys() | other.keys(), key=str):
@@ -46,9 +46,8 @@ def differences(one: Any, other: Any, place: str = "") -> Iterator[str]:  # noqa
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for number, pair in enumerate(zip(one, other, strict=True)):
             yield from differences(*pair, f"{place}[{number}]")
-    elif type(one) is not type(other) or one != other:
-        if not (isinstance(one, int | float) and isinstance(other, int | float) and one == other):
-            yield f"{place}: {json.dumps(one)[:200]} -> {json.dumps(other)[:200]}"
+    elif one != other or isinstance(one, bool) is not isinstance(other, bool):
+        yield f"{place}: {json.dumps(one)[:200]} -> {json.dumps(other)[:200]}"
 
 
 def asked(tree: Path, *probes: str) -> list[Any]:
@@ -71,7 +70,7 @@ def rewritten(line: str, digests: Mapping[str, str], fingerprints: Mapping[str, 
     return line
 
 
-def fingerprints_in(content: Any) -> Iterator[str]:  # noqa: ANN401
+def fingerprints_in(content: Any) -> Iterator[str]:
     """The texts under every `fingerprint` and `trees` of a line."""
     if isinstance(content, Mapping):
         for name, value in content.items():
