@@ -177,8 +177,8 @@ class Tree:
             self.add(f"parsers/{name}", json.loads((folder / name / "scores.json").read_text()))
         for copy, name in COPIES.items():
             shutil.copytree(folder / name, folder / copy)
-        self.say("parse by ewt_supar", "parse", "--parser", "ewt_supar", "--input", self.home / "text.txt", *CPU)
-        self.say("parse by ewt", "parse", "--parser", "ewt", "--input", self.home / "text.txt", *CPU)
+        self.say("parse by ewt_supar", "parse", "--parser", "ewt_supar", "--input", self.home / "text.txt")
+        self.say("parse by ewt", "parse", "--parser", "ewt", "--input", self.home / "text.txt")
 
     def corpora(self) -> None:
         """Documents, annotated rows and encoded rows of every corpus recipe and data module of the experiments."""
@@ -326,7 +326,7 @@ class Tree:
         given = [each for name, value in options.items() for each in (f"--{name}", value)]
         self.say("evaluate-text", "evaluate-text", home / "stories.txt", *given, "--json", *CPU)
         gold, parsed = home / "data" / "stories" / "test.conllu", home / "parsed.conllu"
-        self.depgen("parse", "--parser", "ewt_supar", "--input", gold, "--output", parsed, *CPU)
+        self.depgen("parse", "--parser", "ewt_supar", "--input", gold, "--output", parsed)
         for by in ((), ("--by", "relation"), ("--by", "length")):
             name = " ".join(("attachment-scores", *by))
             self.say(name, "attachment-scores", gold, parsed, *by, "--json")
@@ -436,11 +436,11 @@ def shown(old: Any, new: Any) -> str:
     return f"{one[start : start + 160]!r} -> {other[start : start + 160]!r}"
 
 
-def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool) -> int:
+def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool, most: int) -> int:
     """Print what differs; the number of differences that are not listed."""
     listed = yaml.safe_load((GOLDEN / "differences.yaml").read_text(encoding="utf-8")) or []
     counts = {"equal": 0, "rounding": 0, "different": 0, "listed": 0}
-    used, wrong, largest = set(), [], 0.0
+    used, wrong, largest = set(), {}, 0.0
     for name in sorted(old.keys() | new.keys()):
         one, other = old.get(name, "nothing"), new.get(name, "nothing")
         kind = how(one, other)
@@ -453,11 +453,14 @@ def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool) -> in
             continue
         counts[kind] += 1
         if kind == "different" or (kind == "rounding" and exact):
-            wrong.append(f"{name}: {shown(one, other)}")
-    for line in wrong[:400]:
-        print(line)
-    if len(wrong) > 400:
-        print(f"... and {len(wrong) - 400} more")
+            wrong[name] = f"{name}: {shown(one, other)}"
+    groups: dict[str, list[str]] = {}
+    for name, line in wrong.items():
+        groups.setdefault("/".join(name.split("/")[:2]) if "/" in name else name.split(" item ")[0], []).append(line)
+    for group, lines in groups.items():
+        print(*lines[:most], sep="\n")
+        if len(lines) > most:
+            print(f"... and {len(lines) - most} more of {group}")
     for each in listed:
         if each["number"] not in used:
             print(f"not used: {each['number']} ({each['reason']})")
@@ -479,6 +482,7 @@ def main() -> int:
     parser.add_argument("new", type=Path, help="a worktree")
     parser.add_argument("--short", action="store_true", help="without UNION, kills, pictures and real corpora")
     parser.add_argument("--exact", action="store_true", help="rounding is a difference")
+    parser.add_argument("--most", type=int, default=4, help="lines of each group of numbers that differ")
     parser.add_argument("--parts", nargs="+", default=[], help="some parts alone, such as tables 'kind dmlm' 'verbs *'")
     parser.add_argument("--save", type=Path, help="keep the numbers of NEW in a file, to stand for OLD later")
     arguments = parser.parse_args()
@@ -506,7 +510,7 @@ def main() -> int:
         name: as_in(value, old_tree, arguments.new) if name.startswith("configuration/") else value
         for name, value in numbers["old"].items()
     }
-    wrong = report(json.loads(json.dumps(old)), json.loads(json.dumps(numbers["new"])), exact=arguments.exact)
+    wrong = report(json.loads(json.dumps(old)), json.loads(json.dumps(numbers["new"])), exact=arguments.exact, most=arguments.most)
     for name, tree in trees.items():
         used = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"processor time of all trees so far: {used.ru_utime + used.ru_stime:.0f} s")

@@ -113,7 +113,8 @@ def write(tree: Path, digests: Mapping[str, str], fingerprints: Mapping[str, str
     content["today"] = {former: new for former, new in known.items() if former != new}
     for name in ("of_no_file_today", "before"):
         if name in content:
-            content[name] = {known.get(former, former): value for former, value in content[name].items()}
+            own = {former: value for former, value in content[name].items() if known.get(former, former) == former}
+            content[name] = {**{known.get(former, former): value for former, value in content[name].items()}, **own}
     table.write_text(f"{json.dumps(content, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
     print(f"{len(content['today'])} former digests lead to those of today.")
 

@@ -1,7 +1,7 @@
 """Plants one-line faults and says which the tests catch: `python .golden/faults.py TREE [--only NAME ...] [--record]`.
 
-Each fault of `faults.yaml` is planted in a scratch copy of the tree, and the tests named there run with `-x -q` in a fork,
-slow ones too where none of the others fails. A fault whose line stands
+Each fault of `faults.yaml` is planted in a scratch copy of the tree, and the tests named there run with `-x -q` in a fork;
+slow ones too with `--slow`, and for faults that say `slow: true`. A fault whose line stands
 nowhere is "not found": give it a second place under `also`, or strike it out with a reason.
 """
 
@@ -96,7 +96,7 @@ def fails(copy: Path, tests: list[str], *, slow: bool, limit: float) -> bool | N
     return {0: False, 1: True, 2: True}.get(ended)
 
 
-def outcome(copy: Path, fault: Mapping[str, Any], *, limit: float) -> str:
+def outcome(copy: Path, fault: Mapping[str, Any], *, limit: float, slow: bool) -> str:
     """`caught by TESTS`, `not caught`, `not found` or `no test`."""
     place = place_in(copy, fault)
     if place is None:
@@ -109,10 +109,10 @@ def outcome(copy: Path, fault: Mapping[str, Any], *, limit: float) -> str:
         return "no test"
     path.write_text(content.replace(old, new), encoding="utf-8")
     try:
-        for slow in (False, True):
+        for with_slow in (False, True) if slow or fault.get("slow") else (False,):
             for test in tests:
-                if fails(copy, [test], slow=slow, limit=limit):
-                    return f"caught by {test}{' (slow)' if slow else ''}"
+                if fails(copy, [test], slow=with_slow, limit=limit):
+                    return f"caught by {test}{' (slow)' if with_slow else ''}"
     finally:
         path.write_text(content, encoding="utf-8")
     return "not caught"
@@ -124,11 +124,15 @@ def main() -> int:
     parser.add_argument("tree", type=Path)
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--find", action="store_true", help="only say where each line stands")
+    parser.add_argument("--rest", action="store_true", help="only those of which faults.yaml does not say what caught them")
+    parser.add_argument("--slow", action="store_true", help="slow tests too, where no other one fails")
     parser.add_argument("--record", action="store_true", help="write what was caught into faults.yaml")
     parser.add_argument("--limit", type=float, default=600, help="seconds of a test file")
     arguments = parser.parse_args()
     faults = yaml.safe_load(LIST.read_text(encoding="utf-8"))
     chosen = [fault for fault in faults if not arguments.only or fault["name"] in arguments.only]
+    if arguments.rest:
+        chosen = [fault for fault in chosen if "caught" not in fault]
     if unknown := {*arguments.only} - {fault["name"] for fault in faults}:
         parser.error(f"no such faults: {sorted(unknown)}")
     if arguments.find:
@@ -141,7 +145,7 @@ def main() -> int:
         copy = scratch(arguments.tree.resolve(), Path(folder))
         for fault in chosen:
             started = time.time()
-            found = outcome(copy, fault, limit=arguments.limit)
+            found = outcome(copy, fault, limit=arguments.limit, slow=arguments.slow)
             missed += not found.startswith("caught")
             print(f"{fault['name']}: {found} ({time.time() - started:.0f} s)", flush=True)
             if arguments.record:
