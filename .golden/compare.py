@@ -91,7 +91,8 @@ class Tree:
         try:
             said = self.depgen(*arguments)
         except CommandError as error:
-            self.numbers[name] = f"REFUSED: {str(error).strip().splitlines()[-1][:200]}".replace(str(self.home), "HOME")
+            said = str(error).replace(str(self.home), "HOME").replace(str(self.depgen.tree), "TREE")
+            self.numbers[name] = f"REFUSED: {said.strip().splitlines()[-1][:300]}"
             return
         if output is not None:
             said = output.read_text(encoding="utf-8")
@@ -113,6 +114,7 @@ class Tree:
     def write_inputs(self) -> None:
         """Copy the inputs and write all configurations in the terms of this tree."""
         shutil.copytree(GOLDEN / "inputs", self.home, dirs_exist_ok=True)
+        shutil.copytree(self.home / "models" / "gpt2", self.home / "models" / "gpt2-medium")
         folder = self.home / "experiments"
         folder.mkdir(exist_ok=True)
         parsers = {f"parser_{name}": {"name": name, **each} for name, each in PARSERS.items()}
@@ -276,9 +278,7 @@ class Tree:
                 parse = ("parse", "--input", text, "--form", "as_is", "--beam_size", beam, *common)
                 self.say(f"{kind}/parse beam {beam}", *parse)
             self.say(f"{kind}/score beam 5", "score", text, "--by", "sentence", "--beam_size", "5", "--json", *common)
-            drawing = ("--structure_beam_size", "4") if kind == "gilt" else ()
-            if drawing:
-                self.say(f"{kind}/generate beam", "generate", "-n", "2", "--beam_size", "4", *sampling, *common)
+            self.say(f"{kind}/generate beam", "generate", "-n", "2", "--beam_size", "4", *sampling, *common)
         if kind in ("on_lstm", "prpn", "tg", "pushdown"):
             files = ("--treebank", "brackets", "--seeds", "2", "--json")
             self.say(f"{kind}/bracketing-f1", "bracketing-f1", *files, *common)
@@ -307,7 +307,7 @@ class Tree:
             self.say("compare", "compare", run, *others, "--format", "json")
             self.say("compare as text", "compare", run, *others, as_json=False)
             self.say("validate", "validate", "--run", run, "--trainer.accelerator", "cpu")
-        if kind in ("dmlm", "adclm", "gilt"):
+        if kind in ("dmlm", "adclm"):
             for task in ("order", "insertion", "ending") if kind == "adclm" else ("order",):
                 output = run / f"{task}.json"
                 coherence = ("--config", self.config(task), "--run", run, "--output", output, *CPU)

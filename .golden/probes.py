@@ -5,6 +5,7 @@ another module, and its `Generation` names them.
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def _or_refusal(function: Any, *arguments: Any) -> Any:  # noqa: ANN401
     try:
         return function(*arguments)
     except Exception as error:
-        return f"refused: {type(error).__name__}: {str(error).splitlines()[0][:80] if str(error) else ''}"
+        return f"refused: {type(error).__name__}: {re.sub(r'/[^ ,;:]+', 'PATH', str(error))[:120]}"
 
 
 def data_modules(settings: Mapping[str, Any]) -> dict[str, Any]:
