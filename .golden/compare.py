@@ -189,9 +189,9 @@ class Tree:
         for label, data in self.depgen.probe("data_settings", every=not self.short).items():
             key = f"{data['class_path'].rpartition('.')[2]} of {label}"
             modules[key] = data
-            for name in ("corpus", "excluded", "treebank"):
-                if isinstance(data["init_args"].get(name), dict):
-                    corpora[f"{name} of {label}"] = data["init_args"][name]
+            corpus = data["init_args"].get("corpus")
+            if isinstance(corpus, dict) and corpus not in corpora.values():
+                corpora[f"of {label}"] = corpus
         self.add("documents", self.depgen.probe("all_corpora", data_settings=corpora))
         self.add("data", self.depgen.probe("data_modules", settings=modules))
 
@@ -259,7 +259,7 @@ class Tree:
         text, common = self.home / "text.txt", ("--run", run, *CPU)
         if kind == "itexp":
             treebank = self.home / "data" / "stories" / "test.conllu"
-            self.say(f"{kind}/score", "score", treebank, "--trees", "gold", "--by", "word", "--json", *common)
+            self.say(f"{kind}/score", "score", treebank, "--by", "word", "--json", *common)
             sampled = ("--trees", "sampled", "--parser", "ewt_supar", "--number_of_trees", "3", "--seed", "1")
             self.say(f"{kind}/score sampled", "score", text, *sampled, "--by", "sentence", "--json", *common)
         else:
