@@ -274,8 +274,9 @@ class Tree:
                 prompts = ("--prompts", self.home / "prompts.txt")
                 self.say(f"{kind}/generate on", "generate", "-n", "2", *prompts, *sampling, *common)
         if kind in STRUCTURED:
+            form = ("--format", "brackets") if kind in ("pushdown", "tg") else ()
             for beam in ("1", "4"):
-                parse = ("parse", "--input", text, "--form", "as_is", "--beam_size", beam, *common)
+                parse = ("parse", "--input", text, "--form", "as_is", "--beam_size", beam, *form, *common)
                 self.say(f"{kind}/parse beam {beam}", *parse)
             self.say(f"{kind}/score beam 5", "score", text, "--by", "sentence", "--beam_size", "5", "--json", *common)
             self.say(f"{kind}/generate beam", "generate", "-n", "2", "--beam_size", "4", *sampling, *common)
