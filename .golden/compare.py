@@ -258,8 +258,6 @@ class Tree:
             return
         text, common = self.home / "text.txt", ("--run", run, *CPU)
         if kind == "itexp":
-            treebank = self.home / "data" / "stories" / "test.conllu"
-            self.say(f"{kind}/score", "score", treebank, "--by", "word", "--json", *common)
             sampled = ("--trees", "sampled", "--parser", "ewt_supar", "--number_of_trees", "3", "--seed", "1")
             self.say(f"{kind}/score sampled", "score", text, *sampled, "--by", "sentence", "--json", *common)
         else:
