@@ -8,7 +8,6 @@
 #   SEEDS      such as SEEDS="1 2 3"; unset: the table's.
 #   PRECISION  of training, in place of the experiments': 32-true is up to twice as fast on a CPU without bf16 instructions.
 #   GPT2       a folder of weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 begin from.
-#   BASE       the commit that `make guard` compares with.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -37,7 +36,7 @@ run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
     $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
 
-.PHONY: help setup demo test test-all test-matrix FORCE lint guard bench parser union scoreboard tables report record docs clean
+.PHONY: help setup demo test test-all test-matrix FORCE lint bench parser union scoreboard tables report record docs clean
 .PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
@@ -108,10 +107,6 @@ lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff check .
 	$(python) -m mypy
 	.venv/bin/lint-imports
-
-guard: $(developer) ## compare all numbers with those of another commit: make guard BASE=COMMIT (minutes; not a test)
-	$(if $(strip $(BASE)),,$(error Name the commit to compare with: make guard BASE=COMMIT))
-	$(python) -m tests.guard $(BASE)
 
 bench: $(developer) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
