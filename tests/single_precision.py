@@ -17,12 +17,12 @@ from typing import Any
 import lightning as L
 import numpy as np
 import torch
+from depgen.aliases import settings_today
 from lightning.pytorch.accelerators import Accelerator
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
-from depgen.aliases import settings_today
 from depgen.decoding.settings import Sampling
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.nn.precise import WITHOUT_FLOAT64

@@ -11,10 +11,10 @@ from importlib import import_module
 
 import pytest
 import torch
+from depgen.aliases import settings_today
 
 import depgen.backbones
 import depgen.models
-from depgen.aliases import settings_today
 from depgen.backbones.backbone import Backbone
 from depgen.language_models.base import LanguageModel
 from tests.contract import networks

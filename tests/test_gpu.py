@@ -5,8 +5,8 @@ import copy
 import lightning as L
 import pytest
 import torch
-
 from depgen.aliases import settings_today
+
 from tests.contract.runs import built
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from depgen.partial_files import folder_written_whole, remove_parts
 
 from depgen.errors import UserError
 from depgen.locations import (
@@ -29,7 +30,6 @@ from depgen.locations import (
     runs_root,
     write_atomically,
 )
-from depgen.partial_files import folder_written_whole, remove_parts
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),

@@ -26,7 +26,7 @@ def experiment(**backbone):
                 "backbone": {
                     "class_path": "depgen.backbones.awd_lstm.AWDLSTM", "init_args": {**LSTM, **backbone}
                 },
-                "attention": "depgen.nn.mixture_attention.QueryKeyAttention",
+                "attention": "depgen.models.dmlm.QueryKeyAttention",
                 "window": 4,
                 "dependency_modeling_epochs": 1,
                 "language_modeling_epochs": 5,

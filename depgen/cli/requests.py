@@ -1,20 +1,13 @@
 """The options of a training verb that decide on the run folder and the checkpoint."""
 
 import argparse
-import logging
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
-from depgen.aliases import settings_today
 from depgen.annotation.named_parser import annotator_of
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.complaints import options_in
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
 from depgen.training.experiment_runs import newest_of, run_place
 from depgen.training.runs import (
@@ -29,9 +22,6 @@ from depgen.training.runs import (
     run_holding,
     run_of_checkpoint,
 )
-from depgen.yaml_files import read_yaml
-
-logger = logging.getLogger(__name__)
 
 _ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.trees.induced_trees.InducedTrees"
 
@@ -157,15 +147,6 @@ class Request:
         """The YAML files that are the configuration of a run."""
         return [Path(each) for each in self.configs if (Path(each).parent / "run.json").is_file()]
 
-    def classes_named(self, arguments: Sequence[str]) -> list[str]:
-        """What may be import paths in YAML files that are no run's, and in options of the system, data and trainer."""
-        own = [each for each in self.files if os.path.isfile(each) and Path(each) not in self.run_configs]
-        texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in own]
-        sections = ("--model", "--data", "--trainer")
-        texts += [value for name, value in options_in(arguments) if name.startswith(sections)]
-        found = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)}
-        return sorted(name for name in found if not name.startswith("jsonargparse."))
-
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
@@ -230,29 +211,6 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
         except UserError as no_parser:
             raise UserError(f"{no_parser} {no_run}") from no_run
     return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
-
-
-def with_settings_today(arguments: Sequence[str]) -> list[str]:
-    """A command line in which a YAML file with arguments of earlier versions is replaced by its text with today's."""
-    found = list(arguments)
-    for place, argument in enumerate(arguments):
-        option, _, path = argument.rpartition("=")
-        if not (option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))):
-            continue
-        text = _settings_today(Path(path))
-        if text is not None:
-            logger.warning("%s has arguments of an earlier version; `depgen fit --print_config` shows today's.", path)
-            found[place] = f"--config={text}" if option else text
-    return found
-
-
-def _settings_today(path: Path) -> str | None:
-    """The text of a YAML file with today's arguments; None where it has them, or where it can't be read."""
-    if not path.is_file():
-        return None  # whoever reads it next says why
-    settings = read_yaml(path)
-    today = settings_today(settings)
-    return None if today == settings else yaml.safe_dump(today, sort_keys=False)
 
 
 def refused_start(checkpoint: str) -> UserError:

@@ -7,15 +7,14 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request, with_parser, with_settings_today, with_size
+from depgen.cli.requests import Request, with_parser, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
-from depgen.processes import process_rank
-from depgen.training.checkpoints import load_checkpoint, weights_expected
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.class_paths import known_classes_alone
 from depgen.training.logs import quiet_libraries
-from depgen.training.runs import announce_run, forget_run
-from depgen.training.trust import classes_checked
+from depgen.training.runs import announce_run, forget_run, process_rank
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +31,8 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     request = Request.of(verb, arguments)
     arguments = with_size(arguments)
     if _only_looks(arguments):
-        with classes_checked(*request.run_configs):
-            RunCLI(Request(verb), with_settings_today(arguments), source=None, checkpoint=None, locks=ExitStack())
+        with known_classes_alone(*request.run_configs):
+            RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -44,12 +43,11 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         announce_run(source)
     config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
     files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
-    checked = classes_checked(*request.run_configs, *files, also=request.classes_named(arguments))
     try:
-        arguments = with_settings_today([*config, *arguments])
+        arguments = [*config, *arguments]
         if checkpoint is not None:
-            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named before it counts as another user's
-        with ExitStack() as locks, checked, weights_expected(checkpoint):
+            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named at once
+        with ExitStack() as locks, known_classes_alone(*request.run_configs, *files):
             return RunCLI(request, arguments, source=source, checkpoint=checkpoint, locks=locks).output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error

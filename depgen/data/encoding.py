@@ -16,8 +16,7 @@ from jaxtyping import Int
 from depgen.data.encoded import Coded, CodedEdges, CodedSpans, EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
-from depgen.partial_files import folder_written_whole
+from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.trees.pieces import LeftDependents, piece_edges, piece_heads
 
 FORMAT = "1"

@@ -20,7 +20,6 @@ from depgen.locations import (
     made_once,
     write_atomically,
 )
-from depgen.partial_files import part_of
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +191,7 @@ class HubRows:
         if copy.is_file():  # fetched by another process in the meantime
             return
         logger.info("Fetching %s", address)
-        part = part_of(copy)
+        part = copy.with_name(f".{copy.name}.part")
         try:
             with fsspec.open(address, "rb") as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)

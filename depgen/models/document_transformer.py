@@ -21,7 +21,6 @@ Deviations
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +28,6 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.aliases import class_today
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentBatch
@@ -428,6 +426,3 @@ class DocumentTransformer(DocumentLanguageModel):
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
         """The backbone's."""
         return self.backbone.output_bias
-
-
-__getattr__ = partial(class_today, __name__)  # `AttentionContext` of earlier versions

@@ -11,11 +11,11 @@ import lightning as L
 import pytest
 import torch
 import yaml
+from depgen.training.locks import RunLock
 
 from depgen.cli import main
 from depgen.cli.requests import Request
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.locks import RunLock
 from depgen.training.runs import RUN_VARIABLE, is_finished, read_record, update_record
 from tests.cli.conftest import runs_of
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from depgen.training.complaints import place_of, word
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
 from depgen.cli.parsers import ShortComplaints
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.complaints import place_of, word
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel

@@ -24,8 +24,7 @@ DEMO = ("--data.init_args.corpus.init_args.train", "24", "--data.init_args.corpu
 DEMOS = {
     "demo_transformer": ("--trainer.max_epochs", "2"),
     "demo_dm_transformer": (
-        "--trainer.max_epochs", "2", "--model.init_args.dependency_modeling_epochs", "1",
-        "--model.init_args.language_modeling_epochs", "1",
+        "--trainer.max_epochs", "2",
     ),
 }  # fmt: skip
 """Experiments that each tree has itself, made short."""

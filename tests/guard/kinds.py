@@ -51,7 +51,10 @@ def transformer_documents(context: str) -> Settings:
 def dm_lstm() -> Settings:
     """DMLM over an LSTM of streams, with NT-ASGD in both phases and a window that validation carries."""
     model = averaged(named("backbones.awd_lstm.AWDLSTM", **LSTM))["model"]["init_args"]
-    attention, window = "depgen.nn.mixture_attention.QueryKeyAttention", {"window": 5, "carry_window": True}
+    attention, window = (
+        "depgen.models.dmlm.QueryKeyAttention",
+        {"window": 5, "carry_window": "depgen.nn.carried_window.CarriedWindow"},
+    )
     found = dependency_modeling(model.pop("backbone"), (2, 3), attention=attention, **window, **model)
     return experiment(found, stream(annotator=GOLD), 5, gradient_clip_val=0.25)
 
@@ -64,7 +67,11 @@ def beyond_the_paper(**more: object) -> Settings:
 FURTHER: dict[str, Settings] = {
     "dm_lstm": dm_lstm(),
     "dm_gate": beyond_the_paper(
-        gate="depgen.nn.mixture_gate.MixtureGate", relation_weights={"det": 0.25, "punct": 0.5}
+        gate="depgen.nn.mixture_gate.MixtureGate",
+        relation_weights={
+            "class_path": "depgen.trees.relation_weights.RelationWeights",
+            "init_args": {"weights": {"det": 0.25, "punct": 0.5}},
+        },
     ),
     "dm_logit": beyond_the_paper(mixture_space="logit", window=4, duplicates="multiset", root_target=False),
     **{name: recurrent_documents(context) for name, context in SENTENCE_CONTEXTS.items()},

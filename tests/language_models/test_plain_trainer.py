@@ -184,7 +184,7 @@ def test_what_a_system_makes_is_given_by_class_path_too(tmp_path):
         DCLM(9, CONTEXT, 4, optimizer=ADAM, scheduler=WARMUP),
         DocumentTransformer(
             9,
-            "depgen.models.document_transformer.AttentionContext",
+            "depgen.models.document_transformer.CrossAttentionContext",
             {"class_path": NAME, "init_args": SIZES},
             optimizer=ADAM,
             scheduler=WARMUP,

@@ -6,10 +6,10 @@ from unittest.mock import patch
 
 import lightning as L
 import torch
-
 from depgen.training.assembly import phase_callbacks, run_callbacks
-from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
 from depgen.training.guards import InterruptGuard
+
+from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
 from tests.training.tiny import TinyData, TinyModel
 
 

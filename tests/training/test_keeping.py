@@ -6,10 +6,10 @@ from unittest.mock import create_autospec
 import lightning as L
 import pytest
 import torch
+from depgen.training.guards import InterruptGuard
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.guards import InterruptGuard
 from depgen.training.runs import is_finished, read_record, update_record
 from tests.training.fits import KillAfter, Killed, fit, kept, same, weights
 from tests.training.tiny import TinyModel

@@ -5,12 +5,12 @@ from pathlib import Path
 import lightning as L
 import numpy as np
 import torch
+from depgen.training.assembly import phase_callbacks
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MeanMetric
 
 from depgen.errors import UserError
-from depgen.training.assembly import phase_callbacks
 from depgen.training.phases import Phase, PhaseSwitch
 
 
