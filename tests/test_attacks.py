@@ -173,7 +173,8 @@ TRUST = [
         EVIL,
     ),
     Attack("bare name of a class", configured(*CORPUS, value=EVIL), TEST, 2, EVIL),
-    Attack("edited callback", configured(*CALLBACKS, value=[HOSTILE]), TEST, 2, EVIL),
+    Attack("edited callback", configured(*CALLBACKS, value=[HOSTILE]), TEST, 0, "Run:"),
+    Attack("edited callback, resume", configured(*CALLBACKS, value=[HOSTILE]), RESUME, 0, EVIL),
     Attack("os.system as optimizer", configured(*OPTIMIZER, value="os.system"), TEST, 2, "os.system"),
     Attack("torch.hub as corpus", hub_corpus, SCORE, 2, ""),
     Attack(

@@ -1,11 +1,15 @@
 """The options of a training verb that decide on the run folder and the checkpoint."""
 
 import argparse
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from depgen.annotation.named_parser import annotator_of
+from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
@@ -22,6 +26,9 @@ from depgen.training.runs import (
     run_holding,
     run_of_checkpoint,
 )
+from depgen.yaml_files import read_yaml
+
+logger = logging.getLogger(__name__)
 
 _ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.trees.induced_trees.InducedTrees"
 
@@ -38,6 +45,7 @@ class Request:
     options: frozenset[str] = frozenset()
     size: str | None = None
     name: str | None = None
+    init_from: str | None = None
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
@@ -49,6 +57,7 @@ class Request:
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
         parser.add_argument("-c", "--config", action="append", default=[])
         parser.add_argument("--resume", nargs="?", const="")
+        parser.add_argument("--init_from")
         parser.add_argument("--run")
         parser.add_argument("--name")
         parser.add_argument("--ckpt_path")
@@ -56,7 +65,7 @@ class Request:
         parser.add_argument("--size")
         parser.add_argument("--beam_size")
         names = [each.partition("=")[0] for each in arguments]
-        for option in ("--resume", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
+        for option in ("--resume", "--init_from", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
             if names.count(option) > 1:
                 raise UserError(f"{option}: expected once, found several times: leave out all but one.")
         found, _ = parser.parse_known_args(list(arguments))
@@ -72,8 +81,10 @@ class Request:
             raise UserError(f"--run names a run to test; to continue its training, say --resume {found.run}.")
         if verb != "fit" and found.resume is not None:
             raise UserError(f"--resume continues training; to {verb} a run, say --run {found.resume or 'RUN'}.")
-        if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
-            raise UserError("Give only one of --resume, --run and --ckpt_path.")
+        if verb != "fit" and found.init_from is not None:
+            raise UserError(f"--init_from begins a training; to {verb} a run, say --run {found.init_from}.")
+        if sum(each is not None for each in (found.resume, found.init_from, found.run, found.ckpt_path)) > 1:
+            raise UserError("Give only one of --resume, --init_from, --run and --ckpt_path.")
         options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
         if found.size is not None and not found.config:
             raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
@@ -82,7 +93,11 @@ class Request:
                 f"--name {found.name}: expected a name below the folder of runs ($DEPGEN_RUNS), found a path."
             )
         configs = tuple(found.config)
-        return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name)
+        if found.init_from is not None and not configs:
+            configs = (str(named_checkpoint(found.init_from)[0] / "config.yaml"),)
+        return cls(
+            verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name, found.init_from
+        )
 
     @property
     def experiment(self) -> str | None:
@@ -211,6 +226,32 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
         except UserError as no_parser:
             raise UserError(f"{no_parser} {no_run}") from no_run
     return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
+
+
+def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
+    """A command line in which the `config.yaml` of a run is replaced by what a verb takes of it (`settings_of_run`).
+
+    Raises:
+        UserError: a YAML file can't be read.
+    """
+    arguments = list(arguments)
+    for place, argument in enumerate(arguments):
+        option, _, name = argument.rpartition("=")
+        path = Path(name)
+        named = option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))
+        if not named or not path.is_file():
+            continue
+        read_yaml(path)  # jsonargparse would take the last of two values of a key
+        if not (path.parent / "run.json").is_file():
+            continue
+        taken, left_out = settings_of_run(path, verb)
+        for setting in left_out:
+            logger.warning(
+                "%s: %s is left out, as it may write outside the run. Say it anew to have it.", path, setting
+            )
+        text = yaml.safe_dump(taken, sort_keys=False)
+        arguments[place] = f"--config={text}" if option else text
+    return arguments
 
 
 def refused_start(checkpoint: str) -> UserError:

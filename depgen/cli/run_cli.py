@@ -28,8 +28,9 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
+from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed
-from depgen.training.callbacks import LossGuard, ProgressLines, RunRecord
+from depgen.training.callbacks import InitialWeights, LossGuard, ProgressLines, RunRecord
 from depgen.training.checkpoints import CheckpointWriter
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.logs import CurveLogger
@@ -56,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "name", "input", "parser", "size", "wandb", "beam_size")
+OWN_OPTIONS = ("resume", "init_from", "run", "name", "input", "parser", "size", "wandb", "beam_size")
 
 
 class RunCLI(LightningCLI):
@@ -80,10 +81,11 @@ class RunCLI(LightningCLI):
         source: Path | None,
         checkpoint: Path | None,
         locks: ExitStack,
+        initial: tuple[Path, Path] | None = None,
     ) -> None:
         self.request, self.source, self.checkpoint = request, source, checkpoint
         self.folder = source if request.goes_on else None
-        self.locks = locks
+        self.locks, self.initial = locks, initial
         self._resume: Resume | None = None
         self.output = ""
         self._other_data = False
@@ -147,7 +149,7 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "run", "input", "parser", "size", "ckpt_path"):
+        for name in ("resume", "init_from", "run", "input", "parser", "size", "ckpt_path"):
             given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":
@@ -165,8 +167,9 @@ class RunCLI(LightningCLI):
 
     def _vocabulary_size(self, data: Any) -> int:  # noqa: ANN401
         """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
-        if self.source is not None and hasattr(data, "use_vocabulary"):
-            data.use_vocabulary(self.source / "vocabulary")
+        run = self.initial[0] if self.initial is not None else self.source
+        if run is not None and hasattr(data, "use_vocabulary"):
+            data.use_vocabulary(run / "vocabulary")
         return checked_vocabulary_size(int(data.vocabulary_size), self.checkpoint)
 
     def before_instantiate_classes(self) -> None:
@@ -249,6 +252,9 @@ class RunCLI(LightningCLI):
         logger.info("Run: %s", self.folder)
         settings = self._settings()
         record = describe_run(experiment_name(self.folder), seed=seed)
+        if self.initial is not None:
+            _, weights = self.initial
+            record["init_from"] = {"checkpoint": below_runs(str(weights)), "sha256": file_sha256(weights)}
         update_record(self.folder, record)
         write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
@@ -266,7 +272,9 @@ class RunCLI(LightningCLI):
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
             self._resume = Resume(checkpoint_folder(folder), every_n_steps=self.config.get("resume_every_n_steps"))
-            record = [DataRecord(folder)] if self.source is None else []
+            record: list[L.Callback] = [DataRecord(folder)] if self.source is None else []
+            if self.initial is not None:
+                record.append(InitialWeights(self.initial[1]))
             return [*(bar or [ProgressLines()]), *record, LossGuard(), RunRecord(folder), self._resume]
         kept = is_best(self.source, self.checkpoint) and not self._other_data and not self._other_beam
         if self.request.verb == "test" and kept:

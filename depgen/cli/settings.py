@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,49 @@ STATE = ("callbacks", "epoch", "global_step", "loops", "lr_schedulers", "optimiz
 """What a checkpoint holds together with the weights. Without it training would restart without a word."""
 LINKED = "vocabulary_size"
 """Filled in from the data, so no setting."""
+OF_FIT = ("resume_every_n_steps", "compile", "float32_matmul_precision")
+"""Our own options that a resumed run takes from its YAML."""
+WRITERS = ("logger", "plugins", "profiler", "default_root_dir")
+"""The trainer's settings that may write anywhere, also where they are no more than a name."""
+PATHLESS = (
+    "depgen.training.phases.PhaseEarlyStopping", "depgen.training.frequency_bias.FrequencyBias",
+    "lightning.pytorch.callbacks.GradientAccumulationScheduler",
+    "lightning.pytorch.callbacks.StochasticWeightAveraging",
+)  # fmt: skip
+"""The callbacks that a resumed run takes from its YAML: they shape its weights and write no file."""
+
+
+def settings_of_run(path: Path, verb: str) -> tuple[dict[str, Any], list[str]]:
+    """What a verb takes of a run's `config.yaml`, and what it leaves out of `trainer`, as it may write elsewhere.
+
+    All verbs take the system, the data and the seed. `fit` adds the plain values of `trainer`, the `PATHLESS` callbacks
+    and the options `OF_FIT`. The others add `trainer.precision` and need nothing else.
+
+    Raises:
+        UserError: the file can't be read.
+    """
+    settings = read_settings(path)
+    trainer = settings.get("trainer") or {}
+    if not isinstance(trainer, Mapping):
+        raise UserError(f"{path}: expected settings of the trainer, each a `name: value`, found {trainer!r}.")
+    if verb != "fit":
+        precision = {"precision": trainer["precision"]} if _is_plain(trainer.get("precision")) else {}
+        return {**_part(settings, SECTIONS), "trainer": precision}, []
+    plain = {name: value for name, value in trainer.items() if name not in WRITERS and _is_plain(value)}
+    callbacks = as_list(trainer.get("callbacks"))
+    shaping = [each for each in callbacks if isinstance(each, Mapping) and each.get("class_path") in PATHLESS]
+    left_out = [f"trainer.{name}" for name in trainer if name not in (*plain, "callbacks") and trainer[name]]
+    left_out += [f"trainer.callbacks: {each}" for each in callbacks if each not in shaping]
+    return {**_part(settings, (*SECTIONS, *OF_FIT)), "trainer": {**plain, "callbacks": shaping or None}}, left_out
+
+
+def _part(settings: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: settings[name] for name in names if name in settings}
+
+
+def _is_plain(value: object) -> bool:
+    """Whether a setting is a number, a text, a yes or no, or a list of these."""
+    return not isinstance(value, Mapping) and all(map(_is_plain, value if isinstance(value, list) else ()))
 
 
 def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict[str, Any]:
@@ -42,7 +85,7 @@ def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict
     Raises:
         UserError: a damaged checkpoint or YAML.
     """
-    settings = read_settings(run / "config.yaml")
+    settings, _ = settings_of_run(run / "config.yaml", "fit" if goes_on else "test")
     content = load_checkpoint(checkpoint, mmap=True)
     if goes_on and (missing := [name for name in STATE if name not in content]):
         raise UserError(

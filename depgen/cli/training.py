@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 import depgen.models  # noqa: F401  (so that class names are found without their path)
-from depgen.cli.requests import Request, with_parser, with_size
+from depgen.cli.requests import Request, with_parser, with_settings_taken, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.class_paths import known_classes_alone
 from depgen.training.logs import quiet_libraries
-from depgen.training.runs import announce_run, forget_run, process_rank
+from depgen.training.runs import announce_run, forget_run, named_checkpoint, process_rank
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     arguments = with_size(arguments)
     if _only_looks(arguments):
         with known_classes_alone(*request.run_configs):
-            RunCLI(Request(verb), arguments, source=None, checkpoint=None, locks=ExitStack())
+            RunCLI(Request(verb), with_settings_taken(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -41,14 +41,18 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     if first and source is not None:
         logger.info("Run: %s", source)
         announce_run(source)
-    config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
+    initial = None if request.init_from is None else named_checkpoint(request.init_from)
+    configured = source or (None if initial is None else initial[0])
+    given = {argument.partition("=")[0] for argument in arguments} & {"-c", "--config"}
+    config = ["--config", str(configured / "config.yaml")] if configured is not None and not given else []
     files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
     try:
-        arguments = [*config, *arguments]
+        arguments = with_settings_taken(verb, [*config, *arguments])
         if checkpoint is not None:
             load_checkpoint(checkpoint, mmap=True)  # a damaged file is named at once
         with ExitStack() as locks, known_classes_alone(*request.run_configs, *files):
-            return RunCLI(request, arguments, source=source, checkpoint=checkpoint, locks=locks).output
+            cli = RunCLI(request, arguments, source=source, checkpoint=checkpoint, initial=initial, locks=locks)
+            return cli.output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error
     except SystemExit as stop:

@@ -44,8 +44,8 @@ class SystemComparison:
         other: the one it is compared with.
         column: the measure's key.
         gain: by how much the system is better, in the measure's units (negative: worse).
-        p_seeds: two-sided, of Welch's t-test over seeds, corrected where the column says so; None where a system, but
-            not a floor, has one seed, or no system varies.
+        p_seeds: two-sided, of Welch's t-test over seeds, corrected; None where a system, but not a floor, has one
+            seed, or no system varies.
         p_items: two-sided, over items, corrected; None where nothing was tested.
         items: how many the test is over; None where nothing was tested, or a record does not say.
         untested: why nothing was tested over items; None where something was.
@@ -123,9 +123,12 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
     """Each system against the best other one and against the rows it names, by measure; and the tests over items.
 
     Tests pair the items' scores averaged over the seeds that have them, and the bootstrap draws pieces of one document
-    together; Welch's takes those of all such seeds together. Their p-values are corrected by Holm's method over all
-    tests of the table (the same two systems in the same measure count once). Where item scores are gone, a recorded
-    test of the same figures takes their place, with its recorded p-value.
+    together; Welch's takes those of all such seeds together. Where item scores are gone, a recorded test of the same
+    figures takes their place, with its recorded p-value.
+
+    All p-values are corrected by Holm's method: those over items over all tests of the table (the same two systems in
+    the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
+    are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
     """
     pairs = _pairs(ours)
     found: dict[_Pair, SystemComparison] = {}
@@ -140,8 +143,9 @@ def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
         if not found[pair].contradicted:
             found[pair] = replace(found[pair], p_items=p_value)
     for column in ours.definition.columns:
-        if column.holm_over_seeds:
-            _correct_over_seeds(found, [(column.key, pair) for pair in ours.definition.named_pairs])
+        named = [(column.key, pair) for pair in ours.definition.named_pairs]
+        _correct_over_seeds(found, named)
+        _correct_over_seeds(found, [pair for pair in found if pair[0] == column.key and pair not in named])
     comparable = {(each.row, each.other, each.column): pair for pair, each in found.items() if not each.incomparable}
     for names, interval in gain_intervals(ours, comparable).items():
         found[comparable[names]] = replace(found[comparable[names]], interval=interval)

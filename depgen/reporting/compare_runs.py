@@ -66,7 +66,8 @@ def compare_runs(
     """The test measures of existing runs next to each other, with intervals, and tests between every two systems.
 
     Runs that differ in their seed alone are one system: its numbers are means with standard deviations, and Welch's
-    t-test compares seeds. Tests over items are paired and corrected by Holm's method over all tests made here.
+    t-test compares seeds. Tests over items are paired. All p-values are corrected by Holm's method: over items over all
+    tests made here, over seeds over all pairs of a measure.
     Perplexities of different vocabularies are compared per word; those of different kinds of likelihood are not.
 
     Args:

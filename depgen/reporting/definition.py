@@ -35,8 +35,6 @@ class Column:
         test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
             not belong together.
         items: the per-item scores that the test takes; None takes those named like the key.
-        holm_over_seeds: whether the tests over seeds of the pairs that rows name by `against` are one family, whose
-            p-values are corrected by Holm's method. A pair of the family that is not tested counts with p = 1.
         spread: whether the notes give those pairs' ranges over seeds, and Levene's test that they spread alike.
         weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
             weighs every item alike (and nats per token by tokens).
@@ -53,7 +51,6 @@ class Column:
     decimals: int = 2
     test: TestName = "none"
     items: str | None = None
-    holm_over_seeds: bool = False
     spread: bool = False
     weights: str | None = None
     explanation: str | None = None

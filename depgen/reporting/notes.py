@@ -99,11 +99,9 @@ def _marks(ours: Ours, tests: int) -> Iterator[str]:
                 f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds (Welch's t-test) "
                 f"and, where items are tested, over items ({used}){corrected}; a recorded test keeps its correction"
             )
-            if family := [column.header for column in directed if column.holm_over_seeds]:
-                yield (
-                    f"p over seeds in {_listed(family)}: corrected by Holm's method over the "
-                    f"{len(definition.named_pairs)} pairs of the verdicts, those without a test included"
-                )
+            named = len(definition.named_pairs)
+            family = f"{named} pairs of the verdicts, those without a test included; other pairs apart" if named else ""
+            yield f"p over seeds: corrected by Holm's method, in each measure over the {family or 'pairs of its marks'}"
             yield "°: the same over items only, of runs whose seeds allow no test: it says nothing of other seeds"
             yield (
                 "gains in the verdicts: positive where the system named first is better, also where lower figures are "

@@ -14,6 +14,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
 from depgen.training.phases import Phases
 from depgen.training.runs import is_finished, update_record
 
@@ -103,6 +104,26 @@ class ProgressLines(L.Callback):
             min(phases.best, phases.value(trainer)),
             duration(time.monotonic() - self._started),
         )
+
+
+class InitialWeights(L.Callback):
+    """Begins a training with the weights of another run."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        """Take those of `checkpoint`."""
+        self.checkpoint = checkpoint
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Load them, once `configure_model` has made all layers.
+
+        Raises:
+            UserError: they are of another system.
+        """
+        try:
+            pl_module.load_state_dict(load_checkpoint(self.checkpoint)["state_dict"])
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"The weights of {self.checkpoint} are of another system: {reason:.400}") from error
 
 
 class RunRecord(L.Callback):

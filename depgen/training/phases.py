@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-from lightning.pytorch.callbacks import Checkpoint
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.errors import UserError
@@ -162,11 +162,16 @@ class Phases(Checkpoint):
         """Read the model's phases and their ends; a checkpoint is loaded later.
 
         Raises:
-            UserError: `trainer.max_epochs` leaves no epoch to some phase.
+            UserError: `trainer.max_epochs` leaves no epoch to some phase, or Lightning's EarlyStopping is used.
         """
         self.phases = phases_of(pl_module)
         if stage != "fit":
             return
+        if any(isinstance(each, EarlyStopping) for each in trainer.callbacks):  # type: ignore[attr-defined]
+            raise UserError(
+                "EarlyStopping would end all phases at once. Take depgen.training.phases.PhaseEarlyStopping "
+                "(experiments/presets/early_stopping.yaml), which ends the present phase."
+            )
         epochs = trainer.max_epochs if trainer.max_epochs is not None else -1
         least = len(self.phases) if trainer.fast_dev_run else epochs  # type: ignore[attr-defined]
         self.ends = ends_of([phase.share for phase in self.phases], max(epochs, least))
@@ -251,8 +256,9 @@ class Phases(Checkpoint):
     def _refuse_divergence(self) -> None:
         if self.validated and self.best == math.inf:
             raise UserError(
-                f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {PERPLEXITY}) was never finite. Begin a new run with a "
-                "lower learning rate, a longer warm-up or clipped gradients (trainer.gradient_clip_val)."
+                f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {PERPLEXITY}) was never finite. "
+                "Begin a new run with a lower learning rate, a longer warm-up or clipped gradients "
+                "(trainer.gradient_clip_val)."
             )
 
     def _tell_length(self, trainer: L.Trainer) -> None:

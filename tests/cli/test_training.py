@@ -18,6 +18,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
 from depgen.cli.parsers import ShortComplaints
+from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import read_record
@@ -138,6 +139,59 @@ def test_scores_of_weights_that_are_gone_are_not_kept(run, capsys):
 def test_accumulating_batches_warns_that_their_tokens_do_not_count(tiny, capsys):
     assert main(["fit", "--config", tiny, "--trainer.accumulate_grad_batches=2"]) == 0
     assert "accumulate_grad_batches=2 averages the means" in capsys.readouterr().err
+
+
+def written_by_a_stranger(run, elsewhere):
+    """Let a run's trainer write into a folder elsewhere by whatever of it can."""
+    settings = yaml.safe_load((run / "config.yaml").read_text())
+    logs, calls = "lightning.pytorch.loggers", "lightning.pytorch.callbacks"
+    profiled = {"dirpath": str(elsewhere), "filename": "profile"}
+    settings["trainer"] |= {
+        "logger": [{"class_path": f"{logs}.CSVLogger", "init_args": {"save_dir": str(elsewhere)}}],
+        "callbacks": [
+            {"class_path": f"{calls}.ModelCheckpoint", "init_args": {"dirpath": str(elsewhere), "save_last": True}},
+            {"class_path": "depgen.training.phases.PhaseEarlyStopping", "init_args": {"patience": 9}},
+        ],
+        "profiler": {"class_path": "lightning.pytorch.profilers.SimpleProfiler", "init_args": profiled},
+        "default_root_dir": str(elsewhere),
+    }
+    (run / "config.yaml").write_text(yaml.safe_dump(settings))
+
+
+@pytest.mark.parametrize("by", ["run", "yaml"])
+@pytest.mark.parametrize("verb", ["test", "validate", "predict", "fit"])
+def test_the_trainer_of_a_run_writes_nothing_elsewhere(run, tmp_path, monkeypatch, capsys, verb, by):
+    written_by_a_stranger(run, tmp_path / "elsewhere")
+    before = {path for path in tmp_path.rglob("*") if run not in path.parents}
+    monkeypatch.setattr(TinyModel, "predict_step", lambda model, batch: model.net(batch))
+    monkeypatch.setattr(
+        "tests.training.tiny.TinyData.predict_dataloader", lambda data: torch.utils.data.DataLoader(torch.ones(5, 4))
+    )
+    more = ["--resume", str(run), "--trainer.max_epochs=3"] if verb == "fit" else ["--run", str(run)]
+    config = ["--config", str(run / "config.yaml")] if by == "yaml" else []
+    assert main([verb, *config, *more, "--trust-run"]) == 0
+    assert {path for path in tmp_path.rglob("*") if run not in path.parents} == before
+    if verb == "fit":
+        assert load_checkpoint(run / "checkpoints" / "resume.ckpt")["global_step"] == 18
+        error = capsys.readouterr().err
+        assert all(f"trainer.{name}" in error for name in ("logger", "callbacks", "profiler", "default_root_dir"))
+
+
+def test_of_a_runs_trainer_plain_values_and_callbacks_that_write_nothing_are_resumed(run, tmp_path):
+    course = {"gradient_clip_val": 0.5, "accumulate_grad_batches": 2, "val_check_interval": 0.5, "devices": [0]}
+    written_by_a_stranger(run, tmp_path / "elsewhere")
+    settings = yaml.safe_load((run / "config.yaml").read_text())
+    settings["trainer"] |= {"precision": "bf16-mixed", "strategy": "ddp", **course}
+    (run / "config.yaml").write_text(yaml.safe_dump({**settings, "wandb": "online", "weights_only": False}))
+    resumed, _ = settings_of_run(run / "config.yaml", "fit")
+    assert resumed["trainer"].items() >= {"precision": "bf16-mixed", "strategy": "ddp", **course}.items()
+    stop = {"class_path": "depgen.training.phases.PhaseEarlyStopping", "init_args": {"patience": 9}}
+    assert resumed["trainer"]["callbacks"] == [stop]
+    tested, _ = settings_of_run(run / "config.yaml", "test")
+    held = {name: settings[name] for name in ("model", "data", "seed_everything")}
+    assert tested == {**held, "trainer": {"precision": "bf16-mixed"}}
+    own = ("resume_every_n_steps", "compile", "float32_matmul_precision")
+    assert resumed == {**held, **{name: settings[name] for name in own}, "trainer": resumed["trainer"]}
 
 
 def test_a_checkpoint_outside_a_run_is_refused(run, tiny, tmp_path, capsys):

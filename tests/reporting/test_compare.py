@@ -181,13 +181,12 @@ By hand: p = 0.01361, 0.02986, 0.03848; by Holm's method three times the first, 
 
 
 @pytest.mark.parametrize("there", [3, 2])
-def test_tests_over_seeds_of_a_family_are_corrected_those_that_are_missing_included(store, there):
+def test_tests_over_seeds_of_named_pairs_are_corrected_those_that_are_missing_included(store, there):
     definition = load_definition("toy")
     rows = (
         dataclasses.replace(each, against=tuple(FAMILY) if each.name == "DM-Base" else ()) for each in definition.rows
     )
-    ppl = dataclasses.replace(definition.column("perplexity"), holm_over_seeds=True)
-    definition = dataclasses.replace(definition, columns=(ppl,), rows=tuple(rows))
+    definition = dataclasses.replace(definition, columns=(definition.column("perplexity"),), rows=tuple(rows))
     for row, gain in {"DM-Base": 0.0, **dict(list(FAMILY.items())[:there])}.items():
         for seed, value in ((1, 49.0), (2, 51.0)):
             store(row, seed, {"perplexity": value + gain})
@@ -200,8 +199,28 @@ def test_tests_over_seeds_of_a_family_are_corrected_those_that_are_missing_inclu
         assert found.verdict == verdicts[other]
         assert of(comparisons, other, "DM-Base", "perplexity").p_seeds == found.p_seeds
     (note,) = (each for each in lay_out(toy(definition)).notes if each.startswith("Marks"))
-    assert "p over seeds in PPL: corrected by Holm's method over the 3 pairs" in note
+    assert "p over seeds: corrected by Holm's method, in each measure over the 3 pairs" in note
     assert "0 tests" not in note
+
+
+def test_tests_over_seeds_of_the_other_pairs_are_a_family_of_their_own(store):
+    rows = {"Base": (50.0, 52.0), "DM-Base": (44.0, 45.0), "DM-Base, left chain": (60.0, 61.0)}
+    for row, (first, second) in rows.items():
+        store(row, 1, {"perplexity": first})
+        store(row, 2, {"perplexity": second})
+    definition = load_definition("toy")
+    raw = [stats.ttest_ind(rows["DM-Base"], rows[name], equal_var=False).pvalue for name in list(rows)[::2]]
+    for against in ((), ("Base",)):
+        definition = dataclasses.replace(
+            definition,
+            columns=(definition.column("perplexity"),),
+            rows=tuple(
+                dataclasses.replace(each, against=against if each.name == "DM-Base" else ()) for each in definition.rows
+            ),
+        )
+        comparisons, _ = compare(toy(definition))
+        found = [of(comparisons, name, "DM-Base", "perplexity").p_seeds for name in list(rows)[::2]]
+        assert found == pytest.approx(raw if against else [max(raw), 2 * min(raw)])  # alone in their families, or two
 
 
 def test_spreads_of_rows_that_are_judged_against_one_another_are_noted(store):
