@@ -54,7 +54,7 @@ class CheckpointWriter(TorchCheckpointIO):
         """Write a checkpoint; a kill at any moment leaves the old file or the new one.
 
         Raises:
-            UserError: weights that hold NaN; the file there before stays.
+            UserError: weights that hold NaN, or a disk that is full; the file there before stays.
         """
         path = Path(path)
         weights = checkpoint.get("state_dict", {})
@@ -66,11 +66,15 @@ class CheckpointWriter(TorchCheckpointIO):
             )
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.part")
-        with part.open("wb") as stream:
-            torch.save(checkpoint, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        part.replace(path)
+        try:
+            with part.open("wb") as stream:
+                torch.save(checkpoint, stream)
+                stream.flush()
+                os.fsync(stream.fileno())
+            part.replace(path)
+        except (OSError, RuntimeError) as error:  # torch's own, of a full disk
+            part.unlink(missing_ok=True)
+            raise UserError(f"{path} can't be written ({error}); the file there before is untouched.") from error
 
     def load_checkpoint(
         self, path: str | Path, map_location: object = None, weights_only: bool | None = None
