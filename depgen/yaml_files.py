@@ -22,8 +22,10 @@ def read_yaml(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, OSError) as error:
-        raise UserError(f"{path}: expected a text in UTF-8, found: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8, found {error}.") from error
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}.") from error
     return yaml_value(text, str(path))
 
 

@@ -60,7 +60,7 @@ EXPERIMENTS = experiments()
 SETTINGS = [each.settings for each in EXPERIMENTS]
 SIZES = {
     "layers", "width", "embedding_size", "hidden_size", "attention_heads", "head_size", "feedforward", "max_epochs",
-    "dependency_modeling_epochs", "language_modeling_epochs", "tokens_per_batch", "columns", "min_count",
+    "dependency_modeling_share", "tokens_per_batch", "columns", "min_count",
     "warmup_steps", "total_steps",
     "restart_at",  # half of the epochs
     "max_documents", "max_examples", "test_sentences",

@@ -250,8 +250,7 @@ def experiment(path, **corpus):
             "class_path": "depgen.models.dmlm.DMLM",
             "init_args": {
                 "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
-                "dependency_modeling_epochs": 1,
-                "language_modeling_epochs": 1,
+                "dependency_modeling_share": 0.5,
                 "optimizer": {"class_path": "torch.optim.AdamW", "init_args": {"lr": 1e-3}},
             },
         },

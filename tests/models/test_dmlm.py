@@ -46,7 +46,7 @@ def causal_attention(batch, heads, length, dtype=torch.float64):
 @pytest.fixture
 def model(backbone):
     torch.manual_seed(0)
-    return DMLM(backbone, VOCABULARY, dependency_modeling_epochs=1, language_modeling_epochs=1).eval()
+    return DMLM(backbone, VOCABULARY, dependency_modeling_share=0.5).eval()
 
 
 # -- collate ----------------------------------------------------------------------------------------------------------
@@ -222,15 +222,15 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
 
 
 def test_trees_are_read_in_the_first_phase_alone(backbone):
-    model = DMLM(backbone, VOCABULARY, 1, 1)
+    model = DMLM(backbone, VOCABULARY)
     for phase, reads in ((0, True), (1, False)):
         model.enter_phase(phase)
         assert hasattr(model.collate(items(0, 1)), "dependents") is reads
 
 
-def test_no_epochs_leave_the_first_phase_out(backbone):
-    model = DMLM(backbone, VOCABULARY, dependency_modeling_epochs=0, language_modeling_epochs=3)
-    assert [(phase.name, phase.epochs) for phase in model.phases] == [("language_modeling", 3)]
+def test_no_share_leaves_the_first_phase_out(backbone):
+    model = DMLM(backbone, VOCABULARY, dependency_modeling_share=0.0)
+    assert [phase.name for phase in model.phases] == ["language_modeling"]
     assert not model.models_dependencies
 
 
