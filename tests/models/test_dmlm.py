@@ -186,7 +186,7 @@ def test_a_band_is_mixed_as_the_square_is(log_probs_of, window):
 @pytest.mark.slow
 def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transformer):
     torch.manual_seed(0)
-    model = DMLM(transformer, 3000, 1, 1).eval()
+    model = DMLM(transformer, 3000).eval()
     generator = np.random.default_rng(0)
     prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
     options = {"vocabulary": NO_WORDS, "options": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
@@ -204,7 +204,7 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
         ids = generator.integers(2, VOCABULARY, 6)
         rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
     batch = collate_dependents(ItemBatch(rows, 56, NO_WORDS))
-    model = DMLM(transformer, VOCABULARY, 1, 1)
+    model = DMLM(transformer, VOCABULARY)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     first = []
     for phase in (0, 1):
@@ -260,7 +260,7 @@ RECURRENT = partial(AWDLSTM, embedding_size=6, hidden_size=8)
 
 def over_lstm(**options):
     torch.manual_seed(0)
-    return DMLM(RECURRENT, VOCABULARY, 1, 1, attention=QueryKeyAttention, **options).eval()
+    return DMLM(RECURRENT, VOCABULARY, attention=QueryKeyAttention, **options).eval()
 
 
 def test_dm_lstm_has_the_published_size():
@@ -295,7 +295,7 @@ def test_its_steps_are_those_of_teacher_forcing(space, window):
 
 
 def test_its_predictions_are_the_distances_of_its_network():
-    model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY, 1, 1,
+    model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY,
                  attention=QueryKeyAttention).eval()  # fmt: skip
     batch = collate_dependents(items(0))
     expected = model.backbone.syntactic_distances(batch.inputs)[:, :, 1:]

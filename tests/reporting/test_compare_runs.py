@@ -190,7 +190,7 @@ def test_what_is_refused(runs, capsys):
     assert "3 items" in refused(capsys, "tested", "old")
     assert "at least two" in refused(capsys, "tested")
     (Path("runs/again/a/checkpoints/best.ckpt")).write_bytes(b"other weights")
-    assert "Test it again" in refused(capsys, "tested", "again")
+    assert "was trained further since" in refused(capsys, "tested", "again")
 
 
 def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys, tmp_path):
