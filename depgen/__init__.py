@@ -7,8 +7,6 @@ model or data module from the blocks of an experiment's YAML. Nothing heavy is i
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from depgen.aliases import keep_former_paths
-
 if TYPE_CHECKING:
     from depgen.errors import UserError
     from depgen.evaluation.loading import load
@@ -34,6 +32,3 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name is
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-keep_former_paths()

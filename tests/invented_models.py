@@ -95,7 +95,7 @@ def write_other_seed(run: Path, copy: Path, loss: float | None = None) -> Path:
     for name, weights in content["state_dict"].items():
         if name.startswith("parser."):
             weights.normal_(std=0.5, generator=generator)
-    content["callbacks"] = {} if loss is None else {"PhaseCheckpoint[language_modeling]": {"best": loss}}
+    content["callbacks"] = {} if loss is None else {"Phases": {"best": loss}}
     torch.save(content, copy / "checkpoints/best.ckpt")
     return copy
 

@@ -22,7 +22,6 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
-from depgen.aliases import settings_today
 from depgen.decoding.settings import Sampling
 from depgen.language_models.masked import AttentionParser, HeadNetwork
 from depgen.nn.precise import WITHOUT_FLOAT64
@@ -321,8 +320,8 @@ def train(settings: Settings, folder: Path) -> list[list[str]]:
 def train_pairs(folder: Path) -> list[list[str]]:
     """Train an encoder on the CPU, and on the device a similarity with it."""
     (folder / "encoder").mkdir()
-    run = fit(folder / "encoder", settings_today(EXPERIMENTS["udgn"]), "--trainer.max_epochs=1")
-    settings = copy.deepcopy(settings_today(EXPERIMENTS["similarity"]))
+    run = fit(folder / "encoder", EXPERIMENTS["udgn"], "--trainer.max_epochs=1")
+    settings = copy.deepcopy(EXPERIMENTS["similarity"])
     settings["data"]["init_args"]["encoder"] = str(run)
     return train(settings, folder / "similarity")
 
@@ -354,7 +353,7 @@ def outcomes(folder: Path, *, trained_only: bool) -> dict[str, Any]:
     """What the device is waited for in each system's steps, or the error that the system ends with."""
     write_inputs(folder)
     found: dict[str, Any] = {}
-    runs = {name: partial(train, settings_today(each), folder / name) for name, each in EXPERIMENTS.items()}
+    runs = {name: partial(train, each, folder / name) for name, each in EXPERIMENTS.items()}
     runs["similarity"] = partial(train_pairs, folder)
     uses = {f"{name}, used": partial(use, each) for name, each in SYSTEMS.items()}
     for name, act in (runs if trained_only else runs | uses).items():

@@ -4,11 +4,11 @@ A case is a line of `ATTACKS`: a name, what is prepared, the command, its exit c
 """
 
 import errno
+import importlib
 import json
 import pickle
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +21,7 @@ import yaml
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.training.runs import is_finished
-from depgen.training.trust import all_runs_trusted
 from tests.attacks import Place, copied, make_home
 from tests.fixtures.kinds import named
 
@@ -46,7 +44,8 @@ def place(home, tmp_path, monkeypatch):
     for root in ROOTS:
         monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "hostile", raising=False)  # so that it leaves its mark in every test
+    for module in ("hostile", "own_systems"):  # imported anew, or not, by every test
+        monkeypatch.delitem(sys.modules, module, raising=False)
     return copied(home, tmp_path)
 
 
@@ -64,13 +63,7 @@ def nothing(place: Place) -> None:
     """Prepare nothing."""
 
 
-# -- runs of other people ---------------------------------------------------------------------------------------------
-
-
-def from_elsewhere(place: Place) -> None:
-    """Let all runs be signed by another user's key."""
-    for key in (place.home / "cache").glob("*.key"):
-        key.unlink()
+# -- runs that name code ----------------------------------------------------------------------------------------------
 
 
 def configured(*names: str, value: object, run: str = "lm") -> Callable[[Place], None]:
@@ -132,7 +125,7 @@ def induced(place: Place) -> None:
     """Write an experiment that learns from the trees of a run with a hostile checkpoint."""
     stored("hyper_parameters", "_class_path", value="hostile.Hostile", run="udgn")(place)
     settings = yaml.safe_load((place.home / "lm.yaml").read_text())
-    trees = named("evaluation.induced_trees.InducedTrees", run="udgn", form="as_is")
+    trees = named("evaluation.trees.induced_trees.InducedTrees", run="udgn", form="as_is")
     settings["data"]["init_args"]["annotator"] = trees
     place.experiment(settings)
 
@@ -143,7 +136,8 @@ HOSTILE = {"class_path": "hostile.Hostile"}
 HUB = {"class_path": "torch.hub.load", "init_args": {"repo_or_dir": "here", "model": "hostile", "source": "local"}}
 TEST, VALIDATE, SCORE = "test --run lm", "validate --run lm", "score {home}/text.txt --run lm"
 RESUME, MINE = "fit --resume lm --trainer.max_epochs 2", "fit --config {home}/mine.yaml"
-EVIL, OPTION = "hostile.Hostile", "--trust-run"
+EVIL, OPTION = "hostile.Hostile", "--modules"
+OWN = "--modules own_systems"
 
 
 def setting(name: str, *, value: object, file: str = "best.ckpt") -> Callable[[Place], None]:
@@ -155,22 +149,18 @@ hostile_class, hostile_corpus = setting("_class_path", value=EVIL), configured(*
 hub_corpus, odd_corpus = configured(*CORPUS, value=HUB), configured(*CORPUS, value={"class_path": "torch.optim.SGD"})
 
 TRUST = [
-    Attack("own class, test", nothing, "test --run own", 0, "Run:"),
-    Attack("own class, score", nothing, "score {home}/text.txt --run own", 0, "exact"),
-    Attack("own class, generate", nothing, "generate --run own --max-new-tokens 2", 0, "Writing"),
-    Attack("own class, resume", nothing, "fit --resume own --trainer.max_epochs 2", 0, "2 epochs"),
-    Attack("copied run, test", from_elsewhere, "test --run own", 2, "config.yaml: "),
-    Attack("copied run, its class is named", from_elsewhere, "test --run own", 2, "own_systems.OwnLM"),
-    Attack("copied run, score", from_elsewhere, "score {home}/text.txt --run own", 2, "own_systems.OwnLM"),
-    Attack("copied run, resume", from_elsewhere, "fit --resume own", 2, OPTION),
-    Attack("copied run, trusted", from_elsewhere, "test --run own --trust-run", 0, "Run:"),
-    Attack("copied run, trusted, score", from_elsewhere, "score {home}/text.txt --run own --trust-run", 0, "exact"),
-    Attack("copied run, its class in one's own YAML", from_elsewhere, "test -c {home}/own.yaml --run own", 0, "Run:"),
-    Attack("copied run without own class", from_elsewhere, TEST, 0, "Run:"),
+    Attack("own class, its module not named", nothing, "test --run own", 2, "--modules own_systems"),
+    Attack("own class, score", nothing, "score {home}/text.txt --run own", 2, "own_systems.OwnLM"),
+    Attack("own class, resume", nothing, "fit --resume own", 2, OPTION),
+    Attack("own class, module named", nothing, f"test --run own {OWN}", 0, "Run:"),
+    Attack("own class, module named, score", nothing, f"score {{home}}/text.txt --run own {OWN}", 0, "exact"),
+    Attack("own class, module named, generate", nothing, f"generate --run own --max-new-tokens 2 {OWN}", 0, "Writing"),
+    Attack("own class, module named, resume", nothing, f"fit --resume own --trainer.max_epochs 2 {OWN}", 0, "2 epochs"),
+    Attack("no such module", nothing, "test --run own --modules own_system", 2, "--modules own_system"),
     Attack("lone checkpoint", lone_checkpoint, "score {home}/text.txt --run {home}/lone.ckpt", 2, "own_systems.OwnLM"),
     Attack(
-        "lone checkpoint, trusted", lone_checkpoint,
-        "score {home}/text.txt --run {home}/lone.ckpt --trust-run", 0, "exact",
+        "lone checkpoint, module named", lone_checkpoint,
+        f"score {{home}}/text.txt --run {{home}}/lone.ckpt {OWN}", 0, "exact",
     ),
     Attack("edited corpus, test", hostile_corpus, TEST, 2, EVIL),
     Attack("edited corpus, validate", hostile_corpus, VALIDATE, 2, OPTION),
@@ -186,8 +176,7 @@ TRUST = [
     Attack("edited callback", configured(*CALLBACKS, value=[HOSTILE]), TEST, 0, "Run:"),
     Attack("edited callback, resume", configured(*CALLBACKS, value=[HOSTILE]), RESUME, 0, EVIL),
     Attack("os.system as optimizer", configured(*OPTIMIZER, value="os.system"), TEST, 2, "os.system"),
-    Attack("torch.hub as optimizer", configured(*OPTIMIZER, value=HUB), TEST, 2, "torch.hub.load"),
-    Attack("torch.hub as corpus", hub_corpus, SCORE, 2, "torch.hub.load"),
+    Attack("torch.hub as corpus", hub_corpus, SCORE, 2, ""),
     Attack(
         "a function of a known module", configured(*OPTIMIZER, value="depgen.cli.os.system"), TEST, 2,
         "system",
@@ -212,8 +201,7 @@ TRUST = [
     Attack("hostile backbone, test", setting("backbone", value=EVIL), TEST, 2, EVIL),
     Attack("hostile instantiator", setting("_instantiator", value="os.system"), "generate --run lm", 2, "os.system"),
     Attack("hostile pickle", pickled_checkpoint, SCORE, 2, "running code"),
-    Attack("hostile parser", pickled_parser, VALIDATE, 2, "trust_checkpoint"),
-    Attack("hostile parser, option", pickled_parser, VALIDATE, 2, OPTION),
+    Attack("hostile parser", pickled_parser, VALIDATE, 2, "is a pickle"),
     Attack("trees of a hostile run", induced, "fit --config {home}/mine.yaml", 2, EVIL),
     Attack("trees of a hostile run by --parser", induced, "fit --config {home}/mine.yaml --parser udgn", 2, EVIL),
 ]  # fmt: skip
@@ -222,40 +210,10 @@ TRUST = [
 # -- damage -----------------------------------------------------------------------------------------------------------
 
 
-def flipped(file: str) -> Callable[[Place], None]:
-    """Invert 20 bytes of the weights in a checkpoint, as a bad disk does."""
-
-    def prepare(place: Place) -> None:
-        path = place.run() / "checkpoints" / file
-        weight = next(iter(torch.load(path, weights_only=True)["state_dict"].values()))
-        content = bytearray(path.read_bytes())
-        start = content.index(weight.numpy().tobytes()[:20])
-        content[start : start + 20] = bytes(255 - each for each in content[start : start + 20])
-        path.unlink()
-        path.write_bytes(content)
-
-    return prepare
-
-
 def recorded(content: object) -> Callable[[Place], object]:
     """Write another `run.json`."""
     text = content if isinstance(content, str) else json.dumps(content)
     return lambda place: (place.run() / "run.json").write_text(text)
-
-
-def data_recorded(change: Callable[[dict], object]) -> Callable[[Place], None]:
-    """Change what `run.json` says of the data."""
-
-    def prepare(place: Place) -> None:
-        data = json.loads((place.run() / "run.json").read_text())["data"]
-        place.record(data=change(data))
-
-    return prepare
-
-
-def of_another_run(place: Place) -> None:
-    """Damage `run.json` of another run."""
-    (place.run("udgn") / "run.json").write_text("[]")
 
 
 def renamed_word(place: Place) -> None:
@@ -306,11 +264,6 @@ def another_shape(place: Place) -> None:
     place.checkpoint(change)
 
 
-def without_last_line(content: bytes) -> bytes:
-    """All lines of a file but the last."""
-    return b"".join(content.splitlines(keepends=True)[:-1])
-
-
 def curve(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
     """Damage the curve of a run."""
 
@@ -321,29 +274,13 @@ def curve(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
     return prepare
 
 
-DELETE = "Delete the folder"
 DAMAGE = [
-    Attack("flipped bits, score", flipped("best.ckpt"), SCORE, 2, "best.ckpt"),
-    Attack("flipped bits, test", flipped("best.ckpt"), TEST, 2, "damaged"),
-    Attack("flipped bits, resume", flipped("resume.ckpt"), RESUME, 2, "resume.ckpt"),
     Attack("vocabulary, score", renamed_word, SCORE, 2, "is damaged or replaced"),
     Attack("vocabulary, test", renamed_word, TEST, 2, "is damaged or replaced"),
-    Attack("run.json of a later version", data_recorded(lambda data: {**data, "more": 1}), TEST, 0, "Run:"),
-    Attack("run.json without an entry", data_recorded(lambda data: {"corpus": "stories"}), TEST, 2, "run.json"),
-    Attack("run.json with a text", data_recorded(lambda data: "stories"), TEST, 2, "'stories'"),
     Attack("run.json is a list", recorded([]), TEST, 2, "run.json: expected a JSON object"),
     Attack("run.json is a text", recorded("ten"), TEST, 2, "run.json: expected JSON"),
-    Attack("run.json nested", recorded("[" * 100_000), TEST, 2, "nested too deep"),
-    Attack("run.json of another run", of_another_run, "test", 0, "udgn/run/run.json"),
-    Attack("half a table", tables(lambda content: content[: len(content) // 2]), VALIDATE, 2, DELETE),
-    Attack("empty table", tables(lambda content: b""), VALIDATE, 2, DELETE),
-    Attack("garbage as table", tables(lambda content: b"garbage" * 99), VALIDATE, 2, DELETE),
-    Attack("half an encoding", encodings(lambda content: content[: len(content) // 2]), VALIDATE, 2, DELETE),
-    Attack("empty encoding", encodings(lambda content: b""), VALIDATE, 2, DELETE),
     Attack("weight missing, score", weight_lost, SCORE, 2, "Missing key"),
-    Attack("weight missing, test", weight_lost, TEST, 2, "Missing key"),
     Attack("other shape, score", another_shape, SCORE, 2, "size mismatch"),
-    Attack("other shape, test", another_shape, TEST, 2, "size mismatch"),
     Attack("no settings, score", without("hyper_parameters"), SCORE, 2, "settings"),
     Attack("no system, score", setting("_class_path", value="depgen.nn.dropout.Dropout"), SCORE, 2, "Dropout"),
     Attack("no such system", setting("_class_path", value="depgen.models.none.None"), SCORE, 2, "depgen.models.none"),
@@ -352,24 +289,11 @@ DAMAGE = [
         Attack(f"no {name}, resume", without(name, file="resume.ckpt"), RESUME, 2, "resume.ckpt")
         for name in ("state_dict", "loops", "optimizer_states", "epoch", "callbacks")
     ),
-    Attack("curve cut within a line", curve(lambda content: content[:-5]), "fit --resume lm", 2, "metrics.csv"),
     Attack("curve in no UTF-8", curve(lambda content: content + b"\xff\n"), "fit --resume lm", 2, "metrics.csv"),
-    Attack("curve emptied", curve(lambda content: b""), RESUME, 0, "are lost"),
-    Attack("curve cut between lines", curve(without_last_line), RESUME, 0, "are lost"),
 ]  # fmt: skip
 
 
 # -- files and settings that make no sense ----------------------------------------------------------------------------
-
-LONG = "9" * 5000
-CONLLU = "{}\tcat\t_\t_\t_\t_\t{}\troot\t_\t_\n\n"
-BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10))
-SURROGATE = '{"sentences": ["a \\ud800 b"]}\n'
-
-
-def file(name: str, text: str) -> Callable[[Place], object]:
-    """Write a file."""
-    return lambda place: (place.home / name).write_text(text)
 
 
 def cut(text: str) -> Callable[[Place], str]:
@@ -377,27 +301,9 @@ def cut(text: str) -> Callable[[Place], str]:
     return lambda place: place.experiment((place.home / "lm.yaml").read_text() + text)
 
 
-def bomb(place: Place) -> None:
-    """Make a run's configuration a bomb."""
-    (place.run() / "config.yaml").write_text(BOMB)
-
-
-DRAWN, JSON_SCORED = "draw {home}/a.conllu --output {home}/a.svg", "score {home}/a.jsonl --run lm"
-PARSED = "parse --input {home}/a.conllu --run udgn --form as_is"
 FIT, NETWORK = "fit --config {home}/lm.yaml ", "--model.init_args.backbone.init_args."
 INPUTS = [
-    Attack("id of 5,000 digits", file("a.conllu", CONLLU.format(LONG, 0)), PARSED, 2, "a.conllu:1"),
-    Attack("range of 5,000 digits", file("a.conllu", CONLLU.format(f"1-{LONG}", 0)), PARSED, 2, "a.conllu:1"),
-    Attack("head of 5,000 digits", file("a.conllu", CONLLU.format(1, LONG)), DRAWN, 2, "a.conllu:1"),
-    Attack("JSON id of 5,000 digits", file("a.jsonl", f'{{"id": {LONG}, "text": "a"}}\n'), JSON_SCORED, 2, "a.jsonl:1"),
-    Attack("JSON nested", file("a.jsonl", '{"text": ' + "[" * 100_000 + "\n"), JSON_SCORED, 2, "nested too deep"),
-    Attack("half a surrogate pair", file("a.jsonl", SURROGATE), JSON_SCORED, 2, "ud800"),
-    Attack("YAML bomb", cut(BOMB), MINE, 2, "aliases"),
-    Attack("YAML bomb in a run", bomb, TEST, 2, "aliases"),
-    Attack("YAML alias of itself", cut("more: &more [*more]\n"), MINE, 2, "alias"),
-    Attack("YAML nested", cut(f"more: {'[' * 1500}{']' * 1500}\n"), MINE, 2, "nested too deep"),
     Attack("YAML key twice", cut("seed_everything: 2\n"), MINE, 2, "on line"),
-    Attack("YAML number of 5,000 digits", cut(f"more: {LONG}\n"), MINE, 2, "mine.yaml"),
     Attack("devices -5", nothing, FIT + "--trainer.devices -5", 2, "devices"),
     Attack("lr -1", nothing, FIT + "--model.init_args.optimizer.init_args.lr -1", 2, "learning rate"),
     Attack("width 0", nothing, f"{FIT}{NETWORK}width 0", 2, "width: expected at least 1"),
@@ -460,31 +366,16 @@ def test_a_diverged_run_is_not_finished_and_says_so_when_resumed(place, capsys):
     assert not is_finished(run)
 
 
-def test_python_code_says_which_run_it_trusts(place):
-    from_elsewhere(place)
-    with pytest.raises(UserError, match=r"own_systems\.OwnLM.*trust=True"):
+def test_in_python_a_class_is_known_once_its_module_is_imported(place):
+    sys.modules.pop("own_systems", None)
+    with pytest.raises(UserError, match=r"own_systems\.OwnLM.*import it first"):
         depgen.load("own", device="cpu")
-    assert type(depgen.load("own", device="cpu", trust=True).model).__name__ == "OwnLM"
+    importlib.import_module("own_systems")
+    assert type(depgen.load("own", device="cpu").model).__name__ == "OwnLM"
     hostile_class(place)
     with pytest.raises(UserError, match=r"hostile\.Hostile"):
         depgen.load("lm", device="cpu")
     assert not place.ran
-
-
-def test_a_trusted_run_runs_what_it_names(place):
-    pickled_parser(place)
-    with pytest.raises(Exception):  # noqa: B017 - whatever SuPar says of the payload
-        main(["validate", "--run", "lm", "--trust-run"])
-    assert place.ran
-
-
-def test_annotators_of_other_processes_trust_what_was_said(place, monkeypatch):
-    from_elsewhere(place)
-    trees = InducedTrees("own")
-    assert pickle.loads(pickle.dumps(trees))._trusted is False
-    with all_runs_trusted():
-        elsewhere = pickle.loads(pickle.dumps(trees))
-    assert type(elsewhere.trained.model).__name__ == "OwnLM"
 
 
 @pytest.mark.parametrize(
@@ -505,16 +396,6 @@ def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeyp
     said = capsys.readouterr().err
     assert "Out of memory" in said
     assert "tokens_per_batch" in said
-
-
-def test_a_resumed_run_removes_what_killed_processes_have_left(place):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    left = [place.run() / f".run.json.{ended.pid}.part", place.run() / "checkpoints" / f".best.ckpt.{ended.pid}.part"]
-    for path in left:
-        path.write_text("half")
-    assert main(["fit", "--resume", "lm"]) == 0
-    assert not [path for path in left if path.exists()]
 
 
 def test_a_full_disk_of_the_cache_is_one_line(place, monkeypatch, capsys):

@@ -14,7 +14,6 @@ import torch
 
 import depgen.backbones
 import depgen.models
-from depgen.aliases import settings_today
 from depgen.backbones.backbone import Backbone
 from depgen.language_models.base import LanguageModel
 from tests.contract import networks
@@ -124,7 +123,7 @@ def kind(request):
 
 @pytest.fixture(scope="module")
 def settings(kind, place):
-    content = settings_today(RUNS[kind])
+    content = RUNS[kind]
     if kind == "similarity":
         data = content["data"]
         encoder = place / "encoder"
@@ -162,11 +161,11 @@ def run(kind, settings, place):
 def test_a_plain_trainer_trains_the_weights_of_depgen_fit(kind, run, settings, place, tmp_path, monkeypatch):
     monkeypatch.setenv("PL_GLOBAL_SEED", "0")  # put back afterwards
     trainer, model, data = train(tmp_path, settings)
-    plain = tmp_path / "checkpoints" / "best.ckpt"  # that of a class outside depgen is nobody's until it is trusted
+    plain = tmp_path / "checkpoints" / "best.ckpt"
     assert_same_weights(plain, run / "checkpoints" / "best.ckpt")
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     assert_same_weights(tmp_path / "last.ckpt", run / "checkpoints" / "resume.ckpt")
-    of_plain = depgen.load(plain, device="cpu", trust=kind in TOYS)
+    of_plain = depgen.load(plain, device="cpu")
     assert of_plain.tokenizer.size == data.vocabulary_size
     loaded = [
         type(model).load_from_checkpoint(run / "checkpoints" / "best.ckpt", map_location="cpu", weights_only=True),

@@ -6,7 +6,6 @@ import lightning as L
 import pytest
 import torch
 
-from depgen.aliases import settings_today
 from tests.contract.runs import built
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
@@ -33,7 +32,7 @@ class KeepsBatch(L.Callback):
 
 
 def trained(kind, folder, *, precision="32-true", **changes):
-    settings = copy.deepcopy(settings_today(EXPERIMENTS[kind]))
+    settings = copy.deepcopy(EXPERIMENTS[kind])
     settings["data"]["init_args"].update(changes)
     L.seed_everything(1)
     data = built(settings["data"])

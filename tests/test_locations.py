@@ -1,10 +1,5 @@
-import errno
 import os
-import socket
 import stat
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -20,16 +15,15 @@ from depgen.locations import (
     file_sha256,
     find_data,
     find_file,
+    folder_written_whole,
     json_object,
     json_value,
-    locked,
     made_once,
     matching,
     results_root,
     runs_root,
     write_atomically,
 )
-from depgen.partial_files import folder_written_whole, remove_parts
 
 DEFAULTS = {
     "DEPGEN_DATA": (data_root, "data"),
@@ -52,9 +46,8 @@ def test_the_variable_is_named_where_it_matters(monkeypatch, tmp_path):
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"Ask the author\. Set DEPGEN_DATA"):
         find_data("corpus", how_to_get="Ask the author.")
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r"Ask the author\.$"):
         find_data(tmp_path / "corpus", how_to_get="Ask the author.")
-    assert str(error.value) == f"No corpus at {tmp_path / 'corpus'}. Ask the author."
     (tmp_path / "corpora").mkdir()
     with pytest.raises(UserError, match="Did you mean 'corpora'"):
         find_data(tmp_path / "corpus", how_to_get="Ask the author.")
@@ -93,28 +86,6 @@ def test_a_files_digest_is_that_of_its_bytes(tmp_path):
     assert file_sha256(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path):
-    (tmp_path / "cache").write_text("in the way")
-    with (
-        pytest.raises(UserError, match=r"cache can't be written \(.*set DEPGEN_CACHE"),
-        locked(tmp_path / "cache" / "a"),
-    ):
-        pass
-    with pytest.raises(FileNotFoundError), locked(tmp_path / "new" / "b"):
-        (tmp_path / "none").read_text()  # what happens under the lock keeps its own name
-    assert [path.name for path in (tmp_path / "new").iterdir()] == ["b.lock"]
-
-
-def test_without_a_home_folder_the_variable_is_named(monkeypatch):
-    def homeless(path):
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(Path, "expanduser", homeless)
-    monkeypatch.delenv("DEPGEN_CACHE", raising=False)
-    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
-        cache_root()
-
-
 def test_patterns_name_files_below_a_folder(tmp_path):
     for name in ("b.mrg", "a.mrg", "c.txt"):
         (tmp_path / name).write_text("")
@@ -127,7 +98,7 @@ def test_patterns_name_files_below_a_folder(tmp_path):
 
 def test_an_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"/file/runs can't be written .*DEPGEN_RUNS"):
+    with pytest.raises(UserError, match=r"/file/runs can't be made .*DEPGEN_RUNS"):
         check_writable(tmp_path / "file" / "runs", otherwise=OTHER_RUNS)
     check_writable(tmp_path / "runs", otherwise=OTHER_RUNS)
     assert not list((tmp_path / "runs").iterdir())
@@ -139,7 +110,7 @@ def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path):
     check_output(tmp_path / "made" / "texts.txt")
     assert not list((tmp_path / "made").iterdir())
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(UserError, match=r"/file can't be written .*--output"):
+    with pytest.raises(UserError, match=r"/file can't be made .*--output"):
         check_output(tmp_path / "file" / "texts.txt")
 
 
@@ -163,7 +134,6 @@ def test_a_file_of_the_cache_that_does_not_read_is_named(tmp_path, content, mess
 def test_an_output_reaches_what_a_link_leads_to(tmp_path):
     real, link, dangling = (tmp_path / name for name in ("real.txt", "link.txt", "dangling.txt"))
     real.write_text("old")
-    real.chmod(0o640)
     link.symlink_to("real.txt")
     dangling.symlink_to(tmp_path / "made" / "later.txt")
     for path in (link, dangling):
@@ -172,35 +142,6 @@ def test_an_output_reaches_what_a_link_leads_to(tmp_path):
         assert path.is_symlink()
         assert path.read_text() == "new"
     assert real.read_text() == "new"
-    assert stat.S_IMODE(real.stat().st_mode) == 0o640
-    loop = tmp_path / "loop.txt"
-    loop.symlink_to(loop)
-    with pytest.raises(UserError, match="link that leads to itself"):
-        check_output(loop)
-
-
-def test_an_output_that_exists_keeps_its_mode(tmp_path):
-    path = tmp_path / "scores.tsv"
-    path.write_text("old")
-    for mode in (0o640, 0o600):
-        path.chmod(mode)
-        write_atomically(path, "new")
-        assert stat.S_IMODE(path.stat().st_mode) == mode
-    assert path.read_text() == "new"
-
-
-def test_an_output_is_written_into_a_pipe(tmp_path):
-    path, read = tmp_path / "pipe", []
-    os.mkfifo(path)
-    content = "a line\n" * 50_000  # more than a pipe holds
-    reader = threading.Thread(target=lambda: read.append(path.read_text()), daemon=True)
-    reader.start()
-    check_output(path)
-    write_atomically(path, content)
-    reader.join(60)
-    assert read == [content]
-    assert stat.S_ISFIFO(path.stat().st_mode)
-    assert [each.name for each in tmp_path.iterdir()] == ["pipe"]
 
 
 def test_an_output_is_written_into_a_device_which_stays(tmp_path):
@@ -213,52 +154,16 @@ def test_an_output_is_written_into_a_device_which_stays(tmp_path):
     check_output(device)
     write_atomically(device, "new")
     assert stat.S_ISCHR(device.stat().st_mode)
-    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        write_atomically(Path("/dev/full"), "new")
-    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
-
-
-def test_an_output_to_the_standard_output_is_appended(tmp_path):
-    command = "from pathlib import Path; from depgen.locations import *; path = Path('/dev/stdout'); "
-    command += "check_output(path); write_atomically(path, 'new\\n')"
-    (tmp_path / "log").write_text("old\n")
-    with (tmp_path / "log").open("a") as stream:
-        subprocess.run([sys.executable, "-c", command], stdout=stream, check=True, cwd=Path(__file__).parents[1])
-    assert (tmp_path / "log").read_text() == "old\nnew\n"
-    piped = subprocess.run(
-        [sys.executable, "-c", command], stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parents[1]
-    )
-    assert piped.stdout == b"new\n"
-
-
-def test_parts_of_processes_that_no_longer_run_are_removed(tmp_path):
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    host, path = socket.gethostname(), tmp_path / "run.json"
-    left = [f".run.json.{ended.pid}.part", f".run.json.{ended.pid}@{host}.part", f".run.json.{ended.pid}@old.part"]
-    kept = [f".run.json.{os.getppid()}@{host}.part", ".run.json.7@elsewhere.part", f".other.{ended.pid}.part"]
-    for name in (*left, *kept):
-        (tmp_path / name).write_text("half")
-    os.utime(tmp_path / left[2], (0, 0))
-    write_atomically(path, "{}")
-    assert {each.name for each in tmp_path.iterdir()} == {"run.json", *kept}
-    (tmp_path / f".folder.{ended.pid}.part").mkdir()
-    remove_parts(tmp_path)
-    assert {each.name for each in tmp_path.iterdir()} == {"run.json", *kept[:2]}
-
-
-def test_a_disk_of_the_cache_that_becomes_full_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"disk of the cache .* is full .*set DEPGEN_CACHE"), locked(tmp_path / "a"):
-        raise OSError(errno.ENOSPC, "error writing bytes to file")
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("{", "at character 2"), ("[" * 100_000, "nested too deep"), ("9" * 5000, "too long"), ('"\\ud800"', r"\\ud800")],
+    [
+        ("{", "JSON, found: .*column 2"),
+        ("[" * 100_000, "JSON"),
+        ('{"a": [{"b": 2, "b": 2}]}', "fields of different names, found b, b"),
+    ],
 )
 def test_json_that_can_not_be_used_is_refused_with_its_place(text, complaint):
-    with pytest.raises(UserError, match=rf"a\.jsonl:3: expected .*{complaint}"):
+    with pytest.raises(UserError, match=rf"a\.jsonl:3: expected {complaint}"):
         json_value(text, "a.jsonl:3")
-    with pytest.raises(UserError, match=r"^a\.jsonl:3: expected fields of different names, found 'b' twice"):
-        json_value('[{"a": 1, "c": {"b": 2, "d": 3, "b": 2}}]', "a.jsonl:3")
-    assert json_value('"\\ud83d\\ude00"', "a.jsonl:3") == "\N{GRINNING FACE}"

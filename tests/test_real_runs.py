@@ -19,7 +19,6 @@ def fit(*more):
     options = {
         "trainer.max_epochs": 4,
         "trainer.accelerator": "cpu",
-        **{f"model.init_args.{phase}_epochs": epochs for phase, epochs in EPOCHS.items()},
         "model.init_args.backbone.init_args.width": 16,
         "model.init_args.backbone.init_args.feedforward": 16,
         "data.init_args.tokens_per_batch": 400,

@@ -26,10 +26,9 @@ def experiment(**backbone):
                 "backbone": {
                     "class_path": "depgen.backbones.awd_lstm.AWDLSTM", "init_args": {**LSTM, **backbone}
                 },
-                "attention": "depgen.nn.mixture_attention.QueryKeyAttention",
+                "attention": "depgen.models.dmlm.QueryKeyAttention",
                 "window": 4,
-                "dependency_modeling_epochs": 1,
-                "language_modeling_epochs": 5,
+                "dependency_modeling_share": 1 / 6,
                 "regularizer": {"class_path": "depgen.training.activation.ActivationRegularizer"},
                 # so large that the validation loss soon rises, which the average waits for
                 "optimizer": {"class_path": "depgen.training.nt_asgd.NTASGD", "init_args": {"lr": 60, "patience": 1}},

@@ -1,13 +1,9 @@
 """YAML files of settings: what is refused, with file and line."""
 
-import time
-
 import pytest
 
 from depgen.errors import UserError
-from depgen.yaml_files import MOST_VALUES, read_settings, read_yaml, yaml_value
-
-BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 60))
+from depgen.yaml_files import read_settings, read_yaml, yaml_value
 
 
 @pytest.mark.parametrize(
@@ -15,29 +11,19 @@ BOMB = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]
     [
         ("a: 1\nb: 2\na: 3\n", r"f\.yaml:3: the key 'a' is on line 1 already"),
         ("a:\n  - {b: 1, b: 2}\n", r"f\.yaml:2: the key 'b' is on line 2 already"),
-        (BOMB, r"f\.yaml: expected at most 100,000 values, found \d[\d,]{50,} once its aliases"),
-        ("a: &a [*a]\n", r"f\.yaml:1: expected settings, found an alias of itself"),
-        ("[" * 100_000, r"f\.yaml:1: .* nested too deep"),
-        ("- " * 100_000, r"f\.yaml:1: .* nested too deep"),
-        (f"a: {'9' * 5000}\n", r"f\.yaml: expected YAML, found a value that can't be read"),
         ("a: [1\n", r"f\.yaml: expected YAML, found: "),
         ("a: !!python/object/apply:os.system [ls]\n", r"f\.yaml: expected YAML, found: "),
     ],
 )
 def test_what_is_refused(text, complaint):
-    started = time.process_time()
     with pytest.raises(UserError, match=complaint):
         yaml_value(text, "f.yaml")
-    assert time.process_time() - started < 10
 
 
-@pytest.mark.slow
-def test_aliases_that_do_not_multiply_are_read():
+def test_aliases_are_read():
     assert yaml_value("a: &a {x: 1}\nb: *a\nc: {<<: *a, y: 2}\n", "f.yaml") == {
         "a": {"x": 1}, "b": {"x": 1}, "c": {"x": 1, "y": 2},
     }  # fmt: skip
-    numbers = list(range(MOST_VALUES // 2))
-    assert yaml_value(f"a: {numbers}\n", "f.yaml") == {"a": numbers}
 
 
 def test_files_are_named(tmp_path):

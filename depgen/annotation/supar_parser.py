@@ -11,7 +11,7 @@ from depgen.annotation.parser_folders import files_digest, find_parser
 from depgen.annotation.supar_structures import TrainedBySupar
 from depgen.decoding.projective_trees import ProjectiveTrees
 from depgen.errors import UserError
-from depgen.training.trust import OPTION, pickles_refused_for
+from depgen.training.class_paths import run_being_read
 from depgen.trees.annotator import SentenceError, check_words
 from depgen.trees.sentence import Sentence
 
@@ -28,8 +28,8 @@ class SuparAnnotator(TrainedBySupar):
     Args:
         path: the name of a parser that was trained here (`depgen train-parser`), its folder, or SuPar's own file.
         trust_checkpoint: load SuPar's own file, which is a pickle: whoever made it can run any code here. With it, a
-            name that SuPar knows, such as `biaffine-dep-en`, or an `https://` address is downloaded by SuPar. In the
-            configuration of a run that is not trusted it has no effect.
+            name that SuPar knows, such as `biaffine-dep-en`, or an `https://` address is downloaded by SuPar. In a run
+            folder, whose settings may be anybody's, it has no effect.
         batch_size: sentences parsed at a time.
         scheme: what to call the trees of SuPar's own file; parsers that were trained here say it themselves.
     """
@@ -43,7 +43,7 @@ class SuparAnnotator(TrainedBySupar):
         batch_size: int = 64,
         scheme: str | None = None,
     ) -> None:
-        self._refused_for = pickles_refused_for() if trust_checkpoint else None
+        self._refused_for = run_being_read.get() if trust_checkpoint else None
         self.trust_checkpoint = trust_checkpoint and self._refused_for is None
         self._parser: BiaffineParser | None = None
         super().__init__(path, batch_size, scheme)
@@ -99,9 +99,8 @@ class SuparAnnotator(TrainedBySupar):
             return place
         if self._refused_for is not None:
             raise UserError(
-                f"{self._refused_for}: {type(self).__module__}.{type(self).__name__} with trust_checkpoint: true would "
-                f"load {place}, a pickle: loading it runs whatever code its maker put there. This run was written, or "
-                f"edited, by somebody else. If you trust both, say {OPTION}."
+                f"{self._refused_for}: {place} is a pickle: loading it runs whatever code its maker put there, so "
+                "none is loaded for a run folder. Take a parser that was trained by `depgen train-parser`."
             )
         raise UserError(
             f"{place} is a file in SuPar's own format, a pickle: loading it runs whatever code its maker put there. "

@@ -12,8 +12,7 @@ from depgen.annotation.parser_folders import DESCRIPTION, SCORES, parser_folder,
 from depgen.annotation.scores import summary_of
 from depgen.annotation.training import CorpusTreebank, ParserTraining, TrainedParser, Treebank
 from depgen.errors import UserError
-from depgen.locations import lines_sha256, made_once, write_atomically
-from depgen.partial_files import folder_written_whole
+from depgen.locations import folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
 from depgen.trees.annotator import Structure
 from depgen.trees.sentence import Sentence

@@ -4,16 +4,15 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
-from depgen.processes import end_with_parent
 
 _TRAINING = ("fit", "train-parser", "train-union", "train-oracle")
 OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING, "evaluate": ("test", "validate", "evaluate-text")}
 """Words that other programs have for our verbs."""
-TRUST = "--trust-run"
+MODULES = "--modules"
 OUT_OF_MEMORY = (
     "Out of memory. Lower data.init_args.tokens_per_batch (and eval_tokens_per_batch), or the option "
     "--tokens_per_batch or --batch_size of a verb that has it."
@@ -28,13 +27,11 @@ def main(args: Sequence[str] | None = None) -> int:
     Args:
         args: what follows `depgen` on the command line; None = as the process was called.
     """
-    end_with_parent()
     arguments = list(sys.argv[1:] if args is None else args)
-    show_traceback, trusts = (each in arguments for each in ("--traceback", TRUST))
-    arguments = [each for each in arguments if each not in ("--traceback", TRUST)]
+    show_traceback = "--traceback" in arguments
+    arguments = [each for each in arguments if each != "--traceback"]
     try:
-        with _trust(trusts):
-            _print(_dispatch(arguments))
+        _print(_dispatch(_without_modules(arguments)))
     except UserError as error:
         return _fail(str(error), show_traceback)
     except UnicodeEncodeError as error:
@@ -113,7 +110,7 @@ def usage() -> str:
             "",
             *lines,
             "`depgen help <verb>` lists a verb's options. `--traceback` shows where an error comes from.",
-            f"`{TRUST}` allows a run from another machine to run any code.",
+            f"`{MODULES} NAME,NAME` imports modules of your own, whose classes runs may then name.",
         ]
     )
 
@@ -125,12 +122,26 @@ def _is_out_of_memory(error: Exception) -> bool:
     )
 
 
-def _trust(trusts: bool) -> AbstractContextManager[None]:
-    if not trusts:
-        return nullcontext()
-    from depgen.training.trust import all_runs_trusted
+def _without_modules(arguments: list[str]) -> list[str]:
+    """The arguments without `--modules`, whose modules are imported; they may lie in the working directory.
 
-    return all_runs_trusted()
+    Raises:
+        UserError: there is no such module.
+    """
+    others, names = list[str](), list[str]()
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if before == MODULES or argument.startswith(f"{MODULES}="):
+            names += argument.removeprefix(f"{MODULES}=").split(",")
+        elif argument != MODULES:
+            others.append(argument)
+    if names and "" not in sys.path:
+        sys.path.insert(0, "")
+    for name in names:
+        try:
+            import_module(name)
+        except ImportError as error:
+            raise UserError(f"{MODULES} {name}: {error}.") from error
+    return others
 
 
 def _print(text: str | None) -> None:

@@ -4,7 +4,7 @@ import logging
 import sys
 from typing import TextIO
 
-from depgen.processes import process_rank
+from depgen.training.runs import process_rank
 
 
 class _Stderr(logging.StreamHandler[TextIO]):

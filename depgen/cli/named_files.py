@@ -1,14 +1,14 @@
 """Refuses files and runs that are not there. It imports nothing heavy, so that a misspelt name is answered at once."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest, no_file
-from depgen.training.complaints import options_in
-from depgen.training.runs import announced_run, find_run
+from depgen.training.runs import BEST, RESUME, announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
@@ -25,14 +25,25 @@ _FILES = (
 )
 """Options that name a file to read, in every verb that has them."""
 _NAMES = (
-    *_FILES, "--run", "--resume", "--checkpoint", "--ckpt_path", "--parser", "--pretrained", "--input", "--output",
-    "--oracle", "--encoder",
+    *_FILES, "--run", "--resume", "--init_from", "--checkpoint", "--ckpt_path", "--parser", "--pretrained", "--input",
+    "--output", "--oracle", "--encoder",
 )  # fmt: skip
 """Options that name a file, a run or a model."""
 _OUTPUTS = ("--output", "--item_output", "--item-output")
 """Options that name a file to write."""
-_SOURCES = ("config", "c", "resume", "run", "ckpt_path", "parser", "model", "data", "print_config")
+_SOURCES = ("config", "c", "resume", "init_from", "run", "ckpt_path", "parser", "model", "data", "print_config")
 """The options that give `fit` a system or need none; parts of `model` and `data` follow a dot."""
+
+
+def options_in(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each argument up to its `=`, and the text after it: there, or else the next argument, which the last has not.
+
+    >>> list(options_in(["--size=small", "--name", "mine"]))
+    [('--size', 'small'), ('--name', 'mine'), ('mine', '')]
+    """
+    for argument, following in pairwise([*arguments, ""]):
+        name, separator, value = argument.partition("=")
+        yield name, value if separator else following
 
 
 def check_named(verb: str, arguments: Sequence[str]) -> None:
@@ -64,14 +75,14 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
             _check_file(arguments[0])
         elif verb not in VERBS or not VERBS[verb].positionals:
             return  # the parser of the command line says which option that needs
-    run_options = ("--resume",) if verb == "fit" else ("--run", "--checkpoint")
+    run_options = {"--resume": RESUME, "--init_from": BEST} if verb == "fit" else {"--run": BEST, "--checkpoint": BEST}
     for name, value in _values(arguments):
         if name in _FILES or (name == "--input" and verb not in TRAINING_VERBS):
             _check_file(value)
         elif name == "--parser" and verb == "parse":
             find_parser(value, packages=True)
         elif name in run_options and announced_run() is None:
-            _check_run(value)
+            _check_run(value, holding=run_options[name])
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
@@ -105,6 +116,6 @@ def _check_file(name: str) -> None:
         raise no_file(Path(name))
 
 
-def _check_run(name: str) -> None:
+def _check_run(name: str, *, holding: str) -> None:
     if not Path(name).is_file():
-        find_run(name)
+        find_run(name, holding=holding)

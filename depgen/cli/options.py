@@ -23,7 +23,7 @@ HIDDEN_OF_TRAINER = (
     "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
-_OF_FIT = ("resume", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
+_OF_FIT = ("resume", "init_from", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
 HIDDEN = {
     "fit": ("run", "input", "ckpt_path", "beam_size"),
     "validate": (*_OF_FIT, "input", "verbose", "beam_size"),
@@ -66,6 +66,7 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     parser.link_arguments("data", target, compute_fn=vocabulary_size, apply_on="instantiate")
     modes = Literal["auto", "online", "offline"]
     parser.add_argument("--resume", nargs="?", const="", type=str, help="continue this run, or the newest")
+    parser.add_argument("--init_from", type=str, help="begin with the weights and the vocabulary of this run")
     parser.add_argument(
         "--run",
         type=str,

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 from jsonargparse import ArgumentParser
 
 from depgen.errors import UserError, did_you_mean
-from depgen.training.complaints import place_of, plain_complaint, without_contents, word
 from depgen.training.runs import find_run
 from depgen.yaml_files import read_yaml
 
@@ -97,19 +96,14 @@ class ShortComplaints(ArgumentParser):
         if (found := IN_FILE.fullmatch(str(message))) is not None:
             option = found["whole"] or f"{found['group']}.{found['part']}"
             raise UserError(self._unknown_in_file(option)) from ex
-        message = self._with_dashes(without_contents(str(message), _GIVEN.get()))
+        message = self._with_dashes(str(message))
         message = f"{message}{self._meant(message)}"
-        if plain := plain_complaint(message, _GIVEN.get()):
-            raise UserError(f"{plain} `{self.prog} --help` lists the options.") from ex
         raise UserError(f"{short_message(message)}\n`{self.prog} --help` lists the options.") from ex
 
     def _unknown_in_file(self, option: str) -> str:
         """What to say of an option in a YAML file that the parser has not."""
         known = [each.removeprefix("--") for each in self._option_string_actions if each.startswith("--")]
-        parts = {part for each in known for part in each.split(".")}
-        wrong = next((each for each in option.split(".") if each not in parts), option.rpartition(".")[2])
-        place = place_of(word(wrong), _GIVEN.get()) or "settings"
-        return f"{place}: there is no option {option!r}.{did_you_mean(option, known)} `{self.prog} --help` lists all."
+        return f"There is no option {option!r}.{did_you_mean(option, known)} `{self.prog} --help` lists all."
 
     def _meant(self, message: str) -> str:
         """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""

@@ -2,20 +2,16 @@
 
 import argparse
 import logging
-import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from depgen.aliases import settings_today
 from depgen.annotation.named_parser import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.complaints import options_in
 from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
 from depgen.training.experiment_runs import newest_of, run_place
 from depgen.training.runs import (
@@ -49,6 +45,7 @@ class Request:
     options: frozenset[str] = frozenset()
     size: str | None = None
     name: str | None = None
+    init_from: str | None = None
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
@@ -60,6 +57,7 @@ class Request:
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
         parser.add_argument("-c", "--config", action="append", default=[])
         parser.add_argument("--resume", nargs="?", const="")
+        parser.add_argument("--init_from")
         parser.add_argument("--run")
         parser.add_argument("--name")
         parser.add_argument("--ckpt_path")
@@ -67,7 +65,7 @@ class Request:
         parser.add_argument("--size")
         parser.add_argument("--beam_size")
         names = [each.partition("=")[0] for each in arguments]
-        for option in ("--resume", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
+        for option in ("--resume", "--init_from", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
             if names.count(option) > 1:
                 raise UserError(f"{option}: expected once, found several times: leave out all but one.")
         found, _ = parser.parse_known_args(list(arguments))
@@ -83,8 +81,10 @@ class Request:
             raise UserError(f"--run names a run to test; to continue its training, say --resume {found.run}.")
         if verb != "fit" and found.resume is not None:
             raise UserError(f"--resume continues training; to {verb} a run, say --run {found.resume or 'RUN'}.")
-        if sum(each is not None for each in (found.resume, found.run, found.ckpt_path)) > 1:
-            raise UserError("Give only one of --resume, --run and --ckpt_path.")
+        if verb != "fit" and found.init_from is not None:
+            raise UserError(f"--init_from begins a training; to {verb} a run, say --run {found.init_from}.")
+        if sum(each is not None for each in (found.resume, found.init_from, found.run, found.ckpt_path)) > 1:
+            raise UserError("Give only one of --resume, --init_from, --run and --ckpt_path.")
         options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
         if found.size is not None and not found.config:
             raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
@@ -93,7 +93,11 @@ class Request:
                 f"--name {found.name}: expected a name below the folder of runs ($DEPGEN_RUNS), found a path."
             )
         configs = tuple(found.config)
-        return cls(verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name)
+        if found.init_from is not None and not configs:
+            configs = (str(named_checkpoint(found.init_from)[0] / "config.yaml"),)
+        return cls(
+            verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name, found.init_from
+        )
 
     @property
     def experiment(self) -> str | None:
@@ -157,15 +161,6 @@ class Request:
     def run_configs(self) -> list[Path]:
         """The YAML files that are the configuration of a run."""
         return [Path(each) for each in self.configs if (Path(each).parent / "run.json").is_file()]
-
-    def classes_named(self, arguments: Sequence[str]) -> list[str]:
-        """What may be import paths in YAML files that are no run's, and in options of the system, data and trainer."""
-        own = [each for each in self.files if os.path.isfile(each) and Path(each) not in self.run_configs]
-        texts = [Path(each).read_text(encoding="utf-8", errors="replace") for each in own]
-        sections = ("--model", "--data", "--trainer")
-        texts += [value for name, value in options_in(arguments) if name.startswith(sections)]
-        found = {name for text in texts for name in re.findall(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", text)}
-        return sorted(name for name in found if not name.startswith("jsonargparse."))
 
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
@@ -234,41 +229,29 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
 
 
 def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
-    """A command line in which some YAML files are replaced by their text: the settings that a verb takes of them.
-
-    These are the `config.yaml` of a run (`settings_of_run`) and files with arguments of earlier versions.
+    """A command line in which the `config.yaml` of a run is replaced by what a verb takes of it (`settings_of_run`).
 
     Raises:
-        UserError: a file can't be read.
+        UserError: a YAML file can't be read.
     """
     arguments = list(arguments)
     for place, argument in enumerate(arguments):
-        option, _, path = argument.rpartition("=")
-        if not (option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))):
+        option, _, name = argument.rpartition("=")
+        path = Path(name)
+        named = option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))
+        if not named or not path.is_file():
             continue
-        text = _settings_taken(verb, Path(path))
-        if text is not None:
-            arguments[place] = f"--config={text}" if option else text
-    return arguments
-
-
-def _settings_taken(verb: str, path: Path) -> str | None:
-    """The text of what a verb takes of a YAML file; None where it takes the file as it is, or can't read it."""
-    if not path.is_file():
-        return None  # whoever reads it next says why
-    if (path.parent / "run.json").is_file():
+        read_yaml(path)  # jsonargparse would take the last of two values of a key
+        if not (path.parent / "run.json").is_file():
+            continue
         taken, left_out = settings_of_run(path, verb)
         for setting in left_out:
             logger.warning(
                 "%s: %s is left out, as it may write outside the run. Say it anew to have it.", path, setting
             )
-        return yaml.safe_dump(taken, sort_keys=False)
-    settings = read_yaml(path)
-    today = settings_today(settings)
-    if today == settings:
-        return None
-    logger.warning("%s has arguments of an earlier version; `depgen fit --print_config` shows today's.", path)
-    return yaml.safe_dump(today, sort_keys=False)
+        text = yaml.safe_dump(taken, sort_keys=False)
+        arguments[place] = f"--config={text}" if option else text
+    return arguments
 
 
 def refused_start(checkpoint: str) -> UserError:

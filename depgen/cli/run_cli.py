@@ -28,17 +28,14 @@ from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
-from depgen.processes import process_rank
+from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed
-from depgen.training.assembly import run_callbacks
+from depgen.training.callbacks import InitialWeights, LossGuard, ProgressLines, RunRecord
 from depgen.training.checkpoints import CheckpointWriter
-from depgen.training.epochs import MAX_EPOCHS, last_length, settle_epochs, settle_resumed
 from depgen.training.experiment_runs import TEST_ITEMS
-from depgen.training.guards import InterruptGuard
-from depgen.training.locks import RunLock
 from depgen.training.logs import CurveLogger
-from depgen.training.phases import epochs_in_all, phases_of, refuse_early_stopping
 from depgen.training.provenance import describe_run
+from depgen.training.resume import Resume
 from depgen.training.runs import (
     RESUME,
     announce_run,
@@ -46,19 +43,21 @@ from depgen.training.runs import (
     create_run,
     experiment_name,
     is_finished,
+    lengthen,
+    locked_run,
     note_vocabulary,
+    process_rank,
     update_record,
+    write_settings,
 )
 from depgen.training.scores import ItemScoreWriter
-from depgen.training.trust import lengthen, write_settings
-from depgen.training.validation_lines import ValidationLines
 from depgen.training.weights_and_biases import weights_and_biases
 
 logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "run", "name", "input", "parser", "size", "wandb", "beam_size")
+OWN_OPTIONS = ("resume", "init_from", "run", "name", "input", "parser", "size", "wandb", "beam_size")
 
 
 class RunCLI(LightningCLI):
@@ -82,14 +81,15 @@ class RunCLI(LightningCLI):
         source: Path | None,
         checkpoint: Path | None,
         locks: ExitStack,
+        initial: tuple[Path, Path] | None = None,
     ) -> None:
         self.request, self.source, self.checkpoint = request, source, checkpoint
         self.folder = source if request.goes_on else None
-        self.locks = locks
-        self.interrupt = InterruptGuard()
+        self.locks, self.initial = locks, initial
+        self._resume: Resume | None = None
         self.output = ""
         self._other_data = False
-        self._longer: dict[str, int] = {}
+        self._longer: int | None = None
         self._writer: PredictionWriter | None = None
         super().__init__(
             L.LightningModule,
@@ -130,24 +130,18 @@ class RunCLI(LightningCLI):
         if seed is not None and not isinstance(seed, bool):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
-            if verb == "fit" and "model" in self.config:
-                said = settle_epochs(self.config, self.request.files, self.request.options)
-                if said is not None:
-                    logger.info("%s", said)
             return
         self.config["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
         parsed = parser.parse_object(held)
-        if verb == "fit":
-            settle_resumed(self.config, parsed, self.request.files, self.request.options)
         found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
         if verb == "fit":
-            self._longer, found = longer(found, last_length(parsed))
+            self._longer, found = longer(found)
             refuse(found, self.source)
         else:
             report(found, self.checkpoint)
         asked, held = self.config, parsed
-        free = {name: asked[name] for name in (*FREE, *self._longer) if name in asked and name in held}
+        free = {name: asked[name] for name in FREE if name in asked and name in held}
         for section in SECTIONS:
             asked[section] = held[section]
         for name, value in free.items():
@@ -155,7 +149,7 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "run", "input", "parser", "size", "ckpt_path"):
+        for name in ("resume", "init_from", "run", "input", "parser", "size", "ckpt_path"):
             given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
                 if name == "ckpt_path" and self.request.verb == "fit":
@@ -173,8 +167,9 @@ class RunCLI(LightningCLI):
 
     def _vocabulary_size(self, data: Any) -> int:  # noqa: ANN401
         """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
-        if self.source is not None and hasattr(data, "use_vocabulary"):
-            data.use_vocabulary(self.source / "vocabulary")
+        run = self.initial[0] if self.initial is not None else self.source
+        if run is not None and hasattr(data, "use_vocabulary"):
+            data.use_vocabulary(run / "vocabulary")
         return checked_vocabulary_size(int(data.vocabulary_size), self.checkpoint)
 
     def before_instantiate_classes(self) -> None:
@@ -189,14 +184,13 @@ class RunCLI(LightningCLI):
             super().instantiate_classes()
 
     def _own(self, folder: Path) -> None:
-        self.locks.enter_context(RunLock(folder))
+        self.locks.enter_context(locked_run(folder))
         announce_run(folder)
 
     def instantiate_trainer(self, **kwargs: Any) -> L.Trainer:  # noqa: ANN401
         """The trainer with our callbacks, checkpoint writer and loggers; a fresh `fit` gets its run folder here."""
         settings = self.config_init["trainer"]
         self._compare_data()
-        refuse_early_stopping(as_list(settings.get("callbacks")), self.model)
         if (settings.get("accumulate_grad_batches") or 1) > 1:
             logger.warning(
                 "accumulate_grad_batches=%d averages the means of that many batches, whatever their numbers of tokens; "
@@ -206,14 +200,10 @@ class RunCLI(LightningCLI):
         if self.folder is not None and settings.get("fast_dev_run"):
             raise UserError("trainer.fast_dev_run tries the code out and keeps nothing: leave --resume out.")
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
-        if fits:
-            kwargs["max_epochs"] = epochs_in_all(
-                phases_of(self.model), settings.get("max_epochs"), settings.get("max_steps")
-            )
         if fits and self.folder is None:
             self._begin()
-        elif self.folder is not None and self._longer and process_rank() == 0:
-            logger.info("Training continues to %d epochs.", self._longer[MAX_EPOCHS])
+        elif self.folder is not None and self._longer is not None and process_rank() == 0:
+            logger.info("Training continues to %d epochs.", self._longer)
             lengthen(self.folder, self._longer)
         return self._trainer(settings, fits, kwargs)
 
@@ -257,6 +247,9 @@ class RunCLI(LightningCLI):
         logger.info("Run: %s", self.folder)
         settings = self._settings()
         record = describe_run(experiment_name(self.folder), seed=seed)
+        if self.initial is not None:
+            _, weights = self.initial
+            record["init_from"] = {"checkpoint": below_runs(str(weights)), "sha256": file_sha256(weights)}
         update_record(self.folder, record)
         write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
@@ -273,11 +266,11 @@ class RunCLI(LightningCLI):
         folder = self.folder or self.source or Path()
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
-            bar = bar or [ValidationLines()]
-            every = self.config.get("resume_every_n_steps")
-            record = [DataRecord(folder)] if self.source is None else []
-            guards = run_callbacks(checkpoint_folder(folder), resume_every_n_steps=every, interrupt=self.interrupt)
-            return [*bar, *record, *guards]
+            self._resume = Resume(checkpoint_folder(folder), every_n_steps=self.config.get("resume_every_n_steps"))
+            record: list[L.Callback] = [DataRecord(folder)] if self.source is None else []
+            if self.initial is not None:
+                record.append(InitialWeights(self.initial[1]))
+            return [*(bar or [ProgressLines()]), *record, LossGuard(), RunRecord(folder), self._resume]
         kept = is_best(self.source, self.checkpoint) and not self._other_data and not self._other_beam
         if self.request.verb == "test" and kept:
             return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
@@ -308,7 +301,7 @@ class RunCLI(LightningCLI):
         try:
             self.trainer.fit(**kwargs)
         except SystemExit:
-            if not self.interrupt.requested:
+            if self._resume is None or not self._resume.requested:
                 raise
             self._say_how_to_go_on()
             raise SystemExit(INTERRUPTED) from None

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import Difference, differences
@@ -51,7 +50,7 @@ def settings_of_run(path: Path, verb: str) -> tuple[dict[str, Any], list[str]]:
     Raises:
         UserError: the file can't be read.
     """
-    settings = settings_today(read_settings(path))
+    settings = read_settings(path)
     trainer = settings.get("trainer") or {}
     if not isinstance(trainer, Mapping):
         raise UserError(f"{path}: expected settings of the trainer, each a `name: value`, found {trainer!r}.")
@@ -127,18 +126,10 @@ def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
     return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
 
 
-def longer(found: list[Difference], last_length: str | None) -> tuple[dict[str, int], list[Difference]]:
-    """The settings by which a run gets more epochs than it was to have, and the other differences.
-
-    Args:
-        found: all differences.
-        last_length: the setting that holds the length of the last phase, which grows with `max_epochs`.
-    """
-    names = ("trainer.max_epochs", last_length)
-    more = {each.name: each.given for each in found if each.name in names and _is_more(each.given, each.held)}
-    if names[0] not in more:
-        return {}, found
-    return more, [each for each in found if each.name not in more]
+def longer(found: list[Difference]) -> tuple[int | None, list[Difference]]:
+    """The `trainer.max_epochs` of a run that is to have more epochs than it had, and the other differences."""
+    more = [each for each in found if each.name == "trainer.max_epochs" and _is_more(each.given, each.held)]
+    return (more[0].given if more else None), [each for each in found if each not in more]
 
 
 def _is_more(asked: object, held: object) -> bool:

@@ -11,11 +11,10 @@ from depgen.cli.requests import Request, with_parser, with_settings_taken, with_
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
-from depgen.processes import process_rank
-from depgen.training.checkpoints import load_checkpoint, weights_expected
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.class_paths import known_classes_alone
 from depgen.training.logs import quiet_libraries
-from depgen.training.runs import announce_run, forget_run
-from depgen.training.trust import classes_checked
+from depgen.training.runs import announce_run, forget_run, named_checkpoint, process_rank
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     request = Request.of(verb, arguments)
     arguments = with_size(arguments)
     if _only_looks(arguments):
-        with classes_checked(*request.run_configs):
+        with known_classes_alone(*request.run_configs):
             RunCLI(Request(verb), with_settings_taken(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
@@ -42,15 +41,18 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     if first and source is not None:
         logger.info("Run: %s", source)
         announce_run(source)
-    config = ["--config", str(source / "config.yaml")] if source is not None and not request.configs else []
+    initial = None if request.init_from is None else named_checkpoint(request.init_from)
+    configured = source or (None if initial is None else initial[0])
+    given = {argument.partition("=")[0] for argument in arguments} & {"-c", "--config"}
+    config = ["--config", str(configured / "config.yaml")] if configured is not None and not given else []
     files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
-    checked = classes_checked(*request.run_configs, *files, also=request.classes_named(arguments))
     try:
         arguments = with_settings_taken(verb, [*config, *arguments])
         if checkpoint is not None:
-            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named before it counts as another user's
-        with ExitStack() as locks, checked, weights_expected(checkpoint):
-            return RunCLI(request, arguments, source=source, checkpoint=checkpoint, locks=locks).output
+            load_checkpoint(checkpoint, mmap=True)  # a damaged file is named at once
+        with ExitStack() as locks, known_classes_alone(*request.run_configs, *files):
+            cli = RunCLI(request, arguments, source=source, checkpoint=checkpoint, initial=initial, locks=locks)
+            return cli.output
     except MisconfigurationException as error:  # Lightning's own word for a mistake of the user's
         raise UserError(str(error)) from error
     except SystemExit as stop:

@@ -7,16 +7,16 @@ from typing import Any
 
 from depgen.data.corpus import Corpus
 from depgen.errors import UserError, user_errors_unwrapped
+from depgen.training.class_paths import known_classes_alone
 from depgen.training.experiment import Experiment, settings_of
-from depgen.training.trust import classes_checked
 
 
 def data_of(config: Path | Experiment) -> Any:  # noqa: ANN401 - any data module
     """The data module of an experiment, or of an experiment's or a run's YAML.
 
     Raises:
-        UserError: the file is no YAML in UTF-8, has no `data`, or has one that is refused; or it is of a run that is
-            not trusted and names classes of other modules than depgen's.
+        UserError: the file is no YAML in UTF-8, has no `data`, or has one that is refused; or it is of a
+            run and names classes that no run may name.
     """
     from depgen.data.text import TextData
 
@@ -54,7 +54,7 @@ def _made(config: Path | Experiment, name: str, default: type | None) -> Any:  #
         parser.add_class_arguments(default, name)
     in_run = [file] if (file.parent / "run.json").is_file() else []
     try:
-        with classes_checked(*in_run), user_errors_unwrapped():
+        with known_classes_alone(*in_run), user_errors_unwrapped():
             return parser.instantiate(parser.parse_object({name: deepcopy(dict(settings))}))[name]
     except ArgumentError as error:
         raise UserError(f"{config}: {error}") from error

@@ -32,8 +32,7 @@ from depgen.data.corpus import Corpus, Split
 from depgen.data.rows import Row, annotate_documents, document_of_row, encoded_row, merge_sentences
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.locations import cache_root, lines_sha256, made_once
-from depgen.partial_files import folder_written_whole
+from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once
 from depgen.trees.annotator import Annotator, Rearranger, structure_of
 from depgen.trees.pieces import LeftDependents
 from depgen.trees.sentence import Document

@@ -31,7 +31,6 @@ def load(
     dtype: torch.dtype | str | None = None,
     form: FormName | None = None,
     first_word_space: bool | None = None,
-    trust: bool = False,
 ) -> System:
     """The system of a run or checkpoint, or a pretrained causal language model, in evaluation mode.
 
@@ -47,8 +46,6 @@ def load(
         form: what words are brought into before the system sees them; by default the form of the run's corpus.
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training, and pretrained models have none.
-        trust: import the classes that the run names, whoever wrote it, and load its pickles: it can run any code. A
-            run that was made by your own `depgen fit` needs no such trust.
 
     Raises:
         UserError: no such system, or several of that name; no such device or dtype.
@@ -60,7 +57,7 @@ def load(
     if kind == "pretrained":
         system = load_pretrained(str(where), device=device, form=form, first_word_space=first_word_space)
     else:
-        system = load_run(where, device=device, form=form, first_word_space=first_word_space, trust=trust)
+        system = load_run(where, device=device, form=form, first_word_space=first_word_space)
     if dtype is not None:
         system.model.to(_dtype(dtype))
     return system
@@ -72,10 +69,9 @@ def load_run(
     device: str | None = None,
     form: FormName | None = None,
     first_word_space: bool | None = None,
-    trust: bool = False,
 ) -> System:
     """The system of a run, as `depgen.evaluation.trained.load_trained` finds it; see `load`."""
-    trained = load_trained(run, device=device, trust=trust)
+    trained = load_trained(run, device=device)
     reading = reading_of_run(trained.run, form, checkpoint=trained.checkpoint)
     if first_word_space is not None:
         reading = replace(reading, first_word_space=first_word_space)

@@ -17,9 +17,8 @@ from depgen.training.checkpoints import load_checkpoint
 from depgen.training.experiment_runs import TEST_NUMBERS
 from depgen.training.runs import WEIGHTS, read_record, update_record
 from depgen.training.safe_weights import write_weights
-from depgen.training.trust import ENTRY, is_trusted
 
-_OWN = ("command", "hardware", ENTRY)
+_OWN = ("command", "hardware")
 """What of `run.json` concerns the user's machine, and stays there."""
 _CARD = """---
 library_name: depgen
@@ -90,7 +89,7 @@ def push(run: str | None = None, *, to: Path, repo: str | None = None, private: 
     metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}
     place = to.name if repo is None else repo
     (to / "README.md").write_text(model_card(system, record, metrics, place=place), encoding="utf-8")
-    load_trained(to, device="cpu", trust=is_trusted(checkpoint))  # what is written loads
+    load_trained(to, device="cpu")  # what is written loads
     if repo is None:
         return f"folder\t{to.absolute()}"
     return f"folder\t{to.absolute()}\nuploaded\t{_upload(to, repo, private=private)}"

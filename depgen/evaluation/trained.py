@@ -13,12 +13,11 @@ from depgen.data.saved_vocabulary import checked_vocabulary_size, load_vocabular
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
-from depgen.training.checkpoints import load_checkpoint, weights_expected
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_holding, run_of_checkpoint
 from depgen.training.safe_weights import as_torch_file
-from depgen.training.trust import check_class, class_at, classes_checked
-from depgen.training.trust import trust as trust_run_of
 
 
 @dataclass(frozen=True)
@@ -46,19 +45,17 @@ class Trained:
             )
 
 
-def load_trained(reference: str | Path | None, *, device: str | None = None, trust: bool = False) -> Trained:
+def load_trained(reference: str | Path | None, *, device: str | None = None) -> Trained:
     """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.
 
-    Nothing pickled is executed: checkpoints are read with `weights_only`. Classes of other modules than depgen's are
-    imported for runs alone that are trusted (`depgen.training.trust`).
+    Nothing pickled is executed: checkpoints are read with `weights_only`. Classes that a run may name are those of
+    `depgen.training.class_paths`.
 
     Raises:
         UserError: there is no such run or checkpoint, it is damaged, it neither lies in a run folder nor holds its
-            vocabulary, the vocabulary has another size than the system, or it names classes and is not trusted.
+            vocabulary, the vocabulary has another size than the system, or it names classes that no run may name.
     """
     run, checkpoint, alone = _located(reference)
-    if trust:
-        trust_run_of(checkpoint)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
@@ -76,12 +73,11 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
     Raises:
         UserError: the settings name no class, one that is no system of depgen, or arguments that it does not take.
     """
-    arguments = content.get("hyper_parameters") or {}  # those of today
+    arguments = content.get("hyper_parameters") or {}
     path = arguments.get("_class_path")
     if not isinstance(path, str):
         raise UserError(f"{checkpoint}: expected the settings of a system, found none that name its class.")
-    check_class(path, checkpoint)
-    kind = class_at(path, checkpoint)
+    kind = class_in_run(path, checkpoint)
     if not issubclass(kind, LanguageModel):
         raise UserError(
             f"{checkpoint}: expected a language model, as depgen's systems are, found {path}. Its own verb is "
@@ -91,12 +87,13 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
         raise UserError(f"{checkpoint}: expected a system that {BUILDER} builds, found {arguments['_instantiator']!r}.")
     source = as_torch_file(content) if checkpoint.suffix == Path(WEIGHTS).suffix else checkpoint
     try:
-        with classes_checked(checkpoint), weights_expected(checkpoint), user_errors_unwrapped():
+        with known_classes_alone(checkpoint), user_errors_unwrapped():
             return kind.load_from_checkpoint(source, map_location=device, weights_only=True, **arguments)
-    except (ArgumentError, TypeError, ValueError) as error:
-        if isinstance(error, UserError):
+    except (ArgumentError, TypeError, ValueError, RuntimeError) as error:  # torch's, of weights that do not fit
+        if isinstance(error, UserError) or (isinstance(error, RuntimeError) and "state_dict" not in str(error)):
             raise
-        raise UserError(f"{checkpoint}: the settings there do not fit {path}: {reason_of(error)}") from error
+        reason = " ".join(str(error).split()) if isinstance(error, RuntimeError) else reason_of(error)
+        raise UserError(f"{checkpoint}: the settings there do not fit {path}: {reason:.400}") from error
 
 
 def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path | None]:

@@ -20,13 +20,13 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.nn.precise import precise_device
-from depgen.training.assembly import phase_callbacks
 from depgen.training.clipping import check_clips, clip_groups, clips_by_group
 from depgen.training.hyper_parameters import factory, plain_settings
 from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
 from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
-from depgen.training.phases import Phase, PhaseSwitch
+from depgen.training.phases import Phase, Phases
+from depgen.training.randomness import StepSeed
 
 Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
@@ -76,7 +76,7 @@ class LanguageModel(L.LightningModule):
     writes_trees: bool = False
     table_sizes: Mapping[str, str] = {}
     figure_names: tuple[str, ...] = ("loss", "perplexity", "unk_rate")
-    phases: tuple[Phase, ...] = (Phase("language_modeling", None, "val/loss"),)
+    phases: tuple[Phase, ...] = (Phase("language_modeling"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
         super().__init__()
@@ -270,10 +270,10 @@ class LanguageModel(L.LightningModule):
 
         Checkpoints are written into `checkpoints/` of the trainer's `default_root_dir`.
         """
-        if PhaseSwitch.of(self.trainer) is not None:  # from an earlier call of the same trainer
+        if any(isinstance(each, Phases) for each in self.trainer.callbacks):  # from an earlier call of the same trainer
             return []
         folder = Path(self.trainer.default_root_dir) / "checkpoints"
-        return [*phase_callbacks(self, folder), ScaledSteps(), PlateauStep(), AveragedWeights()]
+        return [Phases(folder), StepSeed(), ScaledSteps(), PlateauStep(), AveragedWeights()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the constructor's arguments as plain values, so that the file loads without running code."""

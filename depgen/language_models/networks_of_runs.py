@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from depgen.aliases import settings_today
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
-from depgen.training.trust import classes_checked
+from depgen.training.class_paths import known_classes_alone
 
 _Kind = TypeVar("_Kind", bound=LanguageModel)
 _NOT_BUILT_BY = ("optimizer", "scheduler", "_instantiator")
@@ -40,7 +39,7 @@ def built(architecture: str, kind: type[_Kind]) -> _Kind:
     """The network of an architecture, with random weights."""
     from lightning.pytorch.cli import instantiate_module
 
-    settings = settings_today(json.loads(architecture))
+    settings = json.loads(architecture)
     found = _class_of(settings, kind)
     if found is None:
         raise UserError(f"There is no {kind.__name__} {settings.get('_class_path')}: import it first.")
@@ -60,10 +59,10 @@ def trained_encoder(content: Mapping[str, Any], kind: type[_Kind], *, origin: Pa
         expected: see `architecture_of`.
 
     Raises:
-        UserError: the checkpoint is of another kind of system, or names classes and is not trusted.
+        UserError: the checkpoint is of another kind of system, or names classes that no run may name.
     """
     architecture = architecture_of(content, kind, origin=origin, expected=expected)
-    with classes_checked(origin):
+    with known_classes_alone(origin):
         encoder = built(architecture, kind)
     encoder.load_state_dict(content["state_dict"])
     return architecture, encoder

@@ -67,7 +67,7 @@ from depgen.nn.vocabulary import (
     word_scores,
 )
 from depgen.training.hyper_parameters import Factory, factory
-from depgen.training.phases import Phase
+from depgen.training.phases import Phase, after
 from depgen.trees.future_dependents import future_dependents
 from depgen.trees.relation_weights import RelationWeights
 
@@ -357,9 +357,8 @@ class DMLM(LeftToRight):
     Args:
         backbone: makes the network from the vocabulary size; the very block that the base model has.
         vocabulary_size: number of token types; linked from the data.
-        dependency_modeling_epochs: length of the first phase (paper: half of the budget); 0 leaves it out.
-        language_modeling_epochs: length of the second phase. By default `trainer.max_epochs` is their sum; where it
-            is another number, the lengths are scaled in proportion.
+        dependency_modeling_share: the first phase's part of `trainer.max_epochs`, below 1 (paper: half); 0: there is
+            no such phase.
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
         attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
@@ -378,14 +377,11 @@ class DMLM(LeftToRight):
         kwargs: see `LeftToRight`; the regulariser is used in both phases, as in the authors' code.
     """
 
-    phase_lengths = ("dependency_modeling_epochs", "language_modeling_epochs")
-
     def __init__(
         self,
         backbone: BackboneFactory,
         vocabulary_size: int,
-        dependency_modeling_epochs: int = 30,
-        language_modeling_epochs: int = 30,
+        dependency_modeling_share: float = 0.5,
         attention_layer: int = -2,
         attention: AttentionFactory | None = None,
         window: int | None = None,
@@ -417,11 +413,6 @@ class DMLM(LeftToRight):
                 f"DMLM mixes by the attention of layer {attention_layer}, but the backbone has {layers} layers: add "
                 "layers, or set model.init_args.attention_layer."
             )
-        if dependency_modeling_epochs < 0 or language_modeling_epochs < 1:
-            raise UserError(
-                "DMLM needs language_modeling_epochs of at least 1 and dependency_modeling_epochs of at least 0, found "
-                f"{language_modeling_epochs} and {dependency_modeling_epochs}."
-            )
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
         if carry_window is not None and (window is None or self.attention is None):
@@ -429,9 +420,8 @@ class DMLM(LeftToRight):
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
         self.carried_window = None if carry_window is None else factory(carry_window, WindowFactory)(window)
         self._collate = DependencyCollate(root_target, eos_target, duplicates, relation_weights)
-        lengths = {"dependency_modeling": dependency_modeling_epochs, "language_modeling": language_modeling_epochs}
-        monitors = {"dependency_modeling": "val/dependency_loss", "language_modeling": "val/loss"}
-        self.phases = tuple(Phase(name, epochs, monitors[name]) for name, epochs in lengths.items() if epochs)
+        first = Phase("dependency_modeling", dependency_modeling_share, "val/dependency_loss")
+        self.phases = after(first, Phase("language_modeling"))
         self.dependency_loss = PreciseMean()
 
     @property

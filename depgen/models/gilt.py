@@ -77,7 +77,7 @@ from depgen.nn.tape_attention import TapeAttention
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
-from depgen.training.phases import Phase
+from depgen.training.phases import Phase, after
 from depgen.trees.feature_tapes import (
     DISCONNECTED,
     FEATURES,
@@ -424,7 +424,8 @@ class GiLT(StructuredLanguageModel):
         tape_learning_rate: of the parameters that features add to a pretrained network; None: the optimiser's.
         tape_rate: what has that rate: `all` of them, as in the paper; or their `projections` while tokens alone are
             learnt, as in the code.
-        language_modeling_epochs: at the beginning, tokens alone are learnt for this many epochs, with graphs given.
+        language_modeling_share: the part of `trainer.max_epochs`, at the beginning, in which tokens alone are learnt,
+            with graphs given.
         language_modeling_scheduler: the schedule of these; None: the same.
         clip: the largest norm of the gradients of language model and scorers, each by itself; None: the trainer's.
         kwargs: see `LeftToRight`.
@@ -459,7 +460,7 @@ class GiLT(StructuredLanguageModel):
         scorer_learning_rate: float | None = None,
         tape_learning_rate: float | None = None,
         tape_rate: Literal["all", "projections"] = "all",
-        language_modeling_epochs: int = 0,
+        language_modeling_share: float = 0.0,
         language_modeling_scheduler: SchedulerFactory | None = None,
         clip: float | None = None,
         **kwargs: Any,  # noqa: ANN401, of the base
@@ -468,7 +469,6 @@ class GiLT(StructuredLanguageModel):
         self.save_hyperparameters()
         check_at_least(1, beam_size=beam_size, counts_per_hypothesis=counts_per_hypothesis, max_count=max_count)
         check_at_least(1, feature_size=feature_size)
-        check_at_least(0, language_modeling_epochs=language_modeling_epochs)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
         disconnected = 0 if distance_codes == "shared" else DISCONNECTED
@@ -501,9 +501,8 @@ class GiLT(StructuredLanguageModel):
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
         self.rates, self.clip = {"scorer": scorer_learning_rate, "tape": tape_learning_rate}, clip
         self.tape_rate, self._schedulers = tape_rate, [self._scheduler]
-        if language_modeling_epochs:
-            first = Phase("language_modeling", language_modeling_epochs, "val/loss")
-            self.phases = first, Phase("joint_modeling", None, "val/loss")
+        self.phases = after(Phase("language_modeling", language_modeling_share), Phase("joint_modeling"))
+        if language_modeling_share:
             own = language_modeling_scheduler
             self._schedulers.insert(0, factory(own, SchedulerFactory) if own else self._scheduler)
 

@@ -78,7 +78,7 @@ class PromptedModel(LanguageModel):
         self.save_hyperparameters()
         self.vocabulary_size, self.architecture = vocabulary_size, architecture
         self.selected_by, self.answers_among, self.verbalisers = selected_by, answers_among, verbalisers
-        self.phases = (Phase("fine_tuning", None, f"val/one_minus_{selected_by}"),)
+        self.phases = (Phase("fine_tuning", monitor=f"val/one_minus_{selected_by}"),)
         self.val_answers, self.test_answers = ScoredPairs(), ScoredPairs()
 
     def configure_model(self) -> None:

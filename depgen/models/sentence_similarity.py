@@ -134,7 +134,7 @@ class SentenceSimilarity(LanguageModel):
         self.save_hyperparameters()
         self.vocabulary_size, self.finetune, self.dropout = vocabulary_size, finetune, dropout
         self.selected_by, self.architecture = selected_by, architecture
-        self.phases = (Phase("fine_tuning", None, f"val/one_minus_{selected_by}"),)
+        self.phases = (Phase("fine_tuning", monitor=f"val/one_minus_{selected_by}"),)
         self.val_pairs, self.test_pairs = ScoredPairs(), ScoredPairs()
 
     def configure_model(self) -> None:

@@ -1,7 +1,6 @@
 """Whether a table names experiments, options and numbers that there are: seen before anything is trained."""
 
 import dataclasses
-import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,10 +10,9 @@ from depgen.errors import UserError, did_you_mean, nearest
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiment_file, is_path, table_path
 from depgen.reporting.numbers import measures_of
-from depgen.training.complaints import complaint_in, place_of
+from depgen.training.class_paths import class_at
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import DEV
-from depgen.training.trust import class_at
 
 _SIZES = ("parameters", "epoch_tokens")
 _OF_FLOORS = {
@@ -61,10 +59,7 @@ def check_options(definition: TableDefinition, rows: Sequence[Row], *, size: str
         for name, value in experiment.options.items():
             if (said := _refused(dataclasses.replace(experiment, options={name: value}))) is None:
                 continue
-            written = (rf"{re.escape(name)}\W+{re.escape(str(value))}\s*$", re.escape(name))
-            places = (place_of(each, ["--config", _file(definition)]) for each in written)
-            place = next((each for each in places if each is not None), _file(definition))
-            raise UserError(f"{place}: row {row.name}: options: {name}: {said} Nothing was trained.")
+            raise UserError(f"{_file(definition)}: row {row.name}: options: {name}: {said} Nothing was trained.")
         raise UserError(f"{_file(definition)}: row {row.name}: {refused} Nothing was trained.")
 
 
@@ -76,12 +71,7 @@ def _refused(experiment: Experiment) -> str | None:
     try:
         _ = experiment.digest
     except UserError as error:
-        message = str(error).removeprefix(f"{experiment}: ")
-        if (found := complaint_in(message)) is not None:
-            return found.said
-        expected = re.search(r"Expected a <class '([\w.]+)'>", message)
-        value = next(iter(experiment.options.values()), None)
-        return message if expected is None else f"expected {expected[1]}, found {value}."
+        return str(error).removeprefix(f"{experiment}: ")
     return None
 
 

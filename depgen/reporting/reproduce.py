@@ -26,8 +26,8 @@ from depgen.reporting.pretrained import can_be_pretrained
 from depgen.reporting.results import read_result, write_result
 from depgen.reporting.run_facts import beginning_of
 from depgen.reporting.tables import table as render_table
+from depgen.training.class_paths import class_in_run
 from depgen.training.experiment_runs import run_depgen
-from depgen.training.trust import check_class, class_at
 from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
@@ -238,8 +238,7 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
         return ""
     config = run / "config.yaml"
     path = str(read_settings(config)["model"]["class_path"])
-    check_class(path, config)
-    system = class_at(path, config)
+    system = class_in_run(path, config)
     if issubclass(system, (Writer, DocumentLanguageModel)):
         return (
             f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"

@@ -11,7 +11,6 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from depgen.aliases import settings_today
 from depgen.errors import UserError, no_option
 from depgen.yaml_files import read_settings
 
@@ -50,7 +49,7 @@ def config_digest(path: Path) -> str:
 def settings_digest(content: Mapping[str, Any], where: str) -> str:
     """The sha256, hex, of what the settings of an experiment ask for.
 
-    It covers the resolved configuration: class paths and arguments of today, values as their types read them. Comments,
+    It covers the resolved configuration: class paths, arguments, values as their types read them. Comments,
     names of files, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
     enter it.
 
@@ -62,7 +61,7 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
         UserError: a value is refused.
     """
     try:
-        chosen = chosen_values(settings_today(content))
+        chosen = chosen_values(content)
     except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
         raise UserError(f"{where}: {error}") from error
     return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()

@@ -5,10 +5,8 @@ import logging
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +16,9 @@ import numpy as np
 from filelock import FileLock
 from numpy.typing import NDArray
 
-from depgen.aliases import settings_today
 from depgen.errors import UserError
-from depgen.locations import file_sha256, lines_sha256, runs_root
-from depgen.processes import PARENT
+from depgen.locations import file_sha256, json_object, lines_sha256, runs_root
 from depgen.training.configuration_digest import settings_digest
-from depgen.training.epochs import settled_settings
 from depgen.training.experiment import Experiment
 from depgen.training.runs import BEST, RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished, newest_run
 from depgen.yaml_files import read_settings
@@ -36,8 +31,8 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 TEST_NUMBERS = "test.json"
 """What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`."""
 TEST_ITEMS = "test_items.npz"
-"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens`, and those that older tests lack: `words`,
-`data` and `sentences`, the digests of the split and of its sentences alone."""
+"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens` and `words`; where the data module has a
+corpus also `data` and `sentences`, the digests of the split and of its sentences alone."""
 DEV_NUMBERS = "validate.json"
 """What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
@@ -51,31 +46,17 @@ _LONGEST = 60
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     """Run one command of depgen in a process of its own; what it prints goes to our standard error.
 
-    An interrupt, which a terminal gives to both, and a SIGTERM, which is handed on, are obeyed when it has ended, so
-    that a training saves. If this process is killed, the command gets a SIGTERM too.
-
     Raises:
         UserError: it failed; its own message is printed above.
     """
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
-    received: list[int] = []
-    variables = {**os.environ, **environment, PARENT: str(os.getpid())}
-    with subprocess.Popen(command, env=variables, stdout=sys.stderr) as process:
-
-        def hand_on(number: int, _: object) -> None:
-            received.append(number)
-            if number == signal.SIGTERM:
-                process.terminate()
-
-        former = {number: signal.signal(number, hand_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    with subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr) as process:
         try:
             code = process.wait()
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-    for first in received[:1]:
-        signal.raise_signal(first)
+        except KeyboardInterrupt:  # the terminal gives it to the command too, which saves before it ends
+            process.wait()
+            raise
     if code:
         raise UserError(
             f"`depgen {' '.join(arguments)}` ended with code {code}; its message is printed above. "
@@ -175,14 +156,9 @@ class Training:
 
     @property
     def digest(self) -> str:
-        """What runs are compared by: the configuration and the runs that it loads, but for the precision.
-
-        The epochs are those that `config.yaml` of such a run has: `fit` scales phases and lengthens a run there.
-        """
+        """What runs are compared by: the configuration and the runs that it loads, but for the precision."""
         experiment = replace(self.experiment, options={**self.experiment.options, **(self.needs or {})})
-        files = [str(path) for path in experiment.files]
-        settings = settled_settings(settings_today(experiment.settings), files, experiment.options)
-        return _digest(settings, str(experiment))
+        return _digest(experiment.settings, str(experiment))
 
     def finished(self) -> Path | None:
         """The newest run of this very configuration that has come to its end."""
@@ -251,8 +227,8 @@ class SplitNumbers:
         item_nll: each item's mean nats per token, by its place in the split; NaN for one that was not scored, None
             where single items were not kept.
         item_tokens: how many tokens each of them has; 0 for one that was not scored.
-        item_words: how many words; None where an older test did not keep it.
-        data: the digest of the split; None where an older test did not keep it.
+        item_words: how many words.
+        data: the digest of the split; None where the data module has no corpus.
         sentences: that of its sentences alone, whatever the format of their files; None likewise.
     """
 
@@ -276,8 +252,8 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     Raises:
         UserError: the command failed or left no numbers.
     """
-    path, items = run / TEST_NUMBERS, run / TEST_ITEMS
-    if not path.is_file() or (remeasure and not items.is_file()) or not _of_the_best(path, run):
+    there = (run / TEST_ITEMS).is_file() or not remeasure
+    if not there or not _is_of_the_best(run / TEST_NUMBERS, run):
         depgen(["test", "--run", str(run)], training.environment)
     return _test_numbers(run, training.name)
 
@@ -288,25 +264,9 @@ def kept_test(run: Path) -> SplitNumbers:
     Raises:
         UserError: it left none, or its best checkpoint has changed since; the command to repeat is named.
     """
-    again = f"depgen test --run {run}"
-    if not (run / TEST_NUMBERS).is_file():
-        raise UserError(f"{run} is not tested: {run / TEST_NUMBERS} does not exist. Test it: {again}")
-    if not _of_the_best(run / TEST_NUMBERS, run):
-        raise UserError(
-            f"{run / TEST_NUMBERS} is of another checkpoint than the best one today. Test it again: {again}"
-        )
+    if not _is_of_the_best(run / TEST_NUMBERS, run):
+        raise UserError(f"{run} is not tested, or was trained further since. Test it: depgen test --run {run}")
     return _test_numbers(run, str(run))
-
-
-def _test_numbers(run: Path, name: str) -> SplitNumbers:
-    """The numbers on the test split, with those of the items and the digest of the split as far as they are kept."""
-    numbers, items = _split_numbers(name, run / TEST_NUMBERS, "test"), run / TEST_ITEMS
-    nll, tokens, words = _item_scores(items, numbers.get("perplexity"))
-    if nll is None:
-        return SplitNumbers(numbers)
-    with np.load(items, allow_pickle=False) as arrays:
-        data, sentences = (str(arrays[name]) if name in arrays else None for name in ("data", "sentences"))
-    return SplitNumbers(numbers, nll, tokens, words, data, sentences)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
@@ -316,9 +276,17 @@ def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, floa
         UserError: the command failed or left no numbers.
     """
     path = run / DEV_NUMBERS
-    if not path.is_file() or not _of_the_best(path, run):
+    if not _is_of_the_best(path, run):
         depgen(["validate", "--run", str(run)], training.environment)
     return {f"{DEV}{name}": value for name, value in _split_numbers(training.name, path, "val").items()}
+
+
+def _is_of_the_best(path: Path, run: Path) -> bool:
+    """Whether there are numbers of the run's best checkpoint as it is now."""
+    if not path.is_file():
+        return False
+    numbers = json_object(path, remedy="Delete it to go on.")
+    return numbers.get("checkpoint_sha256") == file_sha256(best_checkpoint(run))
 
 
 def _split_numbers(name: str, path: Path, stage: str) -> dict[str, float]:
@@ -328,52 +296,29 @@ def _split_numbers(name: str, path: Path, stage: str) -> dict[str, float]:
             f"{name}: {path} was not written, as the lines above say: a run keeps only numbers on the "
             "data that it was trained with. Put these back, or train anew (--redo)."
         )
-    try:
-        metrics = json.loads(path.read_text(encoding="utf-8"))["metrics"]
-        return {key.removeprefix(f"{stage}/"): float(value) for key, value in metrics.items()}
-    except (OSError, json.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{name}: no {stage} numbers in {path} ({error}). Delete it to go on.") from error
+    metrics = json_object(path, remedy="Delete it to go on.")["metrics"]
+    return {key.removeprefix(f"{stage}/"): float(value) for key, value in metrics.items()}
 
 
-def _of_the_best(path: Path, run: Path) -> bool:
-    """Whether the numbers are those of the run's best checkpoint as it is now."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError):
-        return True  # named by whoever reads it
-    return not isinstance(content, dict) or file_sha256(best_checkpoint(run)) == content.get("checkpoint_sha256")
-
-
-def _item_scores(path: Path, perplexity: float | None) -> tuple[NDArray[np.float64] | None, ...]:
-    """Mean nats per token, tokens and words of each item by its place; None where not kept, or of another test.
-
-    Raises:
-        UserError: the file does not read as one of items.
-    """
+def _test_numbers(run: Path, name: str) -> SplitNumbers:
+    """The numbers on the test split, with those of the items and the digest of the split as far as they are kept."""
+    numbers, path = _split_numbers(name, run / TEST_NUMBERS, "test"), run / TEST_ITEMS
     if not path.is_file():
-        return None, None, None
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            item, nll, tokens = (np.asarray(arrays[name]) for name in ("items", "nll", "tokens"))
-            words = np.asarray(arrays["words"]) if "words" in arrays else None
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path}: expected arrays items, nll and tokens ({error}). Delete it to go on.") from error
-    if not len(item) or not len(item) == len(nll) == len(tokens):
-        raise UserError(f"{path}: found {len(item)} items, {len(nll)} nll, {len(tokens)} tokens. Delete it to go on.")
-    item, first = np.unique(item.astype(np.int64), return_index=True)  # what two devices scored counts once
-    nll, tokens = nll[first].astype(np.float64), tokens[first].astype(np.float64)
-    found = math.exp(nll.sum() / tokens.sum())
-    if perplexity is not None and not math.isclose(found, perplexity, rel_tol=AGREEMENT):
+        return SplitNumbers(numbers)
+    with np.load(path, allow_pickle=False) as arrays:
+        item, first = np.unique(arrays["items"], return_index=True)  # what two devices scored counts once
+        nll, tokens, words = (arrays[each][first].astype(np.float64) for each in ("nll", "tokens", "words"))
+        data, sentences = (str(arrays[each]) if each in arrays else None for each in ("data", "sentences"))
+    perplexity = numbers.get("perplexity")
+    of_items = math.exp(nll.sum() / tokens.sum())
+    if perplexity is not None and not math.isclose(of_items, perplexity, rel_tol=AGREEMENT):
         logger.warning(
             "%s: the items have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
-            path, found, TEST_NUMBERS, perplexity,
+            path, of_items, TEST_NUMBERS, perplexity,
         )  # fmt: skip
-        return None, None, None
-    scores, counts = np.full(int(item[-1]) + 1, np.nan), np.zeros(int(item[-1]) + 1)
-    kept = tokens > 0  # a device that has no more of a stream scores empty stretches
-    scores[item[kept]], counts[item] = nll[kept] / tokens[kept], tokens
-    if words is None:
-        return scores, counts, None
-    words_of = np.zeros_like(counts)
-    words_of[item] = words[first]
-    return scores, counts, words_of
+        return SplitNumbers(numbers)
+    scores, counts, words_of = np.full(item[-1] + 1, np.nan), np.zeros(item[-1] + 1), np.zeros(item[-1] + 1)
+    scored = tokens > 0  # a device that has no more of a stream scores empty stretches
+    scores[item[scored]] = nll[scored] / tokens[scored]
+    counts[item], words_of[item] = tokens, words
+    return SplitNumbers(numbers, scores, counts, words_of, data, sentences)

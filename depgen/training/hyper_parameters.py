@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import lightning as L
 from jsonargparse import ArgumentError, ArgumentParser
 
-from depgen.aliases import settings_today
 from depgen.errors import UserError, user_errors_unwrapped
 
 _Given = TypeVar("_Given")
@@ -36,11 +35,10 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
     Raises:
         UserError: the block names no such class, or arguments that it refuses.
     """
-    today = settings_today(block)
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments((L.LightningModule, L.LightningDataModule), "block", skip={"collate"})
-    arguments = {**(today.get("init_args") or {}), **others}
-    return _built(parser, {"class_path": today.get("class_path"), "init_args": arguments})
+    arguments = {**(block.get("init_args") or {}), **others}
+    return _built(parser, {"class_path": block.get("class_path"), "init_args": arguments})
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
@@ -57,7 +55,7 @@ def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) ->
         return made_by
     parser = ArgumentParser(exit_on_error=False)
     parser.add_argument("--block", type=kind)
-    return _built(parser, settings_today(made_by))
+    return _built(parser, made_by)
 
 
 def _built(parser: ArgumentParser, block: Any) -> Any:  # noqa: ANN401

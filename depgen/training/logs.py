@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import lightning as L
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
@@ -19,11 +18,6 @@ from depgen.errors import UserError
 from depgen.locations import write_atomically
 from depgen.training.runs import experiment_name
 
-logger = logging.getLogger(__name__)
-
-
-LINES = "lines_of_curve"
-"""Where a checkpoint keeps how many lines `metrics.csv` has."""
 CLOCKS = {"seconds": time.monotonic, "processor_seconds": time.process_time}
 """What a run takes, by the column that holds it."""
 
@@ -42,7 +36,7 @@ class CurveLogger(Logger):
         """Write into `folder`, after the lines that are there."""
         super().__init__()
         self.path = folder / "metrics.csv"
-        self._rows: dict[int, dict[str, str]] = {row.pop("step"): row for row in _read(self.path)}
+        self._rows = _read(self.path)
         self._pending = 0
         self._start_clock()
 
@@ -73,11 +67,6 @@ class CurveLogger(Logger):
         """The run folder."""
         return str(self.path.parent)
 
-    @property
-    def lines(self) -> int:
-        """How many lines there are so far; no `__len__`, since Lightning takes an empty logger for none."""
-        return len(self._rows)
-
     def forget_from(self, step: int) -> None:
         """Drop the lines of a step and of all later ones: they will be trained again."""
         self._rows = {at: row for at, row in self._rows.items() if at < step}
@@ -99,7 +88,7 @@ class CurveLogger(Logger):
 
     @rank_zero_only
     def save(self) -> None:
-        """Write the whole file in one step; if that fails, warn, keep all lines and try again next time."""
+        """Write the whole file in one step."""
         if not self._pending:
             return
         columns = ["step", *sorted({name for row in self._rows.values() for name in row})]
@@ -107,11 +96,7 @@ class CurveLogger(Logger):
         writer = csv.DictWriter(stream, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows({"step": step, **row} for step, row in sorted(self._rows.items()))
-        try:
-            write_atomically(self.path, stream.getvalue())
-        except OSError as error:
-            logger.warning("%s was not written (%s); its lines are kept and written later.", self.path, error)
-            return
+        write_atomically(self.path, stream.getvalue())
         self._pending = 0
 
 
@@ -120,63 +105,23 @@ def _text(value: float | int) -> str:
     return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
 
 
-def _read(path: Path) -> list[dict[Any, Any]]:
-    """The lines of a curve.
+def _read(path: Path) -> dict[int, dict[str, str]]:
+    """The lines of a curve by their step, without empty fields.
 
     Raises:
-        UserError: the file is not in UTF-8, is cut short, or is no curve.
+        UserError: the file is no curve.
     """
     if not path.exists():
-        return []
+        return {}
     try:
-        text = path.read_bytes().decode()
-        table = csv.reader(io.StringIO(text, newline=""), strict=True)
-        columns = next(table, ["step"])
-        rows = [dict(zip(columns, row, strict=True)) for row in table]
-        read: list[dict[Any, Any]] = [
-            {"step": int(row.pop("step")), **{k: v for k, v in row.items() if v}} for row in rows
-        ]
-        if text and not text.endswith("\n"):
-            raise ValueError("the last line is cut short")
-        for name in CLOCKS:
-            for row in read:
-                float(row.get(name, 0))
+        with path.open(encoding="utf-8", newline="") as stream:
+            rows = list(csv.DictReader(stream, strict=True))
+        return {int(row.pop("step")): {name: value for name, value in row.items() if value} for row in rows}
     except (ValueError, KeyError, csv.Error) as error:
         raise UserError(
-            f"{path} is damaged ({error}): the curve of the run so far. Put a copy of it back, or delete the file: the "
-            "curve then begins where training continues."
+            f"{path}, the curve of the run so far, is damaged ({error}). Put a copy of it back, or delete the file: "
+            "the curve then begins where training continues."
         ) from error
-    return read
-
-
-class CurveKeeper(L.Callback):
-    """Lets a resumed run's curve continue from the step of its checkpoint, and says where lines of it are missing."""
-
-    def __init__(self) -> None:
-        self._expected = 0
-
-    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Drop what was logged after the checkpoint, and count what was logged before it."""
-        for each in _curves(trainer):
-            each.forget_from(trainer.global_step)
-            if (found := each.lines) < self._expected:
-                logger.warning(
-                    "%s has %d lines of the steps before %d, but the run has logged %d: the others are lost.",
-                    each.path, found, trainer.global_step, self._expected,
-                )  # fmt: skip
-
-    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Keep how many lines the curve has."""
-        for each in _curves(trainer):
-            checkpoint[LINES] = each.lines
-
-    def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Remember how many lines it had."""
-        self._expected = int(checkpoint.get(LINES, 0))
-
-
-def _curves(trainer: L.Trainer) -> list[CurveLogger]:
-    return [each for each in trainer.loggers if isinstance(each, CurveLogger)]
 
 
 def quiet_libraries() -> None:

@@ -17,7 +17,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from depgen.errors import UserError
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
-from depgen.training.phases import PhaseSwitch, monitored_value
+from depgen.training.phases import Phases
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class PlateauStep(_AfterValidation):
         """Step."""
         for config in trainer.lr_scheduler_configs:
             if isinstance(config.scheduler, ReduceLROnPlateau):
-                config.scheduler.step(_monitored(trainer))
+                config.scheduler.step(Phases.of(trainer).value(trainer))
 
 
 class AveragedWeights(_AfterValidation):
@@ -144,7 +144,7 @@ class AveragedWeights(_AfterValidation):
         """Put the weights themselves back, and begin to average when validation has stopped improving."""
         for optimizer in _averaging(trainer):
             optimizer.swap()
-            if optimizer.validated(_monitored(trainer)):
+            if optimizer.validated(Phases.of(trainer).value(trainer)):
                 log.info("Weights are averaged from step %d on.", trainer.global_step)
 
 
@@ -154,9 +154,3 @@ def _fits(trainer: L.Trainer) -> bool:
 
 def _averaging(trainer: L.Trainer) -> list[NTASGD]:
     return [each for each in trainer.optimizers if isinstance(each, NTASGD)] if _fits(trainer) else []
-
-
-def _monitored(trainer: L.Trainer) -> float:
-    switch = PhaseSwitch.of(trainer)
-    assert switch is not None, "the model brings PhaseSwitch together with these callbacks"
-    return monitored_value(trainer, switch.phase)

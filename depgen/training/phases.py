@@ -1,157 +1,120 @@
 """Training in phases: one `fit` that moves from one objective to the next, and is resumed in either."""
 
 import logging
-from collections.abc import Iterable, Sequence
+import math
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import lightning as L
-import torch
-from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping
 from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import BEST
+from depgen.training.schedules import take_length
 
 logger = logging.getLogger(__name__)
+
+WITHOUT_END = sys.maxsize
+"""The epoch at which a phase ends where the trainer has no `max_epochs`."""
+PERPLEXITY = "val/perplexity"
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of training with one objective, optimiser and schedule.
+    """A part of training with one objective, optimiser and schedule.
 
     Attributes:
-        name: names its checkpoint, `<name>-best.ckpt`.
-        epochs: its length; None = up to the trainer's `max_epochs` (only the last phase may be open-ended).
+        name: names its checkpoint, `<name>-best.ckpt`; that of the last phase is `best.ckpt`.
+        share: its part of `trainer.max_epochs`, relative to the shares of the other phases.
         monitor: the logged value whose minimum marks the phase's best weights.
-        finite: a logged value that is infinite where training has diverged, although `monitor` is not: a loss of 1,000
-            nats is a number, its perplexity is none. Not looked at where it is not logged.
     """
 
     name: str
-    epochs: int | None
-    monitor: str
-    finite: str = "val/perplexity"
-
-    def __post_init__(self) -> None:
-        assert self.epochs is None or self.epochs > 0, f"phase {self.name} has {self.epochs} epochs"
+    share: float = 1.0
+    monitor: str = "val/loss"
 
 
 def phases_of(model: L.LightningModule) -> tuple[Phase, ...]:
     """The phases that a model declares; a model that declares none has one, judged by `val/loss`."""
-    phases: tuple[Phase, ...] = getattr(model, "phases", None) or (Phase("training", None, "val/loss"),)
-    assert all(phase.epochs is not None for phase in phases[:-1]), "only the last phase may be open-ended"
-    return phases
+    return getattr(model, "phases", None) or (Phase("training"),)
 
 
-def known_epochs(phases: tuple[Phase, ...]) -> int:
-    """The epochs of all phases whose length is set."""
-    return sum(phase.epochs for phase in phases if phase.epochs is not None)
+def after(first: Phase, second: Phase) -> tuple[Phase, ...]:
+    """Two phases, the second of which gets the epochs that the first leaves; the second alone where the first has none.
 
-
-def epochs_in_all(phases: tuple[Phase, ...], max_epochs: int | None, max_steps: int = -1) -> int | None:
-    """The epochs of a whole run: the trainer's limit, or where there is none, the sum of the phases' lengths.
+    >>> [(phase.name, phase.share) for phase in after(Phase("dependencies", 0.25), Phase("words"))]
+    [('dependencies', 0.25), ('words', 0.75)]
 
     Raises:
-        UserError: the limit leaves no epoch to some phase.
+        UserError: the first one's share is no number from 0 to below 1.
     """
-    total, bounded = known_epochs(phases), phases[-1].epochs is not None
-    if max_epochs is None:
-        return total if bounded else None
-    if max_epochs < 0 or max_steps != -1:
-        return max_epochs
-    if bounded:
-        _check_minimum(max_epochs, len(phases))
-    elif max_epochs <= total:
-        raise UserError(
-            f"trainer.max_epochs is {max_epochs}, but the phases before {phases[-1].name} already last {total} epochs. "
-            "Set it to more."
-        )
-    return max_epochs
+    if not 0 <= first.share < 1:
+        raise UserError(f"{first.name}_share: expected a part of the epochs, from 0 to below 1, found {first.share}.")
+    return (first, replace(second, share=1 - first.share)) if first.share else (second,)
 
 
-def scaled(lengths: Sequence[int], total: int) -> tuple[int, ...]:
-    """Lengths of phases that sum to `total`, in the given proportions as far as each is at least 1.
+def ends_of(shares: Sequence[float], max_epochs: int) -> tuple[int, ...]:
+    """The epoch at which each phase ends; each has one epoch or more, and half an epoch goes to the later phase.
 
-    Epochs left over by rounding go where most is missing; of two such phases, to the later one.
-
-    >>> scaled((4, 4), 2), scaled((30, 10), 5), scaled((2, 2), 3)
-    ((1, 1), (4, 1), (1, 2))
+    >>> ends_of((0.5, 0.5), 60), ends_of((0.2, 0.8), 1000), ends_of((0.5, 0.5), 3), ends_of((0.99, 0.01), 10)
+    ((30, 60), (200, 1000), (1, 3), (9, 10))
 
     Raises:
         UserError: there are fewer epochs than phases.
     """
-    _check_minimum(total, len(lengths))
-    shares = [total * length / sum(lengths) for length in lengths]
-    found = [1] * len(lengths)
-    for _ in range(total - len(lengths)):
-        missing = [share - length for share, length in zip(shares, found, strict=True)]
-        found[max(range(len(found)), key=lambda index: (missing[index], index))] += 1
-    return tuple(found)
-
-
-def lengthened(lengths: Sequence[int], total: int) -> tuple[int, ...]:
-    """Lengths of phases that sum to `total`: the last phase gets what the earlier ones leave.
-
-    >>> lengthened((1, 1), 6)
-    (1, 5)
-
-    Raises:
-        UserError: the earlier phases leave no epoch.
-    """
-    earlier = sum(lengths[:-1])
-    if total <= earlier:
+    if len(shares) == 1:
+        return (max_epochs if max_epochs >= 0 else WITHOUT_END,)
+    if max_epochs < len(shares):
         raise UserError(
-            f"trainer.max_epochs is {total}, but the phases before the last one already last {earlier} epochs. "
-            f"Set it to {earlier + 1} or more."
+            f"trainer.max_epochs: expected {len(shares)} or more, as each of {len(shares)} phases has a share of them, "
+            f"found {max_epochs}."
         )
-    return (*lengths[:-1], total - earlier)
+    ends: list[int] = []
+    for later, share in zip(range(len(shares) - 1, -1, -1), accumulate(shares), strict=True):
+        end = math.ceil(max_epochs * share / sum(shares) - 0.5)
+        ends.append(min(max(end, 1 + max(ends, default=0)), max_epochs - later))
+    return tuple(ends)
 
 
-def _check_minimum(epochs: int, phases: int) -> None:
-    if epochs < phases:
-        raise UserError(
-            f"trainer.max_epochs is {epochs}, but the model trains in {phases} phases of at least one epoch each. "
-            f"Set it to {phases} or more."
-        )
+class Phases(Checkpoint):
+    """Moves a model through its phases within one `fit`, and keeps the best weights of each.
 
-
-LIGHTNING_DEFAULT = 1000
-"""`max_epochs` of a `Trainer()` to which none is given."""
-
-
-def _enter(model: L.LightningModule, index: int) -> None:
-    enter: Any = getattr(model, "enter_phase", None)
-    if enter is not None:
-        enter(index)
-
-
-class PhaseSwitch(L.Callback):
-    """Moves a model through its phases within one `fit`.
-
-    When a phase is over, its best weights are loaded, `model.enter_phase(index)` is called, and optimiser and schedule
-    are made afresh. Every checkpoint has the phase as `checkpoint["phase"]`, so that a run resumes in any phase.
-    A phase that stops early gives way to the next one, which still gets its own full length.
+    A phase begins from the best weights of the one before: `model.enter_phase(index)` is called, and optimiser and
+    schedule are made afresh. Every checkpoint has the phase as `checkpoint["phase"]`, so that a run resumes in any
+    phase. A phase that stops early gives way to the next one, which still gets its full length.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Take the best weights of each phase from `folder/<phase>-best.ckpt`."""
+        """Keep the best weights in `folder`."""
         self.folder = folder
         self.phases: tuple[Phase, ...] = ()
+        self.ends: tuple[int, ...] = ()
         self.index = 0
-        self.first_epoch = 0
-        self.stopped_at: int | None = None
-        self.validated = False
-        self._open_length: int | None = None
-        self._max_epochs: int | None = None
-        self._restored = False
-        self._kept_lengths: list[int] | None = None
+        self._begin(0, 0)
+        self.saved_epochs = 0
+
+    def _begin(self, epoch: int, step: int) -> None:
+        """Begin a phase at an epoch and an optimiser step."""
+        self.first_epoch, self.first_step = epoch, step
+        self.best, self.validated, self.batches = math.inf, False, math.nan
 
     @classmethod
-    def of(cls, trainer: L.Trainer) -> "PhaseSwitch | None":
-        """The switch among a trainer's callbacks."""
-        return next((callback for callback in trainer.callbacks if isinstance(callback, cls)), None)  # type: ignore[attr-defined]
+    def of(cls, trainer: L.Trainer) -> "Phases":
+        """The phases of a trainer, whose model brings them."""
+        phases = next((callback for callback in trainer.callbacks if isinstance(callback, cls)), None)  # type: ignore[attr-defined]
+        assert phases is not None, "the model's configure_callbacks brings no Phases"
+        return phases
+
+    @property
+    def state_key(self) -> str:
+        """Where a checkpoint keeps `state_dict()`."""
+        return "Phases"
 
     @property
     def phase(self) -> Phase:
@@ -163,48 +126,70 @@ class PhaseSwitch(L.Callback):
         """Whether no other phase follows."""
         return self.index == len(self.phases) - 1
 
-    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Read the model's phases, and scale their lengths in proportion where they don't sum to `trainer.max_epochs`.
+    @property
+    def path(self) -> Path:
+        """The file of the phase's best weights."""
+        return self.folder / (BEST if self.in_last_phase else f"{self.phase.name}-best.ckpt")
+
+    @property
+    def end(self) -> int:
+        """The epoch at which the phase is over."""
+        return self.ends[self.index] - self.saved_epochs
+
+    def is_over(self, trainer: L.Trainer) -> bool:
+        """Whether training has come to the end of the last phase, and was not stopped on the way."""
+        out_of_steps = 0 < trainer.max_steps <= trainer.global_step
+        return self.in_last_phase and (out_of_steps or trainer.current_epoch >= self.end)
+
+    def value(self, trainer: L.Trainer) -> float:
+        """The latest value of what the phase is judged by; infinity for NaN, and where perplexity is no number.
+
+        A loss of 1,000 nats is a number, but training has diverged.
 
         Raises:
-            UserError: `trainer.max_epochs` leaves no epoch to some phase.
+            UserError: the model does not log it.
         """
-        self.phases, self._restored, self._kept_lengths = phases_of(pl_module), False, None
-        if trainer.state.fn == TrainerFn.FITTING and trainer.current_epoch == 0:  # a checkpoint is loaded later
-            self.index, self.first_epoch, self.stopped_at, self.validated = 0, 0, None, False
+        if self.phase.monitor not in trainer.callback_metrics:
+            raise UserError(
+                f"Phase {self.phase.name} is judged by {self.phase.monitor!r}, which the model does not log; "
+                f"it logs {', '.join(sorted(trainer.callback_metrics)) or 'nothing'}."
+            )
+        value = float(trainer.callback_metrics[self.phase.monitor])
+        perplexity = float(trainer.callback_metrics.get(PERPLEXITY, 1.0))
+        return value if math.isfinite(value) and math.isfinite(perplexity) else math.inf
+
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        """Read the model's phases and their ends; a checkpoint is loaded later.
+
+        Raises:
+            UserError: `trainer.max_epochs` leaves no epoch to some phase, or Lightning's EarlyStopping is used.
+        """
+        self.phases = phases_of(pl_module)
+        if stage != "fit":
+            return
+        if any(isinstance(each, EarlyStopping) for each in trainer.callbacks):  # type: ignore[attr-defined]
+            raise UserError(
+                "EarlyStopping would end all phases at once. Take depgen.training.phases.PhaseEarlyStopping "
+                "(experiments/presets/early_stopping.yaml), which ends the present phase."
+            )
+        epochs = trainer.max_epochs if trainer.max_epochs is not None else -1
+        least = len(self.phases) if trainer.fast_dev_run else epochs  # type: ignore[attr-defined]
+        self.ends = ends_of([phase.share for phase in self.phases], max(epochs, least))
+        if trainer.current_epoch == 0:
+            self.index, self.saved_epochs = 0, 0
+            self._begin(0, 0)
             _enter(pl_module, 0)
-        if trainer.state.fn != TrainerFn.FITTING or trainer.fast_dev_run:  # type: ignore[attr-defined]
-            return
-        epochs = epochs_in_all(self.phases, trainer.max_epochs, trainer.max_steps)
-        if self.phases[-1].epochs is None:
-            self._open_length = None if epochs is None or epochs < 0 else epochs - known_epochs(self.phases)
-            return
-        given = epochs is not None and epochs >= 0 and trainer.max_steps == -1 and epochs != LIGHTNING_DEFAULT
-        self._max_epochs = epochs if given else None
-        if self._max_epochs is not None:
-            self._give(scaled(self._lengths(), self._max_epochs))
-        self._limit(trainer)
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Bring lengths and limit in line with what a checkpoint has brought back; there, only the last phase grows."""
-        declared = phases_of(pl_module)
-        if self._restored and declared[-1].epochs is not None:
-            lengths = self._kept_lengths or [phase.epochs for phase in declared if phase.epochs is not None]
-            self._give(lengths if self._max_epochs is None else lengthened(lengths, self._max_epochs))
-        elif self.phases != declared:
-            pairs = zip(self.phases, declared, strict=True)
-            listed = ", ".join(f"{new.name} {new.epochs} (of {old.epochs})" for new, old in pairs)
-            logger.info("trainer.max_epochs is %d, so the phases are scaled: %s.", known_epochs(self.phases), listed)
+        """Keep in mind what phases that were stopped early have saved, which a checkpoint has brought back."""
         self._limit(trainer)
 
-    def _lengths(self) -> list[int]:
-        return [phase.epochs for phase in self.phases if phase.epochs is not None]
-
-    def _give(self, lengths: Sequence[int]) -> None:
-        self.phases = tuple(replace(each, epochs=n) for each, n in zip(self.phases, lengths, strict=True))
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Tell schedules how long the phase is."""
+        self._tell_length(trainer)
 
     def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Enter the next phase when the one at hand is over."""
+        """Enter the next phase when the present one is over."""
         self._switch_when_due(trainer, pl_module)
 
     def on_train_batch_start(
@@ -214,40 +199,52 @@ class PhaseSwitch(L.Callback):
         self._switch_when_due(trainer, pl_module)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Remember that the phase at hand must have a best checkpoint."""
-        if trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking and not trainer.fast_dev_run:  # type: ignore[attr-defined]
-            self.validated = True
+        """Keep the weights when they are the phase's best."""
+        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        self.validated = True
+        value = self.value(trainer)
+        if trainer.strategy.broadcast(value < self.best):
+            self.best = value
+            trainer.save_checkpoint(self.path)
+
+    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Keep the last weights where the last phase was never validated.
+
+        Raises:
+            UserError: nothing that the phase is judged by was finite.
+        """
+        if trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        self._refuse_divergence()
+        if self.in_last_phase and not self.validated:
+            logger.warning("Phase %s was never validated: its last weights are kept as the best.", self.phase.name)
+            trainer.save_checkpoint(self.path)
 
     def end_phase(self, trainer: L.Trainer) -> None:
-        """Let the phase end with the epoch at hand; the last phase ends the training."""
-        self.stopped_at = trainer.current_epoch + 1
-        if self.in_last_phase:
-            self._limit(trainer)
+        """Let the phase end with the present epoch; the last phase ends the training."""
+        self.saved_epochs = self.ends[self.index] - (trainer.current_epoch + 1)
+        self._limit(trainer)
 
-    def is_over(self, trainer: L.Trainer) -> bool:
-        """Whether training has come to the end of the last phase, and was not stopped on the way."""
-        steps, end = trainer.max_steps, self._end()
-        out_of_steps = steps > 0 and trainer.global_step >= steps
-        return self.in_last_phase and (out_of_steps or (end is not None and trainer.current_epoch >= end))
-
-    def _end(self) -> int | None:
-        """The epoch at which the phase at hand is over."""
-        if self.stopped_at is not None:
-            return self.stopped_at
-        length = self.phase.epochs if self.phase.epochs is not None else self._open_length
-        return None if length is None else self.first_epoch + length
+    def _limit(self, trainer: L.Trainer) -> None:
+        """Let `fit` end with the last phase, wherever the earlier ones ended."""
+        if self.saved_epochs:
+            trainer.fit_loop.max_epochs = self.ends[-1] - self.saved_epochs
 
     def _switch_when_due(self, trainer: L.Trainer, model: L.LightningModule) -> None:
-        end = self._end()
-        if self.in_last_phase or end is None or trainer.current_epoch < end:
+        if self.in_last_phase or trainer.current_epoch < self.end:
             return
-        self._load_best(trainer, model)
+        self._refuse_divergence()
+        if self.validated:
+            model.load_state_dict(load_checkpoint(self.path)["state_dict"])
+        else:
+            logger.warning("Phase %s was never validated: its last weights are used.", self.phase.name)
         self.index += 1
-        self.first_epoch, self.stopped_at, self.validated = trainer.current_epoch, None, False
+        self._begin(trainer.current_epoch, trainer.global_step)
         _enter(model, self.index)
         trainer.callback_metrics.clear()  # Lightning keeps what this phase may not log any more
         trainer.strategy.setup_optimizers(trainer)
-        self._limit(trainer)
+        self._tell_length(trainer)
         logger.info(
             "Phase %d of %d, %s, starts at epoch %d.",
             self.index + 1,
@@ -256,44 +253,24 @@ class PhaseSwitch(L.Callback):
             self.first_epoch,
         )
 
-    def check_best(self, trainer: L.Trainer) -> bool:
-        """Whether the phase at hand, which is over, has a best checkpoint; a phase that was never validated has none.
-
-        Raises:
-            UserError: it was validated and has none, or not all processes see it.
-        """
-        best = self.folder / f"{self.phase.name}-best.ckpt"
-        seen = self.validated and best.exists()  # else the file is of another fit
-        seen_by_first = trainer.strategy.broadcast(seen)
-        if trainer.strategy.reduce_boolean_decision(seen, all=True) != seen_by_first:
+    def _refuse_divergence(self) -> None:
+        if self.validated and self.best == math.inf:
             raise UserError(
-                f"The first process sees the best checkpoint of phase {self.phase.name} at {best.absolute()}, but not "
-                "all processes see it. Let DEPGEN_RUNS name a folder that all machines share."
-            )
-        if not seen_by_first and self.validated:
-            raise UserError(
-                f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {self.phase.finite}) was never "
-                f"finite, so that there is no best checkpoint at {best.absolute()} (or that file was taken away). "
+                f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {PERPLEXITY}) was never finite. "
                 "Begin a new run with a lower learning rate, a longer warm-up or clipped gradients "
                 "(trainer.gradient_clip_val)."
             )
-        return bool(seen_by_first)
 
-    def _load_best(self, trainer: L.Trainer, model: L.LightningModule) -> None:
-        """Load the best weights of the phase at hand; all processes do, or none does."""
-        best = self.folder / f"{self.phase.name}-best.ckpt"
-        if not self.check_best(trainer):
-            logger.warning("No best checkpoint of phase %s at %s: its last weights are used.", self.phase.name, best)
-            return
-        model.load_state_dict(load_checkpoint(best)["state_dict"])
-
-    def _limit(self, trainer: L.Trainer) -> None:
-        """Let `fit` end with the last phase, wherever the earlier ones ended."""
-        end = self._end()
-        later = [self._open_length if phase.epochs is None else phase.epochs for phase in self.phases[self.index + 1 :]]
-        if end is None or None in later or trainer.fast_dev_run:  # type: ignore[attr-defined]
-            return
-        trainer.fit_loop.max_epochs = end + sum(length for length in later if length is not None)
+    def _tell_length(self, trainer: L.Trainer) -> None:
+        """Tell schedules how many optimiser steps the phase has, by the number of batches in its first epoch."""
+        if math.isnan(self.batches):
+            self.batches = float(trainer.num_training_batches)
+        epochs = math.inf if self.ends[-1] == WITHOUT_END else self.end - self.first_epoch
+        steps = epochs * -(-self.batches // trainer.accumulate_grad_batches)
+        if trainer.max_steps > 0:
+            steps = min(steps, trainer.max_steps - self.first_step)
+        for config in trainer.lr_scheduler_configs:
+            take_length(config.scheduler, steps, self.phase.name)
 
     def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Keep the phase's index where any reader of the checkpoint finds it."""
@@ -301,23 +278,30 @@ class PhaseSwitch(L.Callback):
 
     def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
         """Bring the model into the checkpoint's phase, before its optimiser is made."""
-        self.index = int(checkpoint.get("phase", 0))
+        self.index = int(checkpoint["phase"])
         _enter(pl_module, self.index)
 
     def state_dict(self) -> dict[str, Any]:
-        """When the phase began, whether it has been stopped and validated, and the phases' lengths."""
-        return {
-            "first_epoch": self.first_epoch,
-            "stopped_at": self.stopped_at,
-            "validated": self.validated,
-            "lengths": self._lengths(),
-        }
+        """Where the phase began, its best value, whether it was validated, and what earlier phases have saved."""
+        names = ("first_epoch", "first_step", "best", "validated", "batches", "saved_epochs")
+        return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
-        self.first_epoch, self.stopped_at = state_dict["first_epoch"], state_dict["stopped_at"]
-        self.validated = state_dict.get("validated", False)
-        self._restored, self._kept_lengths = True, state_dict.get("lengths")
+        for name, value in state_dict.items():
+            setattr(self, name, value)
+
+
+def best_value(checkpoint: Mapping[str, Any]) -> float | None:
+    """The lowest value, so far, of what the phase of a checkpoint is judged by; None for bare weights."""
+    state = checkpoint.get("callbacks", {}).get("Phases")
+    return None if state is None else float(state["best"])
+
+
+def _enter(model: L.LightningModule, index: int) -> None:
+    enter: Any = getattr(model, "enter_phase", None)
+    if enter is not None:
+        enter(index)
 
 
 class PhaseEarlyStopping(L.Callback):
@@ -327,33 +311,23 @@ class PhaseEarlyStopping(L.Callback):
         """Allow `patience` validations in a row without a fall of more than `min_delta`."""
         self.patience = patience
         self.min_delta = min_delta
-        self.best = float("inf")
+        self.best = math.inf
         self.waited = 0
         self.index = 0
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Count validations without improvement.
-
-        Raises:
-            UserError: the model does not log what its phase is judged by.
-        """
+        """Count validations without improvement."""
         if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        switch = PhaseSwitch.of(trainer)
-        assert switch is not None, "PhaseEarlyStopping needs PhaseSwitch"
-        if switch.index != self.index:
-            self.best, self.waited, self.index = float("inf"), 0, switch.index
-        value = monitored_value(trainer, switch.phase)
+        phases = Phases.of(trainer)
+        if phases.index != self.index:
+            self.best, self.waited, self.index = math.inf, 0, phases.index
+        value = phases.value(trainer)
         improved = value < self.best - self.min_delta
         self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
         if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
-            switch.end_phase(trainer)
-            logger.info(
-                "Phase %s stops early: %s has not fallen for %d validations.",
-                switch.phase.name,
-                switch.phase.monitor,
-                self.waited,
-            )
+            phases.end_phase(trainer)
+            logger.info("Phase %s stops early after %d validations without a fall.", phases.phase.name, self.waited)
 
     def state_dict(self) -> dict[str, Any]:
         """The best value and the validations since."""
@@ -362,34 +336,3 @@ class PhaseEarlyStopping(L.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore `state_dict()`."""
         self.best, self.waited, self.index = state_dict["best"], state_dict["waited"], state_dict["index"]
-
-
-def refuse_early_stopping(callbacks: Iterable[L.Callback], model: L.LightningModule) -> None:
-    """Raises UserError if one of the callbacks is Lightning's `EarlyStopping`.
-
-    Raises:
-        UserError: it is, and would end all phases at once.
-    """
-    if any(isinstance(each, EarlyStopping) for each in callbacks):
-        raise UserError(
-            f"EarlyStopping would end the whole training of {' and '.join(each.name for each in phases_of(model))} at "
-            "once, and the run would count as one that was stopped on the way. Take "
-            "depgen.training.phases.PhaseEarlyStopping (experiments/presets/early_stopping.yaml), which ends the phase "
-            "at hand."
-        )
-
-
-def monitored_value(trainer: L.Trainer, phase: Phase) -> float:
-    """The latest value of what a phase is judged by; infinity for NaN, or where training has diverged.
-
-    Raises:
-        UserError: nothing is logged under that name.
-    """
-    value = trainer.callback_metrics.get(phase.monitor)
-    if value is None:
-        raise UserError(
-            f"Phase {phase.name} is judged by {phase.monitor!r}, which the model does not log; "
-            f"it logs {', '.join(sorted(trainer.callback_metrics)) or 'nothing'}."
-        )
-    others = [trainer.callback_metrics[name] for name in (phase.finite,) if name in trainer.callback_metrics]
-    return float(value) if all(bool(torch.isfinite(each)) for each in (value, *others)) else float("inf")

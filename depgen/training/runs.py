@@ -9,14 +9,18 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import yaml
+from filelock import FileLock, Timeout
+
 from depgen.errors import UserError, did_you_mean
 from depgen.hub import model_folder
 from depgen.locations import file_sha256, json_object, runs_root, write_atomically
-from depgen.processes import process_rank
+from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +32,31 @@ RESUME = "resume.ckpt"
 """The latest state of a run, from which training continues."""
 RUN_VARIABLE = "DEPGEN_RUN"
 """Tells the other processes of a run which folder the first one has made."""
+
+
+def process_rank() -> int:
+    """This process's number within a distributed run; 0 is the first, or the only one.
+
+    The variables are read in Lightning's order: within an interactive SLURM shell, those of a launched process hold.
+    """
+    for variable in ("RANK", "LOCAL_RANK", "SLURM_PROCID"):
+        if os.environ.get(variable, "").isdigit():
+            return int(os.environ[variable])
+    return 0
+
+
+@contextmanager
+def locked_run(run: Path) -> Iterator[None]:
+    """Holds the lock of a run folder, which the kernel gives back when the process ends.
+
+    Raises:
+        UserError: another process trains the run.
+    """
+    try:
+        with FileLock(run / "lock", timeout=0):
+            yield
+    except Timeout as error:
+        raise UserError(f"The run {run} is being trained by another process. Wait for it, or stop it.") from error
 
 
 def checkpoint_folder(run: Path) -> Path:
@@ -296,12 +325,6 @@ def run_of_checkpoint(checkpoint: Path) -> Path | None:
     return folder if (folder / "run.json").is_file() else None
 
 
-def run_of_file(path: Path) -> Path | None:
-    """The run folder that a file is in, or in a folder of; None when it is elsewhere."""
-    folders = path.absolute().parents[:2]
-    return next((folder for folder in folders if (folder / "run.json").is_file()), None)
-
-
 def run_holding(checkpoint: Path) -> Path:
     """The run folder that a checkpoint lies in, with the settings and the vocabulary that it needs.
 
@@ -347,6 +370,19 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
     write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
 
 
+def write_settings(run: Path, settings: Mapping[str, Any]) -> None:
+    """Write a run's `config.yaml`."""
+    write_atomically(run / "config.yaml", yaml.safe_dump(dict(settings), sort_keys=False))
+
+
+def lengthen(run: Path, max_epochs: int) -> None:
+    """Let a run, finished or not, train for more epochs."""
+    settings = read_settings(run / "config.yaml")
+    settings["trainer"]["max_epochs"] = max_epochs
+    write_settings(run, settings)
+    update_record(run, {"finished": None})
+
+
 def note_vocabulary(run: Path) -> None:
     """Notes the digests of a run's vocabulary files in `run.json`, for `check_vocabulary`."""
     files = sorted(path for path in (run / "vocabulary").glob("*") if path.is_file())
@@ -356,7 +392,7 @@ def note_vocabulary(run: Path) -> None:
 def check_vocabulary(folder: Path) -> None:
     """Raises UserError where a file of a run's vocabulary is not the one that the run was trained with.
 
-    Runs of earlier versions, and folders elsewhere, have no digests to compare with.
+    Folders elsewhere have no digests to compare with.
 
     Args:
         folder: of the vocabulary, such as `RUN/vocabulary`.

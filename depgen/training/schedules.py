@@ -1,12 +1,16 @@
 """Learning-rate schedules, one step a batch: factors on the optimiser's own rate. YAML names them by class path."""
 
+import logging
 import math
 from collections.abc import Callable
+from typing import Any
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
 
 from depgen.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 
 def warmup_factor(step: int, warmup_steps: int) -> float:
@@ -53,14 +57,77 @@ class Cosine(_Schedule):
     """Warm-up, then half a cosine down to a fraction of the optimiser's rate, which is kept from there on."""
 
     def __init__(
-        self, optimizer: Optimizer, total_steps: int, warmup_steps: int = 0, final_fraction: float = 0.0
+        self,
+        optimizer: Optimizer,
+        total_steps: int | None = None,
+        warmup_steps: int = 0,
+        final_fraction: float = 0.0,
     ) -> None:
-        """Arrive at `final_fraction` at step `total_steps`, warm-up included."""
-        if total_steps <= warmup_steps:
-            raise UserError(f"total_steps is {total_steps}, but the warm-up alone takes {warmup_steps} steps.")
+        """Arrive at `final_fraction` at step `total_steps`, warm-up included.
+
+        Args:
+            optimizer: whose rates.
+            total_steps: None: as many as the phase has, also when a resumed run is given more epochs.
+            warmup_steps: of the linear rise.
+            final_fraction: of the optimiser's rate.
+        """
+        self.total_steps, self.warmup_steps = total_steps, warmup_steps
+        self.length = total_steps
+        self._refuse_short()
 
         def fall(step: int) -> float:
-            progress = min(1.0, (step - warmup_steps) / (total_steps - warmup_steps))
+            if self.length is None:
+                assert step == 0, "a trainer tells the length of the phase by `take_length`, before its first step"
+                return 1.0
+            progress = min(1.0, (step - warmup_steps) / (self.length - warmup_steps))
             return final_fraction + (1 - final_fraction) * 0.5 * (1 + math.cos(math.pi * progress))
 
         super().__init__(optimizer, warmup_steps, fall)
+
+    def _refuse_short(self) -> None:
+        if self.length is not None and self.length <= self.warmup_steps:
+            raise UserError(f"total_steps is {self.length}, but the warm-up alone takes {self.warmup_steps} steps.")
+
+    def take_length(self, steps: float) -> None:
+        """End at the phase's last step where no `total_steps` is given.
+
+        Raises:
+            UserError: the phase has no end, or none after the warm-up.
+        """
+        if self.total_steps is not None:
+            return
+        if math.isinf(steps):
+            raise UserError("Cosine: give total_steps, or trainer.max_epochs or max_steps: the training has no end.")
+        self.length = int(steps)
+        self._refuse_short()
+        self._last_lr = [
+            base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas, strict=True)
+        ]
+        for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
+            group["lr"] = rate
+
+    def state_dict(self) -> dict[str, Any]:
+        """The step, without lengths: a resumed run may have more epochs."""
+        return {name: value for name, value in super().state_dict().items() if name not in ("total_steps", "length")}
+
+
+def take_length(schedule: object, steps: float, phase: str) -> None:
+    """Let a schedule end with its phase, and name one that ends before.
+
+    Args:
+        schedule: any.
+        steps: of the optimiser in the phase; infinite where it has no end.
+        phase: its name, for messages.
+
+    Raises:
+        UserError: the schedule can't be used for so many steps.
+    """
+    if isinstance(schedule, Cosine):
+        schedule.take_length(steps)
+    length = getattr(schedule, "total_steps", None) or getattr(schedule, "T_max", None)
+    if length is None or length >= steps:
+        return
+    said = f"{type(schedule).__name__} ends after {length} steps, but phase {phase} has about {steps:.0f}"
+    if isinstance(schedule, OneCycleLR):
+        raise UserError(f"{said}: set total_steps to {steps:.0f} or somewhat more.")
+    logger.warning("%s.", said)

@@ -3,13 +3,11 @@
 import resource
 import subprocess
 import sys
-import tarfile
-from pathlib import Path
 from statistics import median
 
 from tests.benchmarks.figures import figure, seconds, write_figures
+from tests.fixtures.make import trained
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs.tar.xz"
 ROUNDS, GOAL = 5, 1.5
 
 
@@ -26,14 +24,13 @@ def cpu_seconds(*arguments):
 
 
 def test_start(tmp_path):
-    with tarfile.open(FIXTURES) as packed:
-        packed.extractall(tmp_path, filter="data")
+    run = trained(tmp_path, "dmlm")["dmlm"]
     file = tmp_path / "ten.txt"
     file.write_text("the mother was happy .\n" * 10)
     commands = {
         "depgen help fit": ["help", "fit"],
         "depgen fit --print_config": ["fit", "--config", "experiments/demo_dm_transformer.yaml", "--print_config"],
-        "depgen score of ten sentences": ["score", str(file), "--run", str(tmp_path / "runs/dmlm/finished")],
+        "depgen score of ten sentences": ["score", str(file), "--run", str(run)],
     }
     took = min(seconds(lambda: python("-m", "depgen", "--help")) for _ in range(ROUNDS))
     ratios = {name: [] for name in commands}

@@ -9,7 +9,7 @@ import yaml
 from depgen.cli import main
 
 EXPERIMENT = {
-    "model": {"class_path": "tests.training.tiny.TinyModel", "init_args": {"first": 1, "second": 1}},
+    "model": {"class_path": "tests.training.tiny.TinyModel", "init_args": {"first_share": 0.5}},
     "data": {"class_path": "tests.training.tiny.TinyData", "init_args": {"items": 30}},
     "trainer": {"accelerator": "cpu", "max_epochs": 2, "log_every_n_steps": 1},
 }

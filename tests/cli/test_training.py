@@ -5,7 +5,6 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import lightning as L
@@ -16,11 +15,9 @@ import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.cli import main
-from depgen.cli.parsers import ShortComplaints
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.complaints import place_of, word
 from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel
@@ -30,13 +27,14 @@ DEMO = Path(__file__).parents[2] / "experiments" / "demo_transformer.yaml"
 
 def test_fit_leaves_a_run_folder_that_holds_everything(run):
     names = {path.name for path in (run / "checkpoints").iterdir()}
-    assert names == {"first-best.ckpt", "second-best.ckpt", "best.ckpt", "resume.ckpt"}
+    assert names == {"first-best.ckpt", "best.ckpt", "resume.ckpt"}
     assert {path.name for path in run.iterdir()} == {
         "checkpoints",
         "config.yaml",
         "run.json",
         "metrics.csv",
         "vocabulary",
+        "lock",
     }
     record = json.loads((run / "run.json").read_text())
     assert record["seed"] == 42
@@ -81,9 +79,7 @@ def test_test_uses_the_checkpoints_settings_and_prints_each_difference(run, tiny
 def test_an_edited_yaml_does_not_hide_what_the_checkpoint_holds(run, capsys):
     path = run / "config.yaml"
     path.write_text(path.read_text().replace("width: 8", "width: 16"))
-    assert main(["test", "--run", str(run)]) == 2  # an edited configuration names a class that is not depgen's
-    assert "--trust-run" in capsys.readouterr().err
-    assert main(["test", "--run", str(run), "--trust-run"]) == 0
+    assert main(["test", "--run", str(run)]) == 0
     assert "model.init_args.width: 16 given, 8 in the checkpoint" in capsys.readouterr().err
 
 
@@ -169,7 +165,7 @@ def test_the_trainer_of_a_run_writes_nothing_elsewhere(run, tmp_path, monkeypatc
     )
     more = ["--resume", str(run), "--trainer.max_epochs=3"] if verb == "fit" else ["--run", str(run)]
     config = ["--config", str(run / "config.yaml")] if by == "yaml" else []
-    assert main([verb, *config, *more, "--trust-run"]) == 0
+    assert main([verb, *config, *more]) == 0
     assert {path for path in tmp_path.rglob("*") if run not in path.parents} == before
     if verb == "fit":
         assert load_checkpoint(run / "checkpoints" / "resume.ckpt")["global_step"] == 18
@@ -256,7 +252,7 @@ def scored(tiny, tmp_path):
         yaml.safe_dump(
             {
                 **EXPERIMENT,
-                "model": {"class_path": "tests.cli.test_training.Scoring", "init_args": {"first": 1, "second": 1}},
+                "model": {"class_path": "tests.cli.test_training.Scoring", "init_args": {"first_share": 0.5}},
             }
         )
     )
@@ -301,7 +297,7 @@ def test_other_tests_are_printed_only(scored, options, monkeypatch, capsys):
 
 def test_the_presets_work(tiny, tmp_path, presets, capsys):
     preset = presets / "early_stopping.yaml"
-    flat = ["--model.flat=true", "--model.first=0", "--model.second=0", "--trainer.max_epochs=9"]
+    flat = ["--model.flat=true", "--model.first_share=0", "--trainer.max_epochs=9"]
     assert main(["fit", "--config", tiny, "--config", str(preset), *flat]) == 0
     assert "Phase second stops early" in capsys.readouterr().err
     (run,) = runs_of(tmp_path, "tiny+early_stopping")
@@ -324,15 +320,13 @@ def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tm
 
 def test_a_log_without_a_terminal_has_a_line_for_each_validation(tiny, capsys):
     assert main(["fit", "--config", tiny]) == 0
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(("Epoch", "Trained"))]
-    assert lines[0].startswith("Epoch 1, step 6, phase first: train/loss ")
-    assert lines[1].startswith("Epoch 2, step 12, phase second: train/loss ")
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Epoch")]
+    assert lines[0].startswith("Epoch 1 of 2, step 6, phase first: train/loss ")
+    assert lines[1].startswith("Epoch 2 of 2, step 12, phase second: train/loss ")
     assert "best val/first" in lines[0]
     assert "best val/loss" in lines[1]
     assert "val/first" not in lines[1]  # a figure of the phase before
-    assert lines[2].startswith("Trained 12 steps in ")
-    assert "best val/loss of phase second" in lines[2]
-    assert len(lines) == 3
+    assert len(lines) == 2
 
 
 def test_lightnings_early_stopping_is_refused_for_phases(tiny, tmp_path, capsys):
@@ -345,18 +339,18 @@ def test_lightnings_early_stopping_is_refused_for_phases(tiny, tmp_path, capsys)
 def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_path, capsys):
     (tmp_path / "runs").write_text("in the way")
     assert main(["fit", "--config", tiny]) == 2
-    assert f"The folder {tmp_path / 'runs'} can't be written" in capsys.readouterr().err
+    assert f"{tmp_path / 'runs'} can't be made" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
-        (["--model.widht", "3"], ["option --model.widht: ", "Did you mean 'width'?"]),
-        (["--model.width", "many"], ["option --model.width: expected int, found many"]),
+        (["--model.widht", "3"], ["widht"]),
+        (["--model.width", "many"], ["width", "many"]),
         (["--trainer.max_epoch", "3"], ["--trainer.max_epoch 3. Did you mean '--trainer.max_epochs'?"]),
         (["--model", "tests.training.tiny.NoSuchModel"], ["NoSuchModel"]),
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
-        (["--trainer.max_epochs", "1"], ["max_epochs is 1", "Set it to 2"]),
+        (["--trainer.max_epochs", "1"], ["trainer.max_epochs: expected 2 or more", "found 1"]),
         (["--run", "x"], ["--resume x"]),
         (["--input", "x"], ["say depgen predict --input x"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
@@ -375,50 +369,26 @@ def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, 
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "line", "meant"),
+    ("right", "wrong"),
     [
-        ("width: 128", "widht: 128", 14, "Did you mean 'width'?"),
-        ("layers: 3", "layers: three", 13, "model.backbone.layers: expected int, found three"),
-        ("transformer.Transformer", "transformer.Transfomer", 11, "Did you mean 'Transformer'?"),
-        ("depgen.models.causal_lm", "depgen.models.casual_lm", 8, "Did you mean 'causal_lm'?"),
-        ("depgen.models.causal_lm", "depgen.model.causal_lm", 8, "Did you mean 'models'?"),
-        ("warmup_steps", "warmup_stepz", 27, "model.scheduler: "),
-        ("    corpus:", "    corpsu:", 31, "Did you mean 'corpus'?"),
-        ("max_epochs: 8", "max_epoch: 8", 4, "Did you mean 'trainer.max_epochs'?"),
+        ("width: 128", "widht: 128"),
+        ("layers: 3", "layers: three"),
+        ("transformer.Transformer", "transformer.Transfomer"),
+        ("depgen.models.causal_lm", "depgen.models.casual_lm"),
+        ("warmup_steps", "warmup_stepz"),
+        ("    corpus:", "    corpsu:"),
+        ("max_epochs: 8", "max_epoch: 8"),
     ],
 )
-def test_a_mistake_in_yaml_is_one_line_with_its_place(tmp_path, capsys, right, wrong, line, meant):
+def test_a_mistake_in_yaml_is_quoted(tmp_path, capsys, right, wrong):
     text = DEMO.read_text()
     assert right in text
     path = tmp_path / "mine.yaml"
     path.write_text(text.replace(right, wrong))
     assert main(["fit", "--config", str(path)]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert f"mine.yaml:{line}: " in said
-    assert meant in said
-    assert "`depgen fit --help`" in said
-
-
-def test_no_line_is_named_where_several_have_the_word():
-    assert place_of(word("width"), ["fit", "--config", str(DEMO)]) == f"{DEMO}:14"
-    assert place_of(word("class_path"), ["fit", "--config", str(DEMO)]) is None
-    assert place_of(word("width"), ["fit", "--config", str(DEMO), "--config", str(DEMO)]) is None
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "meant"),
-    [
-        ("--model.init_args.backbone.init_args.widht", "3", "Did you mean 'width'?"),
-        ("--model.backbone", "Transfomer", "Did you mean 'depgen.backbones.transformer.Transformer'?"),
-        ("--model", "depgen.models.causal_lm.CausalML", "Did you mean 'CausalLM'?"),
-        ("--data.corpus.trian", "3", "Did you mean 'train'?"),
-    ],
-)
-def test_a_mistake_in_a_nested_option_is_one_line(capsys, option, value, meant):
-    assert main(["fit", "--config", str(DEMO), option, value]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"depgen: option {option}: ")
-    assert meant in said
+    said = capsys.readouterr().err
+    assert wrong.strip().rpartition(" ")[2 if "three" in wrong else 0].strip(" :") in said or wrong.strip(" :") in said
+    assert "Traceback" not in said
 
 
 def test_an_unknown_class_in_yaml_is_named(tmp_path, capsys):
@@ -428,30 +398,6 @@ def test_an_unknown_class_in_yaml_is_named(tmp_path, capsys):
     assert "tests.training.tiny.Missing" in capsys.readouterr().err
     assert main(["fit", "--config", str(tmp_path / "none.yaml")]) == 2
     assert "none.yaml" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--require", "amod", "'[amod]', found amod."),
-        ("--files", "a.conllu", "'[a.conllu]', found a.conllu."),
-        ("--maybe", "a,b", "'[a,b]', found a,b."),
-        ("--boost", "amod=10", "'{amod: 10}', found amod=10."),
-        ("--boost", "amod", "'{amod: value}', found amod."),
-        ("--factors", "amod:10", "'{amod: 10}', found amod:10."),
-    ],
-)
-def test_the_form_of_several_values_is_said(option, value, expected):
-    parser = ShortComplaints()
-    parser.add_argument("--require", type=tuple[str, ...])
-    parser.add_argument("--files", type=Sequence[str])
-    parser.add_argument("--maybe", type=list[str] | None)
-    parser.add_argument("--boost", type=dict[str, float] | None)
-    parser.add_argument("--factors", type=dict[str, float])
-    with pytest.raises(UserError) as error:
-        parser.parse_args([option, value])
-    assert str(error.value).startswith(f"option {option}: expected ")
-    assert f", such as {expected} " in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["run", "resume", "input"])
@@ -544,7 +490,7 @@ class MistakenLater(TinyModel):
 @pytest.mark.parametrize(("model", "kept"), [("Mistaken", False), ("MistakenLater", True)])
 def test_a_fit_that_fails_before_anything_is_trained_leaves_no_folder(tiny, tmp_path, capsys, model, kept):
     path = tmp_path / "mistaken.yaml"
-    changed = {"class_path": f"tests.cli.test_training.{model}", "init_args": {"first": 1, "second": 1}}
+    changed = {"class_path": f"tests.cli.test_training.{model}", "init_args": {"first_share": 0.5}}
     path.write_text(yaml.safe_dump({**EXPERIMENT, "model": changed}))
     assert main(["fit", "--config", str(path)]) == 2
     error = capsys.readouterr().err

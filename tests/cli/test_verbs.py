@@ -351,19 +351,6 @@ def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
     assert "Did you mean" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("number", [1, 40])
-def test_a_file_in_place_of_a_class_is_named_and_not_printed(tmp_path, capsys, number):
-    text = tmp_path / "test.txt"
-    text.write_text("Ada ran .\n\n  She won .\n" * number)
-    assert main(["coherence", "--corpus", str(text)]) == 2
-    error = capsys.readouterr().err
-    assert f"option --corpus: expected the import path of a class, found '{text}'. Name the class" in error
-    assert "Ada" not in error
-    assert len(error.splitlines()) == 1
-    assert main(["coherence", str(text)]) == 2
-    assert "Name the class of the corpus by --corpus" in capsys.readouterr().err
-
-
 def test_a_missing_option_is_named_with_its_dashes(capsys):
     assert main(["dependent-loss", "--size", "small"]) == 2
     assert "required: --config\n" in capsys.readouterr().err

@@ -84,7 +84,7 @@ def test_trees_are_those_that_the_system_learns_from(run, tmp_path):
         "class_path": "depgen.backbones.transformer.Transformer",
         "init_args": {"layers": 2, "width": 8, "attention_heads": 1, "feedforward": 8},
     }
-    arguments = {"backbone": backbone, "dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
+    arguments = {"backbone": backbone, "dependency_modeling_share": 0.5}
     settings = {**EXPERIMENT, "model": {"class_path": "depgen.models.dmlm.DMLM", "init_args": arguments}}
     settings["trainer"] = {**EXPERIMENT["trainer"], "max_epochs": 2}
     (tmp_path / "dmlm.yaml").write_text(yaml.safe_dump(settings))

@@ -16,7 +16,7 @@ WORDS = ["the", "cat", "sat", "on", "the", "mat", "again"]
 
 
 def experiment():
-    phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
+    phases = {"dependency_modeling_share": 0.5}
     backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": {"pretrained": "gpt2"}}
     corpus = {
         "class_path": "depgen.data.generated.GeneratedLanguage",

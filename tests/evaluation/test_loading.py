@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import depgen
 from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_pretrained, located
+from tests.fixtures.make import trained
 from tests.invented_models import write_gpt2
 
 TEXTS = ["the cat sat on the mat again", "The quizzical platypus, again!", "mat"]
@@ -172,9 +172,7 @@ def test_tokenizers_that_join_words_are_refused(place, tmp_path):
 def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     shutil.copytree(place / "models" / "tiny", tmp_path / "gpt2")
     monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path))
-    with tarfile.open("tests/fixtures/runs.tar.xz") as packed:
-        parts = [part for part in packed.getmembers() if part.name.startswith("runs/udgn/finished")]
-        packed.extractall(tmp_path, members=parts, filter="data")
+    trained(tmp_path, "udgn")
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     guide = Path("experiments/guides/scoring.md").read_text(encoding="utf-8")
     section = guide.split("## In Python\n")[1].split("\n## ")[0]

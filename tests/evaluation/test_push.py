@@ -179,5 +179,5 @@ def test_classes_from_elsewhere_are_not_imported(pushed, tmp_path):
     copy = shutil.copytree(pushed, tmp_path / "copy")
     content = (copy / WEIGHTS).read_bytes()
     (copy / WEIGHTS).write_bytes(content.replace(b"torch.optim.Adam", b"subprocess.Popen"))
-    with pytest.raises(UserError, match=r"(?s)found subprocess\.Popen.*--trust-run"):
+    with pytest.raises(UserError, match=r"(?s)found subprocess\.Popen.*--modules"):
         depgen.load(copy, device="cpu")

@@ -46,7 +46,7 @@ def causal_attention(batch, heads, length, dtype=torch.float64):
 @pytest.fixture
 def model(backbone):
     torch.manual_seed(0)
-    return DMLM(backbone, VOCABULARY, dependency_modeling_epochs=1, language_modeling_epochs=1).eval()
+    return DMLM(backbone, VOCABULARY, dependency_modeling_share=0.5).eval()
 
 
 # -- collate ----------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ def test_a_band_is_mixed_as_the_square_is(log_probs_of, window):
 @pytest.mark.slow
 def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transformer):
     torch.manual_seed(0)
-    model = DMLM(transformer, 3000, 1, 1).eval()
+    model = DMLM(transformer, 3000).eval()
     generator = np.random.default_rng(0)
     prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
     options = {"vocabulary": NO_WORDS, "options": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
@@ -204,7 +204,7 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
         ids = generator.integers(2, VOCABULARY, 6)
         rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
     batch = DependencyCollate()(ItemBatch(rows, 56, NO_WORDS))
-    model = DMLM(transformer, VOCABULARY, 1, 1)
+    model = DMLM(transformer, VOCABULARY)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     first = []
     for phase in (0, 1):
@@ -222,15 +222,15 @@ def test_it_learns_eight_sentences_in_either_phase(transformer):
 
 
 def test_trees_are_read_in_the_first_phase_alone(backbone):
-    model = DMLM(backbone, VOCABULARY, 1, 1)
+    model = DMLM(backbone, VOCABULARY)
     for phase, reads in ((0, True), (1, False)):
         model.enter_phase(phase)
         assert hasattr(model.collate(items(0, 1)), "dependents") is reads
 
 
-def test_no_epochs_leave_the_first_phase_out(backbone):
-    model = DMLM(backbone, VOCABULARY, dependency_modeling_epochs=0, language_modeling_epochs=3)
-    assert [(phase.name, phase.epochs) for phase in model.phases] == [("language_modeling", 3)]
+def test_no_share_leaves_the_first_phase_out(backbone):
+    model = DMLM(backbone, VOCABULARY, dependency_modeling_share=0.0)
+    assert [phase.name for phase in model.phases] == ["language_modeling"]
     assert not model.models_dependencies
 
 
@@ -260,7 +260,7 @@ RECURRENT = partial(AWDLSTM, embedding_size=6, hidden_size=8)
 
 def over_lstm(**options):
     torch.manual_seed(0)
-    return DMLM(RECURRENT, VOCABULARY, 1, 1, attention=QueryKeyAttention, **options).eval()
+    return DMLM(RECURRENT, VOCABULARY, attention=QueryKeyAttention, **options).eval()
 
 
 def test_dm_lstm_has_the_published_size():
@@ -295,7 +295,7 @@ def test_its_steps_are_those_of_teacher_forcing(space, window):
 
 
 def test_its_predictions_are_the_distances_of_its_network():
-    model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY, 1, 1,
+    model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY,
                  attention=QueryKeyAttention).eval()  # fmt: skip
     batch = DependencyCollate()(items(0))
     expected = model.backbone.syntactic_distances(batch.inputs)[:, :, 1:]

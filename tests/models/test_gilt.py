@@ -613,10 +613,12 @@ def test_tokens_alone_are_learnt_first_by_their_own_schedule():
         "language_modeling_scheduler": partial(torch.optim.lr_scheduler.ConstantLR, factor=0.25),
     }
     model = system(
-        GPT2, optimizer=adam, **schedules, language_modeling_epochs=1, tape_learning_rate=8.0, scorer_learning_rate=4.0,
+        GPT2, optimizer=adam, **schedules, language_modeling_share=0.25,
+        tape_learning_rate=8.0, scorer_learning_rate=4.0,
         tape_rate="projections",
     )  # fmt: skip
-    assert [(each.name, each.epochs) for each in model.phases] == [("language_modeling", 1), ("joint_modeling", None)]
+    shares = [(each.name, each.share) for each in model.phases]
+    assert shares == [("language_modeling", 0.25), ("joint_modeling", 0.75)]
     batch = batch_of(model)
     tokens, arcs, counts = (each.sum().item() for each in model._sentence_losses(batch))
     scorer, projections, whole = (

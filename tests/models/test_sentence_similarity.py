@@ -338,7 +338,7 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned, capsys
 
 def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
     checkpoint = torch.load(tuned / "checkpoints" / "best.ckpt", weights_only=True)
-    best = checkpoint["callbacks"]["PhaseCheckpoint[fine_tuning]"]["best"]
+    best = checkpoint["callbacks"]["Phases"]["best"]
     lines = (tuned / "metrics.csv").read_text().splitlines()
     columns = lines[0].split(",")
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]

@@ -5,7 +5,6 @@ import json
 import math
 import re
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 from depgen.cli import main
 from depgen.locations import file_sha256
+from tests.fixtures.make import trained
 
 KINDS = ("transformer", "dmlm", "udgn", "dm_gpt2")
 ITEMS = {"first": [1.0, 2.0, 3.0], "second": [1.5, 2.0, 4.0], "third": [3.0, 4.1, 5.0]}
@@ -22,10 +22,7 @@ ITEMS = {"first": [1.0, 2.0, 3.0], "second": [1.5, 2.0, 4.0], "third": [3.0, 4.1
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Finished runs of four kinds of system, without tests."""
-    home = tmp_path_factory.mktemp("finished")
-    with tarfile.open("tests/fixtures/runs.tar.xz") as packed:
-        packed.extractall(home, filter="data")
-    return {kind: home / "runs" / kind / "finished" for kind in KINDS}
+    return trained(tmp_path_factory.mktemp("finished"), *KINDS)
 
 
 @pytest.fixture
@@ -193,7 +190,7 @@ def test_what_is_refused(runs, capsys):
     assert "3 items" in refused(capsys, "tested", "old")
     assert "at least two" in refused(capsys, "tested")
     (Path("runs/again/a/checkpoints/best.ckpt")).write_bytes(b"other weights")
-    assert "Test it again" in refused(capsys, "tested", "again")
+    assert "was trained further since" in refused(capsys, "tested", "again")
 
 
 def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys, tmp_path):

@@ -74,7 +74,7 @@ def write_experiments(folder: Path) -> None:
     sizes = {"layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8}
     transformer = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": sizes}
     words = {"class_path": "depgen.data.vocabulary.WordVocabulary"}
-    phases = {"dependency_modeling_epochs": 1, "language_modeling_epochs": 1}
+    phases = {"dependency_modeling_share": 0.5}
     base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
     content = {
         "tables/written": TABLE,

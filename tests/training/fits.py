@@ -1,5 +1,6 @@
 """Runs of the tiny system with all of a run's callbacks, broken off wherever a test wants."""
 
+import csv
 import os
 from pathlib import Path
 from unittest.mock import patch
@@ -7,9 +8,12 @@ from unittest.mock import patch
 import lightning as L
 import torch
 
-from depgen.training.assembly import phase_callbacks, run_callbacks
+from depgen.training.callbacks import LossGuard, ProgressLines, RunRecord
 from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
-from depgen.training.guards import InterruptGuard
+from depgen.training.logs import CurveLogger
+from depgen.training.phases import Phases
+from depgen.training.randomness import StepSeed
+from depgen.training.resume import Resume
 from tests.training.tiny import TinyData, TinyModel
 
 
@@ -38,23 +42,21 @@ class KillAfter(L.Callback):
 
 def fit(
     folder: Path, *extra: L.Callback, model=None, data=None, every: int = 3, max_epochs: int = 4, resume: bool = False,
-    interrupt=None, **options,
+    **options,
 ):  # fmt: skip
-    """Train in `folder`; the trainer and the model."""
+    """Train in `folder`, with a curve and a record in the folder around it; the trainer and the model."""
     model = model if model is not None else TinyModel(3)
-    interrupt = interrupt or InterruptGuard()
-    callbacks = [
-        *phase_callbacks(model, folder),
-        *run_callbacks(folder, resume_every_n_steps=every, interrupt=interrupt),
-    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    own = [LossGuard(), ProgressLines(), RunRecord(folder.parent), Resume(folder, every_n_steps=every)]
     settings = {
-        "accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False,
-        "use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1, "num_sanity_val_steps": 0,
-        "gradient_clip_val": 1.0,
+        "accelerator": "cpu", "logger": CurveLogger(folder), "enable_progress_bar": False,
+        "enable_model_summary": False, "use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1,
+        "num_sanity_val_steps": 0, "gradient_clip_val": 1.0, "log_every_n_steps": 1,
     }  # fmt: skip
     trainer = L.Trainer(
-        max_epochs=max_epochs, callbacks=[*extra, *callbacks], plugins=[CheckpointWriter()], **{**settings, **options}
-    )
+        max_epochs=max_epochs, callbacks=[*extra, *own, Phases(folder), StepSeed()], plugins=[CheckpointWriter()],
+        **{**settings, **options},
+    )  # fmt: skip
     path = folder / "resume.ckpt"
     with patch.dict(os.environ, {"PL_GLOBAL_SEED": "5"}):
         trainer.fit(model, data or TinyData(), ckpt_path=str(path) if resume and path.exists() else None)
@@ -67,6 +69,12 @@ def weights(model) -> dict[str, torch.Tensor]:
 
 def same(left, right) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def curve(folder: Path) -> list[dict[str, str]]:
+    """The lines of the curve without the times."""
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return [{k: v for k, v in row.items() if "seconds" not in k} for row in csv.DictReader(stream)]
 
 
 def kept(folder: Path) -> dict[str, torch.Tensor]:

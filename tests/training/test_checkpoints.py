@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.training.checkpoints import CheckpointWriter, link_or_copy, load_checkpoint
+from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_what_is_written_is_read(checkpoint):
 def test_a_cut_file_is_refused_by_name(checkpoint, fraction, mmap):
     content = checkpoint.read_bytes()
     checkpoint.write_bytes(content[: int(fraction * len(content))])
-    with pytest.raises(UserError, match=r"x\.ckpt is cut short or damaged \([\d,]+ bytes\)"):
+    with pytest.raises(UserError, match=r"x\.ckpt can't be read"):
         load_checkpoint(checkpoint, mmap=mmap)
 
 
@@ -61,7 +61,7 @@ def test_code_in_a_file_is_never_run(tmp_path, monkeypatch, zipped, variable):
         path.write_bytes(pickle.dumps(content))
     if variable:
         monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", variable)
-    with pytest.raises(UserError, match=r"m\.ckpt holds objects .* running code"):
+    with pytest.raises(UserError, match=r"m\.ckpt can't be read.* running code"):
         load_checkpoint(path)
     assert not proof.exists()
 
@@ -81,29 +81,16 @@ def test_a_write_that_fails_leaves_the_old_file(checkpoint, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match=r"x\.ckpt can't be written .*No space left.*untouched"):
+    with pytest.raises(UserError, match=r"x\.ckpt can't be written .*No space left"):
         CheckpointWriter().save_checkpoint({"state_dict": {}}, checkpoint)
     assert checkpoint.read_bytes() == before
     assert [path.name for path in checkpoint.parent.iterdir()] == ["x.ckpt"]
 
 
-def test_settings_that_could_not_be_read_back_are_refused_by_name(tmp_path):
-    content = {
-        "state_dict": {},
-        "hyper_parameters": {"width": 3, "optimizer": lambda p: p, "net": torch.nn.Linear(1, 1)},
-    }
-    with pytest.raises(UserError, match="hyper_parameters can't be saved without code: optimizer, net"):
-        CheckpointWriter().save_checkpoint(content, tmp_path / "x.ckpt")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("linkable", [True, False])
-def test_link_or_copy(tmp_path, monkeypatch, linkable):
-    source, target = tmp_path / "a", tmp_path / "b"
-    source.write_text("new")
-    target.write_text("old")
-    if not linkable:
-        monkeypatch.setattr(os, "link", lambda *args: (_ for _ in ()).throw(OSError("no links here")))
-    link_or_copy(source, target)
-    assert target.read_text() == "new"
-    assert source.samefile(target) == linkable
+def test_weights_that_hold_nan_leave_the_old_file(checkpoint):
+    before = checkpoint.read_bytes()
+    with pytest.raises(UserError, match=r"1 of 2 weights hold NaN \(w\)"):
+        CheckpointWriter().save_checkpoint(
+            {"state_dict": {"w": torch.tensor([1.0, float("nan")]), "n": torch.tensor(3)}}, checkpoint
+        )
+    assert checkpoint.read_bytes() == before

@@ -1,6 +1,4 @@
 import csv
-import errno
-import os
 
 from depgen.training import logs
 from depgen.training.logs import CurveLogger
@@ -66,20 +64,3 @@ def test_lines_are_written_out_every_so_often(tmp_path):
     for step in range(logger.flush_every):
         logger.log_metrics({"a": step}, step=step)
     assert len(rows(tmp_path)) == logger.flush_every
-
-
-def test_lines_that_a_full_disk_refused_are_written_later(tmp_path, monkeypatch, caplog):
-    logger, fsync = CurveLogger(tmp_path), os.fsync
-    logger.log_metrics({"a": 1}, step=1)
-    monkeypatch.setattr(os, "fsync", full)
-    logger.save()
-    assert "metrics.csv was not written" in caplog.text
-    assert not list(tmp_path.iterdir()), "nor is half of it left"
-    monkeypatch.setattr(os, "fsync", fsync)
-    logger.log_metrics({"a": 2}, step=2)
-    logger.save()
-    assert [row["a"] for row in rows(tmp_path)] == ["1", "2"]
-
-
-def full(descriptor):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -1,10 +1,16 @@
 import math
+from functools import partial
 
+import lightning as L
 import pytest
 import torch
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR
 
 from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
 from depgen.training.schedules import Constant, Cosine, InverseSquareRoot
+from tests.training.fits import KillAfter, Killed, fit, same, weights
+from tests.training.tiny import TinyModel
 
 
 def rates(schedule, steps, **options):
@@ -41,6 +47,78 @@ def test_impossible_lengths_are_refused():
         rates(Cosine, 1, warmup_steps=5, total_steps=5)
     with pytest.raises(UserError, match="must not be negative"):
         rates(Constant, 1, warmup_steps=-1)
+
+
+class Rates(L.Callback):
+    def __init__(self):
+        self.of_steps = {}
+
+    def on_before_optimizer_step(self, trainer, model, optimizer):
+        self.of_steps[trainer.global_step] = optimizer.param_groups[0]["lr"]
+
+
+class Scheduled(TinyModel):
+    schedule = Cosine
+
+    def configure_optimizers(self):
+        optimizer = torch.optim.SGD(self.parameters(), lr=0.01)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": self.schedule(optimizer), "interval": "step"}}
+
+
+def scheduled(schedule=Cosine, **options):
+    model = Scheduled(3, **options)
+    model.schedule = schedule
+    return model
+
+
+def cosine(step, steps):
+    return pytest.approx(0.01 * 0.5 * (1 + math.cos(math.pi * min(1.0, step / steps))))
+
+
+def test_a_cosine_takes_its_length_from_its_phase(tmp_path):
+    seen = Rates()
+    fit(tmp_path, seen, model=scheduled(Cosine))
+    state = load_checkpoint(tmp_path / "resume.ckpt")["callbacks"]["Phases"]
+    second, batches = state["first_step"], state["batches"]
+    assert seen.of_steps[0] == seen.of_steps[second] == 0.01
+    for step, rate in seen.of_steps.items():
+        if step >= second:
+            assert rate == cosine(step - second, 2 * batches)
+    assert seen.of_steps[max(seen.of_steps)] < 0.001
+
+
+@pytest.mark.parametrize("kill", [4, 14])
+def test_with_more_epochs_at_a_resume_a_cosine_is_as_long_as_the_phase(tmp_path, kill):
+    one_phase = partial(scheduled, first_share=0.0)
+    whole, seen = Rates(), Rates()
+    _, expected = fit(tmp_path / "whole", whole, model=one_phase(), max_epochs=5)
+    with pytest.raises(Killed):
+        fit(tmp_path / "resumed", KillAfter(kill), model=one_phase(), max_epochs=5, every=1)
+    _, found = fit(tmp_path / "resumed", seen, model=one_phase(), max_epochs=5, resume=True)
+    assert same(weights(found), weights(expected))
+    assert all(whole.of_steps[step] == rate for step, rate in seen.of_steps.items())
+    fit(tmp_path / "resumed", seen, model=one_phase(), max_epochs=8, resume=True)
+    batches = load_checkpoint(tmp_path / "resumed" / "resume.ckpt")["callbacks"]["Phases"]["batches"]
+    later = max(whole.of_steps) + 1
+    assert seen.of_steps[later] == cosine(later, 8 * batches)
+
+
+def test_a_schedule_that_ends_before_its_phase_is_named_at_the_start(tmp_path, caplog):
+    for schedule in (partial(Cosine, total_steps=10), partial(CosineAnnealingLR, T_max=10)):
+        caplog.clear()
+        fit(tmp_path / "short", model=scheduled(schedule, first_share=0.0), max_steps=12)
+        assert "ends after 10 steps, but phase second has about 12" in caplog.text
+    caplog.clear()
+    fit(tmp_path / "long", model=scheduled(partial(Cosine, total_steps=12), first_share=0.0), max_steps=12)
+    assert "ends after" not in caplog.text
+    one_cycle = partial(OneCycleLR, max_lr=0.1, total_steps=10)
+    with pytest.raises(UserError, match=r"OneCycleLR ends after 10 steps, .*set total_steps to 12"):
+        fit(tmp_path / "cycle", model=scheduled(one_cycle, first_share=0.0), max_steps=12)
+
+
+def test_a_training_without_end_gives_a_cosine_no_length(tmp_path):
+    with pytest.raises(UserError, match="give total_steps"):
+        fit(tmp_path, model=scheduled(Cosine, first_share=0.0), max_epochs=-1, max_time="00:00:00:01")
 
 
 def test_a_schedules_state_can_be_loaded_without_code(tmp_path):

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, Dataset
 from torchmetrics import MeanMetric
 
 from depgen.errors import UserError
-from depgen.training.assembly import phase_callbacks
-from depgen.training.phases import Phase, PhaseSwitch
+from depgen.training.phases import Phase, Phases, after
+from depgen.training.randomness import StepSeed
 
 
 class Batch(dict):
@@ -147,8 +147,7 @@ class TinyModel(L.LightningModule):
 
     Args:
         vocabulary_size: width of the output.
-        first: epochs of the first phase; 0 for a model of one phase.
-        second: epochs of the last phase; 0 for an open end.
+        first_share: the first phase's part of the epochs; 0 for a model of one phase.
         width: of the hidden layer.
         dropout: between the layers.
         nan_at: step whose loss is NaN; -1 for none.
@@ -156,16 +155,13 @@ class TinyModel(L.LightningModule):
         mean_of_means: normalise by the rank's own tokens: wrong with several ranks.
     """
 
-    phase_lengths = ("first", "second")
-
     def __init__(
-        self, vocabulary_size: int, first: int = 2, second: int = 2, width: int = 8, dropout: float = 0.3,
-        nan_at: int = -1, flat: bool = False, mean_of_means: bool = False,
+        self, vocabulary_size: int, first_share: float = 0.5, width: int = 8, dropout: float = 0.3, nan_at: int = -1,
+        flat: bool = False, mean_of_means: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
-        last = Phase("second", second or None, "val/loss")
-        self.phases = (Phase("first", first, "val/first"), last) if first else (last,)
+        self.phases = after(Phase("first", first_share, "val/first"), Phase("second"))
         self.phase = 0
         torch.manual_seed(7)
         self.net = nn.Sequential(nn.Linear(4, width), nn.Tanh(), nn.Dropout(dropout), nn.Linear(width, vocabulary_size))
@@ -176,8 +172,9 @@ class TinyModel(L.LightningModule):
         self.phase = index
 
     def configure_callbacks(self):
-        folder = Path(self.trainer.default_root_dir) / "checkpoints"
-        return [] if PhaseSwitch.of(self.trainer) else phase_callbacks(self, folder)
+        if any(isinstance(each, Phases) for each in self.trainer.callbacks):
+            return []
+        return [Phases(Path(self.trainer.default_root_dir) / "checkpoints"), StepSeed()]
 
     def configure_optimizers(self):
         self.setups.append(self.phase)

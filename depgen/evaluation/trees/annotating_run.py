@@ -8,11 +8,10 @@ from depgen.errors import UserError
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs
 from depgen.training.runs import named_checkpoint
-from depgen.training.trust import is_trusted
 
 
 class AnnotatingRun:
-    """A run that annotates; sent to another process, it is loaded there again, and trusted where it is trusted here.
+    """A run that annotates; sent to another process, it is loaded there again.
 
     Args:
         run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
@@ -23,12 +22,11 @@ class AnnotatingRun:
     """Said to a user whose run is missing."""
 
     def __init__(self, run: str, device: str | None) -> None:
-        self.run, self.device, self._trusted = run, device, False
+        self.run, self.device = run, device
 
     def __getstate__(self) -> dict[str, Any]:
-        trusted = self._trusted or is_trusted(self.source[1])  # --trust-run is not known elsewhere, nor is a newer run
-        others = {name: value for name, value in self.__dict__.items() if name != "trained"}
-        return {**others, "_trusted": trusted}
+        assert self.source  # the newest run may be another one later
+        return {name: value for name, value in self.__dict__.items() if name != "trained"}
 
     @cached_property
     def source(self) -> tuple[Path, Path]:
@@ -45,7 +43,7 @@ class AnnotatingRun:
     @cached_property
     def trained(self) -> Trained:
         """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device, trust=self._trusted)
+        return load_trained(self.source[1], device=self.device)
 
 
 def called(run: str) -> str:

@@ -20,7 +20,7 @@ from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import differences
 from depgen.training.experiment import settings_of
-from depgen.training.keeping import best_value
+from depgen.training.phases import best_value
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +122,7 @@ def parser_of(trained: Trained) -> HeadNetwork:
 
 def validation_losses(systems: Sequence[Trained]) -> dict[str, object]:
     """The validation loss of each run as far as its checkpoint says it, and the run of the lowest where all do."""
-    losses = [best_value(load_checkpoint(each.checkpoint, mmap=True), each.model.phases[-1]) for each in systems]
+    losses = [best_value(load_checkpoint(each.checkpoint, mmap=True)) for each in systems]
     known = [each for each in losses if each is not None]
     lowest = {"lowest_validation_loss": f"run {1 + known.index(min(known))}"} if len(known) == len(losses) else {}
     return {"validation_loss": losses, **lowest}

@@ -17,8 +17,7 @@ from depgen.evaluation.union.network import ENCODER
 from depgen.evaluation.union.scoring import DESCRIPTION, UnionScorer, areas, find_scorer, read_scorer, scorer_folder
 from depgen.evaluation.union.stories import UnionData, text_of
 from depgen.evaluation.union.training import UnionModule, UnionTraining, fit
-from depgen.locations import lines_sha256, made_once, write_atomically
-from depgen.partial_files import folder_written_whole
+from depgen.locations import folder_written_whole, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
 
 HELD_OUT: tuple[Split, ...] = ("valid", "test")

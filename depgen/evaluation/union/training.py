@@ -18,11 +18,12 @@ from depgen.errors import UserError, check_at_least
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.network import Pooling, TokenHead, UnionNetwork
 from depgen.evaluation.union.stories import StoryBatch, UnionData
-from depgen.training.assembly import phase_callbacks, run_callbacks
+from depgen.training.callbacks import LossGuard
 from depgen.training.checkpoints import CheckpointWriter, load_checkpoint
-from depgen.training.guards import InterruptGuard
 from depgen.training.logs import CurveLogger, quiet_libraries
-from depgen.training.phases import Phase
+from depgen.training.phases import Phase, Phases
+from depgen.training.randomness import StepSeed
+from depgen.training.resume import Resume
 from depgen.training.runs import BEST, RESUME
 from depgen.training.schedules import warmup_factor
 
@@ -190,9 +191,8 @@ class UnionModule(L.LightningModule):
         others = [each for each in self.parameters() if each.ndim <= 1]
         groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": others, "weight_decay": 0.0}]
         optimizer = torch.optim.AdamW(groups, lr=rate)
-        assert phase.epochs is not None
-        all_epochs = sum(each.epochs or 0 for each in self.phases)
-        total = max(1, int(self.trainer.estimated_stepping_batches * phase.epochs / all_epochs))
+        all_epochs = sum(each.share for each in self.phases)
+        total = max(1, int(self.trainer.estimated_stepping_batches * phase.share / all_epochs))
         rising = int(options.warmup * total)
 
         def factor(step: int) -> float:
@@ -256,14 +256,10 @@ def fit(module: UnionModule, data: UnionData, folder: Path, *, seed: int, progre
     quiet_libraries()
     options, resume = module.training_options, folder / "checkpoints" / RESUME
     data.seed, data.marked = seed, bool(options.detection)
-    interrupt = InterruptGuard()
     curve = CurveLogger(folder)
-    callbacks = [
-        *phase_callbacks(module, resume.parent),
-        *run_callbacks(resume.parent, resume_every_n_steps=200, interrupt=interrupt),
-    ]
+    callbacks = [LossGuard(), Resume(resume.parent, every_n_steps=200), Phases(resume.parent), StepSeed()]
     trainer = L.Trainer(
-        max_epochs=sum(phase.epochs or 0 for phase in module.phases), accelerator=options.accelerator,
+        max_epochs=options.epochs + options.masked_word_epochs, accelerator=options.accelerator,
         devices=options.devices, precision=options.precision, gradient_clip_val=options.gradient_clip,
         logger=curve, callbacks=callbacks, plugins=[CheckpointWriter()], default_root_dir=folder,
         reload_dataloaders_every_n_epochs=1, use_distributed_sampler=False, num_sanity_val_steps=0,

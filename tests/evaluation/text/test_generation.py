@@ -31,7 +31,6 @@ def run(tmp_path_factory):
         code = main([
             "fit", "--config", "experiments/demo_dm_transformer.yaml", "--trainer.max_epochs", "2",
             "--trainer.accelerator", "cpu",
-            "--model.init_args.dependency_modeling_epochs", "1", "--model.init_args.language_modeling_epochs", "1",
             *(f"--data.init_args.corpus.init_args.{size}" for size in small),
         ])  # fmt: skip
         assert code == 0
@@ -233,7 +232,7 @@ def ladder(run, tmp_path):
 
 
 def test_a_system_brings_options_of_another_type(ladder, capsys):
-    named = ["--run", str(ladder), "--trust-run"]
+    named = ["--run", str(ladder)]
     shown = said(capsys, "--help", *named)[1]
     assert "options of Ladder:" in shown
     assert "--shape {up,down} the letter that each step begins with." in shown
@@ -243,7 +242,7 @@ def test_a_system_brings_options_of_another_type(ladder, capsys):
     assert main(["generate", *named, *wanted]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["structure"], row["log_prob"]) for row in rows] == [([0, 0, 0, 1], -2.0)] * 2
-    text = depgen.load(ladder, device="cpu", trust=True).generate(widths=(1, 3), shape="down", reversed=True)[0]
+    text = depgen.load(ladder, device="cpu").generate(widths=(1, 3), shape="down", reversed=True)[0]
     assert (text.text, text.structure, text.log_prob) == (rows[0]["text"], (0, 0, 0, 1), -2.0)
     for wrong, message in (
         (["--top-p", "0.5"], "a Ladder, has no option --top_p"),

@@ -5,25 +5,16 @@ import pickle
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.trees import annotating_run
 from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.training.runs import named_checkpoint
 
 
 @pytest.mark.parametrize("kind", [InducedTrees, InducedGraphs])
-def test_a_run_is_trusted_in_other_processes_where_it_is_trusted_here(parsing_run, monkeypatch, kind):
-    loaded = []
-    monkeypatch.setattr(annotating_run, "load_trained", lambda *_, trust, **__: loaded.append(trust))
-    for trusted in (False, True):
-        with monkeypatch.context() as here:
-            here.setattr(annotating_run, "is_trusted", lambda _, trusted=trusted: trusted)
-            sent = pickle.dumps(kind(str(parsing_run)))
-        monkeypatch.setattr(annotating_run, "is_trusted", lambda _: False)
-        assert vars(pickle.loads(sent))["source"] == named_checkpoint(str(parsing_run)), "a newer run is another one"
-        further = pickle.loads(pickle.dumps(pickle.loads(sent)))  # from there on to a third
-        _ = further.trained
-    assert loaded == [False, True]
+def test_sent_to_another_process_a_run_stays_the_one_that_was_newest_here(parsing_run, kind):
+    sent = pickle.loads(pickle.dumps(kind(str(parsing_run))))
+    assert vars(sent)["source"] == named_checkpoint(str(parsing_run))
+    assert "trained" not in vars(sent)
 
 
 def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):

@@ -1,0 +1,169 @@
+"""Callbacks of a run folder: a stop at a loss that is no number, lines in the log, and what `run.json` keeps."""
+
+import logging
+import math
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
+
+from depgen.errors import UserError
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.phases import Phases
+from depgen.training.runs import is_finished, update_record
+
+logger = logging.getLogger(__name__)
+
+
+class LossGuard(L.Callback):
+    """Stops a run whose loss is no number; of a GPU, which is not waited for, the loss of the step before is read."""
+
+    def __init__(self) -> None:
+        self._loss: Tensor | None = None
+
+    def on_before_backward(self, trainer: L.Trainer, pl_module: L.LightningModule, loss: Tensor) -> None:
+        """Look at the loss.
+
+        Raises:
+            UserError: it is NaN or infinite.
+        """
+        before, self._loss = self._loss, loss.detach()
+        seen = self._loss if loss.device.type == "cpu" else before
+        if seen is not None and not bool(torch.isfinite(seen)):
+            raise UserError(
+                f"The training loss is {float(seen):g} at or just before step {trainer.global_step} (epoch "
+                f"{trainer.current_epoch}); the last good checkpoint stays. Lower the learning rate, lengthen the "
+                "warm-up or clip the gradients (trainer.gradient_clip_val)."
+            )
+
+
+class ProgressLines(L.Callback):
+    """Logs the time that an epoch will take, and at each validation the losses, the best value and the time so far."""
+
+    measured_steps = 20
+    """After so many steps of a phase the time of an epoch is said; the first one, which warms up, is left out."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._phase, self._steps, self._since = -1, 0, 0.0
+        self._sum: Any = 0.0
+        self._batches = 0
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Start the clock, and name the faster precision where the processor has no instructions for bf16."""
+        self._started = time.monotonic()
+        on_cpu = trainer.strategy.root_device.type == "cpu"
+        if str(trainer.precision).startswith("bf16") and on_cpu and not has_bf16_instructions():
+            logger.warning(
+                "This processor has no bf16 instructions: %s takes up to twice as long here as full precision. "
+                "--trainer.precision 32-true is faster (depgen reproduce: --precision 32-true).",
+                trainer.precision,
+            )
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
+    ) -> None:
+        """Add the batch's loss, without waiting for the device, and say how long an epoch will take."""
+        if isinstance(outputs, Mapping) and "loss" in outputs:
+            self._sum = self._sum + outputs["loss"].detach() * trainer.accumulate_grad_batches
+            self._batches += 1
+        if (index := Phases.of(trainer).index) != self._phase:
+            self._phase, self._steps = index, 0
+        self._steps += 1
+        batches = float(trainer.num_training_batches)
+        if self._steps == 1:
+            self._since = time.monotonic()
+        elif self._steps == self.measured_steps and trainer.is_global_zero and math.isfinite(batches):
+            seconds = (time.monotonic() - self._since) / (self.measured_steps - 1)
+            epoch = duration(seconds * batches)
+            logger.info("%.3g s a step, about %s an epoch of %d steps, validation aside.", seconds, epoch, batches)
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Log the line."""
+        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or not trainer.is_global_zero:
+            return
+        phases = Phases.of(trainer)
+        figures = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
+        if self._batches:
+            figures = {"train/loss": float(self._sum) / self._batches, **figures}
+        self._sum, self._batches = 0.0, 0
+        logger.info(
+            "Epoch %d of %s, step %d, phase %s: %s; best %s %.4g; %s.",
+            trainer.current_epoch + 1,
+            trainer.max_epochs,
+            trainer.global_step,
+            phases.phase.name,
+            ", ".join(f"{name} {figure:.4g}" for name, figure in figures.items()),
+            phases.phase.monitor,
+            min(phases.best, phases.value(trainer)),
+            duration(time.monotonic() - self._started),
+        )
+
+
+class InitialWeights(L.Callback):
+    """Begins a training with the weights of another run."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        """Take those of `checkpoint`."""
+        self.checkpoint = checkpoint
+
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Load them, once `configure_model` has made all layers.
+
+        Raises:
+            UserError: they are of another system.
+        """
+        try:
+            pl_module.load_state_dict(load_checkpoint(self.checkpoint)["state_dict"])
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"The weights of {self.checkpoint} are of another system: {reason:.400}") from error
+
+
+class RunRecord(L.Callback):
+    """Says in `run.json` how many parameters are trained with, and that a run has come to the end of its last phase."""
+
+    def __init__(self, run: Path) -> None:
+        """Write to the record of `run`."""
+        self.run = run
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Count the parameters, those too that `configure_model` has made."""
+        if trainer.is_global_zero and not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            update_record(self.run, {"parameters": sum(each.numel() for each in pl_module.parameters())})
+
+    def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Say it, unless training was stopped on the way or had been finished before.
+
+        A run that was stopped after its last step has nothing left to train: there Lightning ends a fit without the
+        end of a training.
+        """
+        over = Phases.of(trainer).is_over(trainer) and not trainer.fast_dev_run  # type: ignore[attr-defined]
+        if over and trainer.is_global_zero and not is_finished(self.run):
+            update_record(self.run, {"finished": datetime.now(UTC).isoformat(), "steps": trainer.global_step})
+
+
+def has_bf16_instructions() -> bool:
+    """Whether this processor multiplies in bf16; True of those that torch tells nothing of."""
+    features: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
+    return features.get("architecture") != "x86_64" or bool(features.get("avx512_bf16") or features.get("amx_bf16"))
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people.
+
+    >>> duration(42.4), duration(754.0), duration(7322.0)
+    ('42 s', '12 min 34 s', '2 h 02 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

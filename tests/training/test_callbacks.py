@@ -1,0 +1,67 @@
+import logging
+
+import pytest
+import torch
+
+from depgen.errors import UserError
+from depgen.training.callbacks import InitialWeights, duration
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import read_record
+from tests.training.fits import fit, same
+from tests.training.tiny import TinyModel
+
+
+def test_the_time_of_an_epoch_is_said_in_each_phase_and_the_best_value_at_each_validation(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "depgen")
+    fit(tmp_path, max_epochs=6)
+    lines = [record.message for record in caplog.records]
+    assert sum("s an epoch of" in line for line in lines) == 2
+    validations = [line for line in lines if line.startswith("Epoch ")]
+    assert len(validations) == 6
+    best = load_checkpoint(tmp_path / "best.ckpt")["callbacks"]["Phases"]["best"]
+    assert validations[-1].startswith("Epoch 6 of 6, step ")
+    assert f"best val/loss {best:.4g}" in validations[-1]
+
+
+@pytest.mark.parametrize(
+    ("features", "precision", "said"),
+    [
+        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "bf16-mixed", True),
+        ({"architecture": "x86_64", "avx512_bf16": True, "amx_bf16": False}, "bf16-mixed", False),
+        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "32-true", False),
+        ({"architecture": "aarch64"}, "bf16-mixed", False),
+    ],
+)
+def test_without_bf16_instructions_the_faster_precision_is_named(
+    tmp_path, caplog, monkeypatch, features, precision, said
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
+    fit(tmp_path, max_epochs=2, precision=precision)
+    assert ("--trainer.precision 32-true is faster" in caplog.text) is said
+
+
+def test_a_training_begins_with_the_weights_of_another_run(tmp_path):
+    class See(InitialWeights):
+        def on_train_start(self, trainer, model):
+            self.seen = {name: value.clone() for name, value in model.state_dict().items()}
+
+    fit(tmp_path / "first")
+    begin = See(tmp_path / "first" / "best.ckpt")
+    fit(tmp_path / "second", begin)
+    assert same(begin.seen, load_checkpoint(tmp_path / "first" / "best.ckpt")["state_dict"])
+    with pytest.raises(UserError, match=r"are of another system: .*size mismatch"):
+        fit(tmp_path / "third", InitialWeights(begin.checkpoint), model=TinyModel(3, width=9))
+
+
+def test_a_record_counts_parameters_and_steps(tmp_path):
+    trainer, model = fit(tmp_path / "checkpoints")
+    record = read_record(tmp_path)
+    assert record["parameters"] == sum(each.numel() for each in model.parameters())
+    assert record["steps"] == trainer.global_step
+    assert record["finished"]
+
+
+def test_durations():
+    assert [duration(x) for x in (0.0, 59.4, 60.0, 3599.0, 3600.0, 86400.0)] == [
+        "0 s", "59 s", "1 min 00 s", "59 min 59 s", "1 h 00 min", "24 h 00 min",
+    ]  # fmt: skip
