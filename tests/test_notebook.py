@@ -9,8 +9,8 @@ import torch
 import yaml
 
 from depgen import build
-from depgen.data.batch import TokenBatch, WordBatch, collate_words
-from depgen.data.documents import DocumentBatch, DocumentData
+from depgen.data.batch import DocumentBatch, TokenBatch, WordBatch, collate_words
+from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.stream import StreamData
 from depgen.data.text import TextData

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch
+from depgen.data.batch import ItemBatch, SegmentItem, collate_documents
 from depgen.data.corpora import JsonDocuments
 from depgen.data.documents import (
     DocumentData,
     SegmentedSplit,
-    SegmentItem,
-    collate_documents,
     segment_bounds,
 )
 from depgen.data.formats import JsonLines

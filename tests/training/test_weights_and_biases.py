@@ -8,7 +8,7 @@ import pytest
 from depgen.cli import main
 from depgen.training.runs import read_record
 from depgen.training.weights_and_biases import weights_and_biases
-from tests.data.test_hub_corpus import experiment, write_parquet
+from tests.data.test_hub import experiment, write_parquet
 
 VARIABLES = ("MODE", "PROJECT", "ENTITY", "DIR", "NAME", "RUN_ID", "RUN_GROUP", "TAGS", "API_KEY")
 
