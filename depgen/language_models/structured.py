@@ -139,7 +139,12 @@ class StructuredLanguageModel(LeftToRight):
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The bound of the text, also where structures are given."""
-        super().test_step(replace(batch, **dict.fromkeys(self.structure_fields)), batch_idx)
+        super().test_step(self.without_structures(batch), batch_idx)
+
+    def without_structures(self, batch: TokenBatch) -> TokenBatch:
+        """The batch with texts alone."""
+        nothing: dict[str, Any] = dict.fromkeys(self.structure_fields)
+        return replace(batch, **nothing)
 
     @torch.inference_mode()
     def best_structures(
@@ -173,19 +178,12 @@ class StructuredLanguageModel(LeftToRight):
             with_end: whether the texts end after their last token, or may continue.
         """
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
-        columns = self.columns_kept(length)
+        texts, columns = self.without_structures(batch), self.columns_kept(length)
         for rows in search_parts(items, length=columns, beam_size=beam_size, device=batch.inputs.device):
-            of_part, best = self._search(self._texts(batch, rows), beam_size, with_end)
+            of_part, best = self._search(_part(texts, rows), beam_size, with_end)
             log_probs.append(F.pad(of_part, (0, length - of_part.size(1))))
             structures += best
         return torch.cat(log_probs).to(self.backbone.output_weight.dtype), structures
-
-    def _texts(self, batch: TokenBatch, rows: slice) -> TokenBatch:
-        """Some texts of a batch, without structures."""
-        values = {field.name: getattr(batch, field.name) for field in fields(batch)} | dict.fromkeys(
-            self.structure_fields
-        )
-        return type(batch)(**{name: each[rows] if isinstance(each, Tensor) else each for name, each in values.items()})
 
     def _search(self, batch: TokenBatch, beam_size: int, with_end: bool) -> tuple[Tensor, list[Sequence[Any]]]:
         items, device = len(batch.inputs), batch.inputs.device
@@ -271,6 +269,13 @@ class StructuredLanguageModel(LeftToRight):
             replace(text, ids=[each for each in text.ids if each < self.vocabulary_size], structure=structure)
             for text, structure in zip(texts, structures, strict=True)
         ]
+
+
+def _part(batch: TokenBatch, rows: slice) -> TokenBatch:
+    """Some texts of a batch."""
+    columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    own: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, Tensor)}
+    return replace(batch, **own)
 
 
 def in_turn(ids: Sequence[int], choices: Sequence[int], vocabulary_size: int) -> list[int]:

@@ -57,7 +57,7 @@ from depgen.data.batch import (
     word_numbers,
 )
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, Expansion, with_next_word
+from depgen.decoding.beam import WAIT, Beam, Expansion, with_next_word
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.dropout import Dropout
@@ -84,8 +84,6 @@ from depgen.trees.sentence import Edge
 logger = logging.getLogger(__name__)
 
 NonProjective = Literal["lift", "leave_out"]
-WAIT = -1
-"""No action."""
 DEAD_SHARE = 1.5
 """Columns that are on no stack are dropped once there are this many times as many columns as the fullest stack has."""
 
@@ -360,7 +358,7 @@ class ArcStack(Rows):
         words: number of words on the stack.
         last: the last token of the word that each place of the stack holds.
         has_right: whether that word has dependents on its right.
-        actions: those taken so far, `WAIT` in between.
+        actions: those taken so far, `WAIT` where there was none.
         arcs: number of arcs since the last token.
     """
 

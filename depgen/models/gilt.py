@@ -512,11 +512,6 @@ class GiLT(StructuredLanguageModel):
         return partial(collate_graphs, tapes=self.tapes)
 
     @property
-    def graph_names(self) -> tuple[str, ...]:
-        """Of the graphs of a sentence; none: it has one."""
-        return self.tapes.graphs
-
-    @property
     def scorers(self) -> list[GraphScorer]:
         """The scorer of each graph."""
         return [self.scorer, *self.further_scorers]

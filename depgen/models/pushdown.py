@@ -286,19 +286,6 @@ class StackState(Rows):
         new = ((self.depths + more, joins), (is_last, is_token), (self.joins, joins))
         return StackState(*(torch.cat((before, each[:, None]), 1) for before, each in new))
 
-    def joins_of(self, attachments: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-        """With how many constituents the next token is joined, from the column that it is attached to; 0 for its own.
-
-        Args:
-            attachments: the last column of a constituent, or one that follows all columns.
-        """
-        return F.pad(self.places, (0, 1)).gather(1, attachments.clamp_max(self.depths.size(1))[:, None])[:, 0]
-
-    def attached(self, joins: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
-        """The column that the next token is attached to: the reverse of `joins_of`."""
-        is_there = F.pad(self.is_last & (self.places == joins[:, None]), (0, 1), value=True)
-        return is_there.int().argmax(1)
-
     def by_joins(
         self, columns: Float[Tensor, "rows tokens"], own: Float[Tensor, " rows"]
     ) -> Float[Tensor, "rows tokens"]:

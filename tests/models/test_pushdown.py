@@ -137,15 +137,11 @@ def test_stacks_of_a_batch_are_those_of_each_row(rows):
         here = [column - left - 1 for left, _ in rows]  # -1 is the beginning of the text
         is_token = torch.tensor([-1 <= k < len(joins) for k, (_, joins) in zip(here, rows, strict=True)])
         joins = torch.tensor([joins[k] if 0 <= k < len(joins) else 0 for k, (_, joins) in zip(here, rows, strict=True)])
-        attached = state.attached(joins)
-        assert torch.equal(state.joins_of(attached), joins)
         state = state.pushed(joins, is_token)
         for row, (left, joins) in enumerate(rows):
             count = column - left
             if 0 < count <= len(joins):
                 labels, stack = attachments_by_steps(joins[:count])
-                label = labels[-1]
-                assert attached[row] == (left + 1 + label if label < count - 1 else column)
                 tape = depth_tape(labels)[-1].tolist()
                 assert state.depths[row].tolist() == [0] * (left + 1) + tape
                 last = {left, *(left + 1 + token for token in stack)}
@@ -279,22 +275,14 @@ def test_a_wide_beam_holds_every_bracketing_with_the_score_of_the_training_loss(
         expected = {tuple(each[1:]): row for row, each in enumerate(trees.attachments.tolist())}
         assert len(in_beam) == len(structures) == {1: 1, 2: 2, 3: 5, 4: 14}[len(ids)]
         for _, (state, row), score in in_beam:
-            tree = expected.pop(attachments_of_joins(state.stack.joins[row, 1:].tolist()))
+            attachments, _ = attachments_by_steps(state.stack.joins[row, 1:].tolist())
+            tree = expected.pop(tuple(token + 1 for token in attachments))
             assert score == pytest.approx(float(scores[tree]), abs=1e-10)
             assert torch.equal(state.stack.depths[row], trees.depths[tree, -1].long())
         assert float(log_probs[item].sum()) == pytest.approx(float(scores.logsumexp(0)), abs=1e-10)
     bounds = [float(model.search(batch, beam_size=size)[0].sum()) for size in (1, 2, 5, 14)]
     assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
     assert bounds[0] < bounds[-1] - 1e-6
-
-
-def attachments_of_joins(joins):
-    """The 1-based attachments of tokens that are joined with some constituents each."""
-    stack, found = [], []
-    for token, count in enumerate(joins, start=1):
-        found.append(stack[-count] if count else token)
-        stack = [*stack[: len(stack) - count], token]
-    return tuple(found)
 
 
 @torch.no_grad()
