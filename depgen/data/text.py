@@ -168,7 +168,7 @@ class CorpusData(EncodedData[EncodedSplit]):
             raise UserError(
                 f"{self.corpus.name}, train: expected trees, found none in its {sizes.sentences} sentences ({scheme}). "
                 "If they are to come from a treebank, no sentence of it equals one of the corpus: are both in the same "
-                "form, such as in depgen.data.bare_words.BareWords?"
+                "form, such as by the step depgen.data.steps.BareWords?"
             )
 
     def setup(self, stage: str | None = None) -> None:
