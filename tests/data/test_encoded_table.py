@@ -5,18 +5,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from datasets import concatenate_datasets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.data import table as tables
+from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
 from depgen.trees.graph import sorted_edges
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
+from tests.invented_tables import split_of
 from tests.oracles import joined_heads
 from tests.trees.trees import constituents, graphs, head_lists
+from tests.vocabularies import NO_WORDS
 
 
 class Shelf:
@@ -207,3 +211,17 @@ def test_trees_without_constituents_give_empty_lists():
         0
     ]
     assert (item.spans.shape, item.span_labels.tolist()) == ((0, 2), [])
+
+
+def test_items_are_found_in_every_part_of_a_table():
+    """A table of many documents lies in several parts, and a part of a table does not begin at its file's first row."""
+    sizes = [2, 1, 3, 2]
+    ids, offsets = np.arange(8), np.concatenate([[0], np.cumsum(sizes)])
+    whole = split_of(ids, offsets, NO_WORDS)
+    parts = [whole.table.select(range(*bounds)) for bounds in ((0, 1), (1, 3), (3, 4))]
+    split = EncodedSplit(concatenate_datasets(parts), NO_WORDS)
+    assert [item.ids.tolist() for item in split] == [[0, 1], [2], [3, 4, 5], [6, 7]]
+    assert split.lengths.tolist() == [3, 2, 4, 3]
+    rest = EncodedSplit(whole.table.select(range(1, 4)), NO_WORDS)
+    assert [item.ids.tolist() for item in rest] == [[2], [3, 4, 5], [6, 7]]
+    assert np.concatenate([*rest.columns.values("ids")]).tolist() == list(range(2, 8))
