@@ -280,7 +280,17 @@ def test_its_small_size_differs_in_sizes_alone(path):
         width = (*BACKBONE, "width")
         assert small[rate] == pytest.approx(large[rate] * large[width] / small[width])
         changed.discard(rate)
+    steps = ("data", "init_args", "corpus", "init_args", "steps")
+    if steps in changed:
+        assert without_limits(small[steps]) == without_limits(large[steps])
+        changed.discard(steps)
     assert {name[-1] for name in changed} <= SIZES
+
+
+def without_limits(steps):
+    """The steps of a corpus but for how many documents they take."""
+    others = [step for step in steps if not step["class_path"].endswith("FirstDocuments")]
+    return json.loads(json.dumps(others).replace('"most": 60000', '"most": 20000'))
 
 
 BACKBONE = ("model", "init_args", "backbone", "init_args")
@@ -369,14 +379,21 @@ def test_all_rows_of_the_scoreboard_share_corpus_vocabulary_recipe_and_budget(si
         data = each["data"]["init_args"]
         words = data["vocabulary"]["init_args"]
         special = 2 + words.get("masks", False) + words.get("starts", False)
-        sentences = data["corpus"].get("init_args", {})
-        corpus = sentences.get("corpus", data["corpus"])
+        steps = data["corpus"].get("init_args", {}).get("steps", [])
+        most = [step["init_args"]["most"] for step in steps if step["class_path"].endswith("FirstDocuments")]
         recipe = [each["model"]["init_args"][name] for name in ("optimizer", "scheduler")]
         course = [each["trainer"][name] for name in ("max_epochs", "gradient_clip_val")]
-        sizes = [data["tokens_per_batch"], data.get("max_documents", sentences.get("max_documents"))]
-        return [corpus, words["max_size"] - special, recipe, course, sizes, each["seed_everything"]]
+        sizes = [data["tokens_per_batch"], data.get("max_documents", next(iter(most), None))]
+        return [
+            data["corpus"]["class_path"],
+            words["max_size"] - special,
+            recipe,
+            course,
+            sizes,
+            each["seed_everything"],
+        ]
 
-    assert shared(settings[0])[:2] == [{"class_path": "depgen.data.corpora.Brown"}, 10_000]
+    assert shared(settings[0])[:2] == ["depgen.data.corpora.Brown", 10_000]
     for row, each in zip(rows, settings, strict=True):
         assert shared(each) == shared(settings[0]), row.name
 
@@ -408,9 +425,8 @@ def test_variants_of_udgn_learn_at_the_papers_rate_where_the_small_sizes_is_too_
 @pytest.mark.parametrize("size", ["small", "paper"])
 def test_with_the_sample_is_udgn_but_for_the_corpus(size):
     base, other = (settings_at(name, size) for name in ("udgn_ptb", "udgn_ptb_with_sample"))
-    corpus = base["data"]["init_args"]["corpus"] = base["data"]["init_args"]["corpus"]["init_args"]["corpus"]
-    assert corpus["init_args"].pop("name") == "PTB"  # as results call it
-    assert other["data"]["init_args"]["corpus"]["init_args"].pop("published") == "ptb"
+    (step,) = base["data"]["init_args"]["corpus"].pop("init_args")["steps"]
+    assert step["class_path"] == "depgen.data.steps.WithoutSentences"
     assert other == base
 
 

@@ -208,14 +208,16 @@ class JsonLines(Format):
         log_left_out(empty, "documents without a token", str(path))
 
     def _texts(self, fields: dict[str, Any], where: str) -> list[Any]:
-        field, kind = self.sentences or self.text, list if self.sentences else str
+        field = self.sentences or self.text
         value = fields.get(field)
-        if not isinstance(value, kind):
+        if isinstance(value, str) and self.sentences is None:
+            return sentences_of(value, self.splitter)
+        if not isinstance(value, list) or self.sentences is None:
             raise UserError(
                 f"{where}: expected the field {field!r} with a {'list' if self.sentences else 'string'}, "
                 f"found the fields {', '.join(f'{key} ({type(value).__name__})' for key, value in fields.items())}."
             )
-        return list(value) if self.sentences else sentences_of(value, self.splitter)
+        return value
 
 
 def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) -> tuple[str, ...]:

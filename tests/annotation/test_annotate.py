@@ -12,7 +12,10 @@ from depgen.errors import UserError
 def experiment(folder, data, annotator):
     for split in ("train", "valid", "test"):
         (folder / f"{split}.txt").write_text("a <unk> of N\nyes\n")
-    corpus = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": str(folder), "name": "lines"}}
+    corpus = {
+        "class_path": "depgen.data.corpora.TextLines",
+        "init_args": {"folder": str(folder), "name": "lines", "steps": []},
+    }
     path = folder / "experiment.yaml"
     arguments = {"corpus": corpus, "annotator": annotator}
     path.write_text(yaml.safe_dump({"data": {"class_path": data, "init_args": arguments}}))

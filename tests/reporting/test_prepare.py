@@ -124,7 +124,7 @@ def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store):
     fit(jobs_of("Base")[0], depgen)
     text = reproduce.reproduce("toy", check=True)
     assert maker.calls == []
-    assert text.startswith("toy, size small: 1 of 6 results are at hand.\n  corpus GeneratedLanguage: at hand\n")
+    assert text.startswith("toy, size small: 1 of 6 results are at hand.\n  corpus generated: at hand\n")
     assert "  parser ewt_lowercased: is made first by `depgen train-parser --config " in text
     assert "Base, seed 1: trained already\n" in text
     assert "DM-Base, seeds 1, 2: of unknown length\n" in text

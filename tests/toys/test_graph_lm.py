@@ -48,7 +48,7 @@ def test_graphs_reach_the_collate_through_the_table(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.txt").write_text("a bc def ghij\nabc bc\nbcd\n", encoding="utf-8")
-    data = TextData(TextLines(str(tmp_path)), annotator=NearGraphs())
+    data = TextData(TextLines(str(tmp_path), steps=[]), annotator=NearGraphs())
     split = data.split("train")
     batch = collate_graphs(ItemBatch([split[k] for k in range(3)], 10, data.vocabulary))
     assert batch.choices.tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 0], [0, 1, 0, 0, 0]]
