@@ -110,7 +110,7 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     number, sizes = model.tapes.number, [model.tapes.max_count + 1] * model.tapes.number
     of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
     choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
-    writing = Writing(PLAIN, torch.from_numpy(PLAIN.opens_word), max_new_tokens=0, longest=len(ids))
+    writing = Writing(PLAIN, model.device, max_new_tokens=0, longest=len(ids))
     return model.written_structures([in_turn(ids, each, model.vocabulary_size) for each in choices], writing)
 
 
