@@ -17,7 +17,7 @@ and, for texts that are written choice by choice, tokens and parts of the struct
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -44,15 +44,20 @@ class Writing:
 
     Attributes:
         vocabulary: of the texts.
-        opens_word: whether each token begins a word.
+        device: where the system is.
         max_new_tokens: the most tokens of a text, without its prompt.
         longest: the most tokens of a prompt and its text together.
     """
 
     vocabulary: Vocabulary
-    opens_word: Bool[Tensor, " vocab"]
+    device: torch.device
     max_new_tokens: int
     longest: int
+
+    @cached_property
+    def opens_word(self) -> Bool[Tensor, " vocab"]:
+        """Whether each token begins a word, which not every vocabulary can say."""
+        return torch.from_numpy(self.vocabulary.opens_word).to(self.device)
 
 
 class StructuredLanguageModel(LeftToRight):
@@ -253,8 +258,7 @@ class StructuredLanguageModel(LeftToRight):
         """
         self.refuse_longer_texts(prompts, max_new_tokens)
         prompts_size = max(map(len, prompts), default=0)
-        opens_word = torch.from_numpy(vocabulary.opens_word).to(self.device)
-        writing = Writing(vocabulary, opens_word, max_new_tokens, prompts_size + max_new_tokens)
+        writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
         found = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, found, strict=True)]
         texts = continued(

@@ -22,7 +22,7 @@ from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
-from depgen.language_models.structured import StructuredLanguageModel
+from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
@@ -109,7 +109,8 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     number, sizes = model.tapes.number, [model.tapes.max_count + 1] * model.tapes.number
     of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
     choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
-    return model.parse([ids] * len(choices), vocabulary=PLAIN, beam_size=1, choices=choices)
+    writing = Writing(PLAIN, model.device, max_new_tokens=0, longest=len(ids))
+    return model.written_structures([in_turn(ids, each, model.vocabulary_size) for each in choices], writing)
 
 
 LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}

@@ -124,9 +124,17 @@ def test_the_choices_of_a_graph_build_it_again(kind):
     model = system(kind)
     graphs = model.best_structures(SENTENCES, vocabulary=LETTERS, beam_size=4)
     choices = [model.choices_of(ids, graph, LETTERS) for ids, graph in zip(SENTENCES, graphs, strict=True)]
-    writing = Writing(LETTERS, torch.from_numpy(LETTERS.opens_word), max_new_tokens=0, longest=6)
+    writing = Writing(LETTERS, model.device, max_new_tokens=0, longest=6)
     assert model.written_structures(choices, writing) == graphs
     assert len(set(graphs)) > 4
+
+
+@pytest.mark.parametrize("kind", ["Pushdown", "TG"])
+def test_systems_without_words_write_in_vocabularies_that_do_not_mark_them(kind, monkeypatch):
+    monkeypatch.setattr(Vocabulary, "opens_word", property(lambda self: pytest.fail("asked for words")))
+    options = {"vocabulary": LETTERS, "options": StructureOptions(), "seeds": [0], "max_new_tokens": 2}
+    (text,) = system(kind).generate([[3, 4]], **options)
+    assert text.log_prob < 0
 
 
 def test_calls_that_write_at_once_do_not_mix_their_texts_and_leave_nothing_on_the_module(kind):

@@ -497,7 +497,9 @@ def test_the_length_of_a_text_counts_tokens_and_not_arcs(caplog):
 def test_a_piece_that_continues_a_word_follows_no_arc():
     model = made(beam_size=3)
     opens = np.array([index % 2 == 0 for index in range(VOCABULARY)])
-    writing = Writing(PLAIN, torch.from_numpy(opens), max_new_tokens=100, longest=102)
+    vocabulary = Vocabulary.of_words("abcdefghijk")
+    vocabulary.opens_word = opens
+    writing = Writing(vocabulary, model.device, max_new_tokens=100, longest=102)
     choices, state = model.writing_step(writing, torch.tensor([[0, 4, 6], [0, 4, 5]]), None, None)
     assert state.stack.words.tolist() == [2, 1]
     assert choices.isfinite()[:, :VOCABULARY].sum(1).tolist() == [VOCABULARY - 1] * 2

@@ -573,7 +573,7 @@ def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
         [first[0] * wide + first[1], second[0] * wide + second[1]]
         for first, second in product(product((0, 1), repeat=2), product(range(wide), repeat=2))
     ]
-    writing = Writing(LETTERS, torch.from_numpy(LETTERS.opens_word), max_new_tokens=1, longest=2)
+    writing = Writing(LETTERS, model.device, max_new_tokens=1, longest=2)
     choices = [in_turn(TOKENS.tolist(), each, 14) for each in given]
     graphs = model.written_structures(choices, writing)
     word = LETTERS.word_of_token(TOKENS.numpy())
