@@ -270,7 +270,8 @@ class LanguageModel(L.LightningModule):
 
         Checkpoints are written into `checkpoints/` of the trainer's `default_root_dir`.
         """
-        if any(isinstance(each, Phases) for each in self.trainer.callbacks):  # from an earlier call of the same trainer
+        callbacks: list[L.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
+        if any(isinstance(each, Phases) for each in callbacks):  # from an earlier call of the same trainer
             return []
         folder = Path(self.trainer.default_root_dir) / "checkpoints"
         return [Phases(folder), StepSeed(), ScaledSteps(), PlateauStep(), AveragedWeights()]

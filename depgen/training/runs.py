@@ -10,7 +10,8 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -99,38 +100,20 @@ def create_run(place: str) -> Path:
     """A new run folder at a place below `$DEPGEN_RUNS`.
 
     Of several processes of one run, the first makes it and announces it to the others.
-
-    Raises:
-        UserError: it can't be made.
     """
     if process_rank() > 0:
         return _run_of_first_process(place)
-    parent = runs_root() / place
     stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    try:
-        parent.mkdir(parents=True, exist_ok=True)
-        run = _make_unique(parent, stamp)
-        checkpoint_folder(run).mkdir()
-        announce_run(run)
-    except OSError as error:
-        raise UserError(
-            f"No run folder can be made under {parent.absolute()} ({error.strerror}: {error.filename}). "
-            "Make room or change its rights, or set DEPGEN_RUNS to another folder."
-        ) from error
-    return run
-
-
-def _make_unique(parent: Path, stamp: str) -> Path:
-    for number in range(1, 1000):
-        run = parent / (stamp if number == 1 else f"{stamp}_{number}")
+    for number in count(1):  # several may start in the same second
+        run = runs_root() / place / (stamp if number == 1 else f"{stamp}_{number}")
         try:
-            run.mkdir()
+            run.mkdir(parents=True)
         except FileExistsError:
-            if not run.is_dir():
-                raise
             continue
-        return run
-    raise UserError(f"A thousand runs have started in the same second under {parent}.")
+        break
+    checkpoint_folder(run).mkdir()
+    announce_run(run)
+    return run
 
 
 def announce_run(run: Path) -> None:
@@ -199,7 +182,7 @@ def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list
     runs = [
         run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment
     ]
-    return sorted(runs, key=lambda run: (start_of(run), run.name), reverse=True)
+    return sorted(runs, key=lambda run: (str(read_record(run).get("started")), run.name), reverse=True)
 
 
 def experiment_name(run: Path) -> str:
@@ -228,19 +211,6 @@ def _run_folders(root: Path) -> Iterator[Path]:
             yield Path(folder)
 
 
-def start_of(run: Path) -> datetime:
-    """When a run has started; long ago where that is not said, or where `run.json` is damaged, which is logged."""
-    try:
-        started = str(read_record(run).get("started", ""))
-    except UserError as error:
-        logger.warning("%s counts as the oldest run: %s", run, error)
-        started = ""
-    try:
-        return datetime.fromisoformat(started).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return datetime.min.replace(tzinfo=UTC)
-
-
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
@@ -257,8 +227,6 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
     runs = all_runs(experiment, root=root)
     for run in runs if experiment is None and root is None else sorted(runs, key=has_size):
         if (checkpoint_folder(run) / holding).is_file():
-            if not has_size(run) and (newer := next(filter(has_size, runs[: runs.index(run)]), None)):
-                logger.info("Taking %s. Newer runs of a size and a seed are named by path: %s", run, newer)
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
     which = f"run of {experiment}" if experiment else "run"

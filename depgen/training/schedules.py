@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Callable
-from typing import Any
 
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
@@ -105,10 +104,6 @@ class Cosine(_Schedule):
         ]
         for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             group["lr"] = rate
-
-    def state_dict(self) -> dict[str, Any]:
-        """The step, without lengths: a resumed run may have more epochs."""
-        return {name: value for name, value in super().state_dict().items() if name not in ("total_steps", "length")}
 
 
 def take_length(schedule: object, steps: float, phase: str) -> None:

@@ -58,6 +58,20 @@ def test_the_second_phase_starts_from_the_best_weights_with_fresh_optimiser_and_
     assert model.setups == [0, 1]
 
 
+def test_the_second_phase_begins_from_the_best_weights_where_later_ones_are_no_better(tmp_path):
+    """Of a constant loss the first validation is the best."""
+    watch, after_each_epoch = Watch(), []
+
+    class See(L.Callback):
+        def on_validation_end(self, trainer, model):
+            after_each_epoch.append(weights(model))
+
+    fit(tmp_path, watch, See(), model=TinyModel(3, flat=True))
+    start, _ = watch.starts[1]
+    assert same(start, after_each_epoch[0])
+    assert not same(start, after_each_epoch[1])
+
+
 def test_the_best_of_each_phase_is_kept(tmp_path):
     values = {}
 

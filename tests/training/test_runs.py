@@ -11,7 +11,7 @@ import depgen
 from depgen.errors import UserError
 from depgen.evaluation.loading import located
 from depgen.training import runs
-from depgen.training.provenance import commit, describe_run, versions
+from depgen.training.provenance import commit, versions
 from depgen.training.runs import (
     all_runs,
     best_checkpoint,
@@ -104,12 +104,6 @@ def test_a_process_that_was_told_nothing_says_so(monkeypatch):
         create_run("x")
 
 
-def test_a_file_in_the_way_is_named(tmp_path):
-    (tmp_path / "runs").write_text("in the way")
-    with pytest.raises(UserError, match=r"No run folder can be made under .*runs/x"):
-        create_run("x")
-
-
 def test_the_newest_run_is_the_latest_start_that_holds_a_best_checkpoint(caplog):
     caplog.set_level("INFO", "depgen")
     old = make("x", "2026-01-01T10:00", "best.ckpt")
@@ -141,17 +135,9 @@ def test_a_plain_run_comes_before_newer_runs_of_a_table(caplog):
     of_table = make("mine/paper/seed2", "2026-01-02T10:00", "best.ckpt", "resume.ckpt")
     assert newest_run() == of_table
     assert newest_run("mine") == find_run("mine") == newest_run(root=plain.parent) == plain
-    assert f"named by path: {of_table}" in caplog.text
     assert find_run("mine/paper") == of_table
     assert newest_run("mine", holding="resume.ckpt") == of_table
     assert located("mine") == ("run", plain)
-
-
-def test_starts_are_compared_as_instants():
-    west = make("x", "2026-01-01T20:00:00-08:00", "best.ckpt")
-    east = make("x", "2026-01-02T03:00:00+09:00", "best.ckpt")
-    assert all_runs() == [west, east]
-    assert describe_run("x", seed=1)["started"].endswith("+00:00")
 
 
 def test_find_run(tmp_path):
