@@ -2,6 +2,9 @@
 
 Casas, Fonollosa & Costa-jussà (2020), section 3. Trees must be projective with a single root: `lifted` makes them so.
 Labels of arcs are not changed but by `lossless_labels`. The order of words never changes.
+
+Functions of heads take those of one tree, or of several trees one after the other whose words are numbered through, as
+`numbered_through` gives them.
 """
 
 from collections.abc import Sequence
@@ -13,10 +16,9 @@ from jaxtyping import Int
 
 from depgen.errors import UserError
 
-Binarization = Literal["left-right", "inside-out", "none"]
+Binarization = Literal["left-right", "none"]
 """`left-right`: of several dependents at one side, each but the first hangs on the last word of the subtree before it.
-`inside-out`: at the left side, each but the nearest hangs on the first word of the subtree after it. Both at the right
-side: as `left-right`. `none`: trees stay as they are."""
+`none`: trees stay as they are."""
 
 HEAD = "HEAD"
 """A word's own place in its expansion."""
@@ -26,36 +28,88 @@ SUBWORD = "subword"
 """The label of a later piece of a word, which hangs on the piece before it."""
 
 
-def lifted(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
+def numbered_through(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " trees"]) -> Int[np.ndarray, " words"]:
+    """The heads of several trees, counted from the first word of all.
+
+    Args:
+        heads: of all trees, each counted within its tree, 1-based, 0 = root.
+        starts: the number of words before each tree.
+
+    >>> numbered_through(np.array([0, 1, 2, 0]), np.array([0, 2])).tolist()
+    [0, 1, 4, 0]
+    """
+    sizes = np.diff(np.append(starts, len(heads)))
+    return np.where(heads > 0, heads + np.repeat(starts, sizes), 0)
+
+
+def lifted(heads: Sequence[int] | np.ndarray, starts: Sequence[int] | np.ndarray = (0,)) -> Int[np.ndarray, " words"]:
     """The nearest projective tree with one root: a tree that is one already stays as it is.
 
     Words that hang on the root besides the first hang on that one. Then, as long as an arc covers a word that its head
     does not dominate, the shortest such arc is lifted to the head's head (Nivre & Nilsson, 2005). O(n^3) at worst.
 
     Args:
-        heads: of a tree, 1-based, 0 = root.
+        heads: 1-based, 0 = root.
+        starts: the number of words before each tree.
 
     >>> lifted([3, 4, 0, 3]).tolist(), lifted([0, 0]).tolist()
     ([3, 3, 0, 3], [0, 1])
     """
-    from depgen.trees.tree_arrays import lift
+    result, bounds = np.array(heads, dtype=np.int64), np.append(starts, len(heads))
+    tree = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    roots = np.flatnonzero(result == 0)
+    _, first = np.unique(tree[roots], return_index=True)
+    other_roots = np.delete(roots, first)
+    result[other_roots] = roots[first][tree[other_roots]] + 1
+    first_word, last_word, sizes = subtrees(result)
+    for number in np.unique(tree[last_word - first_word + 1 != sizes]):
+        part = slice(bounds[number], bounds[number + 1])
+        own = result[part]
+        own[own > 0] -= bounds[number]
+        _lift(own)
+        own[own > 0] += bounds[number]
+    return result
 
-    found = np.array(heads, dtype=np.int64)
-    roots = np.flatnonzero(found == 0)
-    found[roots[1:]] = roots[:1] + 1
-    lift(found)
-    return found
+
+def _lift(heads: Int[np.ndarray, " words"]) -> None:
+    """Make a tree with one root projective, in place."""
+    words = np.arange(1, len(heads) + 1)
+    while True:
+        dominates, above = np.eye(len(heads), dtype=bool), heads
+        while above.any():
+            dominates[above[above > 0] - 1, words[above > 0] - 1] = True
+            above = np.where(above > 0, heads[above - 1], 0)
+        outside = np.cumsum(~dominates, axis=1)[heads - 1]  # of each word's head: words up to each that it has not
+        low, high = np.minimum(heads, words), np.maximum(heads, words)
+        between = outside[words - 1, high - 2] - outside[words - 1, low - 1]
+        crossed = np.where((heads > 0) & (between > 0), high - low, len(heads))
+        shortest = crossed.argmin()
+        if crossed[shortest] == len(heads):
+            return
+        heads[shortest] = heads[heads[shortest] - 1]
 
 
-def is_regular(heads: Sequence[int] | np.ndarray) -> bool:
-    """Whether a tree is projective and has one root."""
-    return bool((lifted(heads) == np.asarray(heads)).all())
+def subtrees(
+    heads: Int[np.ndarray, " words"],
+) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
+    """The first and the last word of each word's subtree, 1-based, and the number of its words."""
+    deep = depths(heads)
+    first = np.arange(1, len(heads) + 1)
+    last, sizes = first.copy(), np.ones_like(first)
+    order = np.argsort(-deep, kind="stable")
+    for level in np.split(order, np.flatnonzero(np.diff(deep[order])) + 1):  # the deepest words first
+        words = level[heads[level] > 0]
+        above = heads[words] - 1
+        np.minimum.at(first, above, first[words])
+        np.maximum.at(last, above, last[words])
+        np.add.at(sizes, above, sizes[words])
+    return first, last, sizes
 
 
 def binarized(
     heads: Sequence[int] | np.ndarray, *, binarization: Binarization = "left-right"
 ) -> Int[np.ndarray, " words"]:
-    """The heads of the binarised tree, 1-based, 0 = root. O(n).
+    """The heads of the binarised tree, 1-based, 0 = root.
 
     A tree with at most one dependent at each side stays as it is.
 
@@ -65,17 +119,20 @@ def binarized(
 
     >>> binarized([2, 4, 4, 0, 4, 5]).tolist()  # my dog also likes eating sausage: also hangs on dog
     [2, 4, 2, 0, 4, 5]
-    >>> binarized([3, 3, 0], binarization="inside-out").tolist()
-    [2, 3, 0]
     """
-    from depgen.trees.tree_arrays import binarize
-
-    found = np.array(heads, dtype=np.int64)
-    return found if binarization == "none" else binarize(found, binarization == "inside-out")
+    result = np.array(heads, dtype=np.int64)
+    if binarization == "none":
+        return result
+    dependents = np.flatnonzero(result > 0)
+    sides = 2 * result[dependents] + (dependents >= result[dependents])
+    _, nearest = np.unique(sides, return_index=True)  # the first dependent at each side of each word
+    later = np.delete(dependents, nearest)
+    result[later] = subtrees(result)[0][later] - 1  # the word before the subtree
+    return result
 
 
 def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
-    """The number of words on the path from the root to each word, both included: 1 at the root. O(n).
+    """The number of words on the path from the root to each word, both included: 1 at the root.
 
     Args:
         heads: of a tree, 1-based, 0 = root.
@@ -83,10 +140,12 @@ def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
     >>> depths([2, 4, 2, 0, 4, 5]).tolist()
     [3, 2, 3, 1, 2, 3]
     """
-    from depgen.trees.tree_arrays import depths_of
-
-    found: Int[np.ndarray, " words"] = depths_of(np.array(heads, dtype=np.int64))
-    return found
+    above = np.asarray(heads, dtype=np.int64)
+    heads, result = above, np.ones(len(above), dtype=np.int64)
+    while above.any():
+        result += above > 0
+        above = np.where(above > 0, heads[above - 1], 0)
+    return result
 
 
 def lossless_labels(

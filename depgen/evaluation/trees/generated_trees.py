@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from depgen.data.level_items import TreeForm
+from depgen.data.levels import TreeForm
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 from depgen.trees.binarization import binarized, depths, lifted
