@@ -24,81 +24,39 @@ from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder
 from depgen.errors import UserError
 from depgen.trees.binarization import (
     HEAD,
+    ROOT,
     SUBWORD,
     Binarization,
     binarized,
     depths,
     expansions,
     lifted,
-    lossless_labels,
     numbered_through,
-    restored_heads,
+    written_tree,
 )
 from depgen.trees.sentence import Document, Sentence
 
 log = logging.getLogger(__name__)
 
-ROOT = "ROOT"
-"""The label of the root."""
 PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
 """Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
 SENTENCES_AT_ONCE = 1000
 """Sentences whose trees a vocabulary is built from at once."""
 
 
-@dataclass(frozen=True)
-class TreeForm:
-    """How trees are written, kept with the vocabulary.
+def binarization_of(vocabulary: Vocabulary) -> Binarization:
+    """How trees are binarised that are written with a vocabulary.
 
-    Attributes:
-        binarization: see `depgen.trees.binarization`.
-        lossless: labels say where a word hung before, so that trees are restored when texts are generated.
+    Raises:
+        UserError: it was built for no trees.
     """
-
-    binarization: Binarization = "left-right"
-    lossless: bool = False
-
-    def __post_init__(self) -> None:
-        if self.lossless and self.binarization != "left-right":
-            raise UserError(f"lossless: expected binarization left-right, found {self.binarization}.")
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> "TreeForm":
-        """The form that a vocabulary was built for.
-
-        Raises:
-            UserError: it was built for no trees.
-        """
-        if "trees" not in vocabulary.tables:
-            raise UserError(
-                "The vocabulary has no placeholders and no expansions: set data.init_args.vocabulary to "
-                "depgen.data.levels.ExpansionVocabulary."
-            )
-        binarization, lossless = vocabulary.tables["trees"]
-        return cls(binarization, lossless == "lossless")  # type: ignore[arg-type]
-
-    def written(
-        self,
-        heads: Sequence[int] | np.ndarray,
-        relations: Sequence[str],
-        starts: Sequence[int] | np.ndarray = (0,),
-    ) -> tuple[Int[np.ndarray, " words"], list[str]]:
-        """Heads and labels of the tree that is written, of any tree over the same words; of several as `lifted`."""
-        regular = lifted(heads, starts)
-        result = binarized(regular, binarization=self.binarization)
-        labels = lossless_labels(regular, result, relations) if self.lossless else list(relations)
-        return result, [ROOT if head == 0 else label or SUBWORD for head, label in zip(result, labels, strict=True)]
-
-    def restored(
-        self, heads: Sequence[int], labels: Sequence[str]
-    ) -> tuple[Sequence[int] | np.ndarray, list[str], bool]:
-        """Heads and relations of the tree that is written as this one, if `lossless`; and whether its labels fit it."""
-        if not self.lossless:
-            return heads, list(labels), True
-        try:
-            return *restored_heads(heads, labels), True
-        except UserError:
-            return *restored_heads(heads, labels, strict=False), False
+    if "binarization" not in vocabulary.tables:
+        raise UserError(
+            "The vocabulary has no placeholders and no expansions: set data.init_args.vocabulary to "
+            "depgen.data.levels.ExpansionVocabulary."
+        )
+    (binarization,) = vocabulary.tables["binarization"]
+    return binarization  # type: ignore[return-value]
 
 
 class ExpansionVocabulary:
@@ -107,22 +65,12 @@ class ExpansionVocabulary:
     Args:
         words: builds the vocabulary of words or pieces, which is not changed; all words by default.
         binarization: see `depgen.trees.binarization`; the paper's is `left-right`.
-        lossless: see `TreeForm`; not in the paper.
-
-    Raises:
-        UserError: `lossless` goes with another binarisation.
     """
 
     reads_trees = True
 
-    def __init__(
-        self,
-        words: VocabularyBuilder | None = None,
-        *,
-        binarization: Binarization = "left-right",
-        lossless: bool = False,
-    ) -> None:
-        self.words, self.form = words or WordVocabulary(), TreeForm(binarization, lossless)
+    def __init__(self, words: VocabularyBuilder | None = None, *, binarization: Binarization = "left-right") -> None:
+        self.words, self.binarization = words or WordVocabulary(), binarization
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The vocabulary of the documents, whose sentences have trees."""
@@ -140,7 +88,7 @@ class ExpansionVocabulary:
         rows = sorted(patterns, key=lambda row: (-patterns[row], row))
         tables = {
             "expansions": [["<pad>"], ["<unk>"], *map(list, rows)],
-            "trees": [self.form.binarization, "lossless" if self.form.lossless else ""],
+            "binarization": [self.binarization],
         }
         return with_placeholders(vocabulary, [ROOT, *sorted((+labels).keys() - {ROOT})], tables)
 
@@ -164,15 +112,14 @@ class ExpansionVocabulary:
         starts = np.cumsum([0, *map(len, sentences)])[:-1]
         heads = numbered_through(np.concatenate([sentence.heads for sentence in sentences]), starts)
         relations = [sentence.relations or ("dep",) * len(sentence) for sentence in sentences]
-        heads, names = self.form.written(heads, [*chain.from_iterable(relations)], starts)
+        heads, names = written_tree(heads, [*chain.from_iterable(relations)], self.binarization, starts)
         labels.update(names)
         words = chain.from_iterable(sentence.words for sentence in sentences)
         seen.update(zip(words, expansions(heads, names), strict=True))
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        lossless = " lossless" if self.form.lossless else ""
-        return f"expansions {self.form.binarization}{lossless} of {self.words.fingerprint()}"
+        return f"expansions {self.binarization} of {self.words.fingerprint()}"
 
 
 def _of_pieces(pattern: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...]]:
@@ -280,7 +227,7 @@ class LevelData(TextData):
             UserError: a sentence has no tree.
         """
         if split not in self._sizes:
-            data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
+            data, binarization = self.filled_split(split), binarization_of(self.vocabulary)
             starts = data.offsets[:-1].astype(np.int64)
             if data.heads is None or (data.heads < 0).any():
                 bare = 0 if data.heads is None else np.flatnonzero(np.minimum.reduceat(data.heads, starts) < 0)[0]
@@ -291,7 +238,7 @@ class LevelData(TextData):
             heads = numbered_through(data.heads.astype(np.int64), starts)
             regular = lifted(heads, starts)
             self._say_irregular(split, np.maximum.reduceat(regular != heads, starts))
-            deep = depths(binarized(regular, binarization=form.binarization))
+            deep = depths(binarized(regular, binarization=binarization))
             levels = np.maximum.reduceat(deep, starts)
             firsts = np.cumsum(levels) - levels  # the number of each sentence's first level among those of all
             at_level = np.bincount(np.repeat(firsts, np.diff(data.offsets)) + deep - 1)

@@ -30,7 +30,7 @@ Deviations, numbered
     D9. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
         authors' code without `--apply-bert-init`, its default (`MaskedFairseqInit`). Neither paper nor code says
         whether that option was set, by which all begin as N(0, 0.02^2).
-    D10. A given tree (`skeletons`), forbidden relations, and labels that keep the tree before binarisation are ours.
+    D10. A given tree (`skeletons`) and forbidden relations are ours.
 """
 
 import logging
@@ -51,7 +51,7 @@ from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import Batch, ItemBatch, TokenItem
-from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, TreeForm
+from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, binarization_of
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
@@ -66,7 +66,7 @@ from depgen.nn.precise import precise, sum_type
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
-from depgen.trees.binarization import CLIMB, HEAD, SUBWORD, depths, expansions, numbered_through
+from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, numbered_through, written_tree
 from depgen.trees.conllu import read_conllu
 from depgen.trees.pieces import piece_heads
 from depgen.trees.tree import check_tree
@@ -172,7 +172,7 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     # Of all tokens, sentence by sentence: heads of the tree that is written, depths, placeholders, expansions.
     sizes = np.array([len(sentence.ids) for sentence in sentences])
     starts = np.cumsum(sizes) - sizes
-    heads, labels = _written_trees(sentences, starts, TreeForm.of(vocabulary))
+    heads, labels = _written_trees(sentences, starts, vocabulary)
     placeholders, rows_of_expansions = _numbers(vocabulary)
     ids = np.concatenate([sentence.ids for sentence in sentences])
     deep = depths(heads)
@@ -222,7 +222,7 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
 
 
 def _written_trees(
-    sentences: Sequence[TokenItem], starts: Int[np.ndarray, " sentences"], form: TreeForm
+    sentences: Sequence[TokenItem], starts: Int[np.ndarray, " sentences"], vocabulary: Vocabulary
 ) -> tuple[Int[np.ndarray, " tokens"], list[str]]:
     """Heads (numbered through) and labels of the trees that are written.
 
@@ -234,7 +234,7 @@ def _written_trees(
             raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
     heads = np.concatenate([sentence.heads for sentence in sentences]).astype(np.int64)
     relations = [*chain.from_iterable(sentence.relations for sentence in sentences)]
-    return form.written(numbered_through(heads, starts), relations, starts)
+    return written_tree(numbered_through(heads, starts), relations, binarization_of(vocabulary), starts)
 
 
 def _numbers(vocabulary: Vocabulary) -> tuple[dict[str, int], dict[tuple[str, ...], int]]:
@@ -335,7 +335,7 @@ class ExpansionTable:
         children = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)
         for k, (left, right) in enumerate(sides):
             children[k, : len(left) + len(right)] = torch.tensor([number[label] for label in (*left, *right)])
-        before, after = control(rows, [{label.partition(CLIMB)[0] for label in (*a, *b)} for a, b in sides], options)
+        before, after = control(rows, [{*left, *right} for left, right in sides], options)
         counts = torch.tensor([[len(left), len(right)] for left, right in sides]).T
         columns = (*counts, children, before, after)
         return cls(*(column.to(device) for column in columns), leaf=rows.index([HEAD]))
@@ -547,7 +547,7 @@ class Skeletons:
 
     @staticmethod
     def _check(tree: TokenItem, vocabulary: Vocabulary, name: str, *, levels: int, tokens: int) -> None:
-        heads, labels = _written_trees([tree], np.array([0]), TreeForm.of(vocabulary))
+        heads, labels = _written_trees([tree], np.array([0]), vocabulary)
         for word, (pattern, label) in enumerate(zip(expansions(heads, labels), labels, strict=True), start=1):
             if pattern not in _numbers(vocabulary)[1]:
                 raise UserError(
@@ -862,9 +862,7 @@ class ITEXP(LanguageModel):
     ) -> list[Generated]:
         """Texts with the heads and relations of their trees; see `depgen.decoding.generation.Writer`.
 
-        Arcs of `skeletons` come back as they are given. Other arcs are those before binarisation where the vocabulary
-        is `lossless`, else binarised, as the vocabulary's `binarization` says. `unfit_labels` of the structure says
-        that a label climbs higher than its tree reaches; such words hang on the highest word reached.
+        Arcs of `skeletons` come back as they are given; others are binarised, as the vocabulary's `binarization` says.
         A text that would have more than `max_new_tokens` gets no more dependents at that level: `cut` of the structure.
 
         Args:
@@ -902,7 +900,8 @@ class ITEXP(LanguageModel):
                         result[int(texts.numbers[row])] = _finished(texts, row, vocabulary, options, skeletons)
                         advance(1)
                     texts = texts.select(grows.nonzero()[:, 0])
-        self._say_what_falls_short([*result.values()], most, options.levels)
+        if cut := sum("cut" in text.structure for text in result.values()):
+            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
         return [result[text] for text in range(len(seeds))]
 
     def _written(
@@ -955,37 +954,25 @@ class ITEXP(LanguageModel):
             cut=texts.cut | cut,
         ), chosen  # fmt: skip
 
-    @staticmethod
-    def _say_what_falls_short(texts: Sequence[Generated], most: int, levels: int) -> None:
-        if cut := sum("cut" in text.structure for text in texts):
-            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(texts), most, levels)
-        if unfit := sum("unfit_labels" in text.structure for text in texts):
-            log.warning(
-                "%d of %d trees are not exactly what was written: a label climbs higher than its tree reaches "
-                "(`unfit_labels` of their structure), and its word hangs on the highest word reached",
-                unfit, len(texts),
-            )  # fmt: skip
-
 
 def _finished(
     texts: Texts, row: int, vocabulary: Vocabulary, options: ExpansionOptions, skeletons: Skeletons | None
 ) -> Generated:
-    """A text with its tree; and whether a limit cut it, and whether a label did not fit."""
+    """A text with its tree, and whether a limit cut it."""
     length, names = int(texts.lengths[row]), list(map(str, vocabulary.tables["placeholders"]))
     tokens, heads, labels = (
         column[row, :length].tolist() for column in (texts.tokens, texts.heads, texts.labels)
     )  # heads 0-based
-    if skeletons is None:
-        of_tree, relations, fits = TreeForm.of(vocabulary).restored(
-            [head + 1 for head in heads],
-            ["root" if head < 0 else names[k] for head, k in zip(heads, labels, strict=True)],
-        )
-    else:
+    structure: dict[str, Any] = {
+        "heads": tuple(head + 1 for head in heads),
+        "relations": tuple("root" if head < 0 else names[k] for head, k in zip(heads, labels, strict=True)),
+    }
+    if skeletons is not None:
         tree = skeletons.trees[int(texts.numbers[row]) % len(skeletons.trees)]
         assert tree.heads is not None
         assert tree.relations is not None
-        of_tree, relations, fits = tree.heads, [name or SUBWORD for name in tree.relations], True
-    structure: dict[str, Any] = {"heads": tuple(map(int, of_tree)), "relations": tuple(relations)}
+        relations = tuple(name or SUBWORD for name in tree.relations)
+        structure = {"heads": tuple(tree.heads.tolist()), "relations": relations}
     if options.trace:
         deep = depths([head + 1 for head in heads]).tolist()
         words = [vocabulary.decode([token]) for token in tokens]
@@ -999,8 +986,6 @@ def _finished(
         )
     if bool(texts.cut[row]):
         structure["cut"] = True
-    if not fits:
-        structure["unfit_labels"] = True
     return Generated(tokens, structure, float(texts.log_probs[row]))
 
 

@@ -1,7 +1,7 @@
-"""Trees whose words have at most one dependent at each side, as iterative expansion writes them, and the way back.
+"""Trees whose words have at most one dependent at each side, as iterative expansion writes them.
 
 Casas, Fonollosa & Costa-jussà (2020), section 3. Trees must be projective with a single root: `lifted` makes them so.
-Labels of arcs are not changed but by `lossless_labels`. The order of words never changes.
+Labels of arcs and the order of words never change.
 
 Functions of heads take those of one tree, or of several trees one after the other whose words are numbered through, as
 `numbered_through` gives them.
@@ -14,16 +14,14 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from depgen.errors import UserError
-
 Binarization = Literal["left-right", "none"]
 """`left-right`: of several dependents at one side, each but the first hangs on the last word of the subtree before it.
 `none`: trees stay as they are."""
 
 HEAD = "HEAD"
 """A word's own place in its expansion."""
-CLIMB = "^"
-"""Separates a relation from the number of steps that `lossless_labels` adds."""
+ROOT = "ROOT"
+"""The label of the root."""
 SUBWORD = "subword"
 """The label of a later piece of a word, which hangs on the piece before it."""
 
@@ -148,67 +146,15 @@ def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
     return result
 
 
-def lossless_labels(
-    heads: Sequence[int] | np.ndarray, binarized_heads: Sequence[int] | np.ndarray, relations: Sequence[str]
-) -> list[str]:
-    """Relations from which, with the tree binarised `left-right`, the tree can be restored: see `restored_heads`.
-
-    To the relation of a word that hangs on another head now, the number of steps is added that lead in the former tree
-    from the new head up to the dependent before it, such as `advmod^1`. In a tree of pieces a word is one step.
-
-    Args:
-        heads: of a projective tree with one root.
-        binarized_heads: of the same tree binarised `left-right`.
-        relations: of each word to its head in `heads`; empty for later pieces of a word.
-
-    >>> lossless_labels([2, 4, 4, 0, 4], [2, 4, 2, 0, 4], ["det", "nsubj", "advmod", "root", "obj"])
-    ['det', 'nsubj', 'advmod^0', 'root', 'obj']
-    """
-    found = []
-    for head, moved, relation in zip(heads, binarized_heads, relations, strict=True):
-        steps, word = 0, int(moved)
-        if moved != head:
-            while heads[word - 1] != head:
-                steps += relations[word - 1] != ""
-                word = int(heads[word - 1])
-        found.append(relation if moved == head else f"{relation}{CLIMB}{steps}")
-    return found
-
-
-def restored_heads(
-    binarized_heads: Sequence[int] | np.ndarray, labels: Sequence[str], *, strict: bool = True
+def written_tree(
+    heads: Sequence[int] | np.ndarray,
+    relations: Sequence[str],
+    binarization: Binarization,
+    starts: Sequence[int] | np.ndarray = (0,),
 ) -> tuple[Int[np.ndarray, " words"], list[str]]:
-    """Heads and relations of the tree that `binarized` and `lossless_labels` have changed.
-
-    Args:
-        binarized_heads: of a tree that was binarised `left-right`.
-        labels: its labels, `SUBWORD` for later pieces of a word.
-        strict: whether a label that climbs higher than the tree reaches is refused; else its word hangs on the highest
-            word that it reaches.
-
-    Raises:
-        UserError: such a label, where `strict`; or one without a number of steps.
-
-    >>> heads, relations = restored_heads([2, 4, 2, 0, 4], ["det", "nsubj", "advmod^0", "root", "obj"])
-    >>> heads.tolist(), relations[2]
-    ([2, 4, 4, 0, 4], 'advmod')
-    """
-    found, relations = np.array(binarized_heads, dtype=np.int64), []
-    for place, label in enumerate(labels):  # a moved word's new head is at its left, and so is all that is climbed
-        relation, moved, steps = label.partition(CLIMB)
-        relations.append(relation)
-        if not moved:
-            continue
-        if not steps.isdecimal():
-            raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
-        word, left = int(found[place]), int(steps) + 1
-        while left and 0 < word <= place and found[word - 1]:
-            left -= labels[word - 1] != SUBWORD
-            word = int(found[word - 1])
-        if left and strict:
-            raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
-        found[place] = word
-    return found, relations
+    """Heads and labels of the tree that is written, of any tree over the same words; see `lifted` and `binarized`."""
+    result = binarized(lifted(heads, starts), binarization=binarization)
+    return result, [ROOT if head == 0 else label or SUBWORD for head, label in zip(result, relations, strict=True)]
 
 
 def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[tuple[str, ...]]:

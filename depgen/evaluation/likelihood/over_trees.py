@@ -18,7 +18,7 @@ from jaxtyping import Float64
 
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.data.levels import TreeForm
+from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
@@ -32,7 +32,7 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.progress import progress_bar
-from depgen.trees.binarization import CLIMB, numbered_through
+from depgen.trees.binarization import Binarization, numbered_through, written_tree
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Sentence
 
@@ -285,11 +285,12 @@ class TreeScorer:
     def _bounds_of(
         self, sentences: Sequence[EncodedSentence], distributions: Sequence[ProjectiveTrees], first: int
     ) -> Iterator[TreeBound]:
-        vocabulary, form = self.trained.vocabulary, TreeForm.of(self.trained.vocabulary)
+        vocabulary, binarization = self.trained.vocabulary, binarization_of(self.trained.vocabulary)
         if not first:
             self._say_unknown(distributions[0].relations, vocabulary)
         found = [
-            self._found(distribution, form, number) for number, distribution in enumerate(distributions, start=first)
+            self._found(distribution, binarization, number)
+            for number, distribution in enumerate(distributions, start=first)
         ]
         joint = self._joint(sentences, [trees for trees, *_ in found])
         ends = np.cumsum([len(trees) for trees, *_ in found])
@@ -312,7 +313,7 @@ class TreeScorer:
         )  # fmt: skip
 
     def _say_unknown(self, relations: Sequence[str], vocabulary: Vocabulary) -> None:
-        known = {str(label).partition(CLIMB)[0] for label in vocabulary.tables["placeholders"]}
+        known = {str(label) for label in vocabulary.tables["placeholders"]}
         if unknown := sorted({*relations} - known - {ROOT_RELATION}):
             logger.warning(
                 "parser %s: %d of its %d relations are not among the labels that the run writes, so trees with them "
@@ -321,14 +322,14 @@ class TreeScorer:
             )  # fmt: skip
 
     def _found(
-        self, distribution: ProjectiveTrees, form: TreeForm, number: int
+        self, distribution: ProjectiveTrees, binarization: Binarization, number: int
     ) -> tuple[list[Tree], Float64[np.ndarray, " distinct"], list[int]]:
         """Trees of which no two are written alike, log q of all written like each, and the number of each draw's."""
         drawn = distribution.sample(self.number, np.random.default_rng((self.seed, number)))
         words = len(distribution.roots)
         starts = words * np.arange(len(drawn))
         heads = numbered_through(np.concatenate([tree[0] for tree in drawn]), starts)
-        written, labels = form.written(heads, [name for tree in drawn for name in tree[1]], starts)
+        written, labels = written_tree(heads, [name for tree in drawn for name in tree[1]], binarization, starts)
         written = np.where(written > 0, written - np.repeat(starts, words), 0)
         trees, proposal, places = list[Tree](), list[float](), list[int]()
         known: dict[tuple[bytes, tuple[str, ...]], int] = {}
@@ -338,10 +339,7 @@ class TreeScorer:
             if key not in known:
                 known[key] = len(trees)
                 trees.append(tree)
-                if form.lossless:  # no two trees are written alike
-                    proposal.append(distribution.log_prob(tree))
-                else:
-                    proposal.append(distribution.log_prob((own, tree[1]), binarization=form.binarization))
+                proposal.append(distribution.log_prob((own, tree[1]), binarization=binarization))
             places.append(known[key])
         return trees, np.array(proposal), places
 

@@ -54,7 +54,7 @@ def generate(
             system's own distribution; of words and structure together where the system builds one) instead of bare
             texts; of documents, lists of sentences. The seed is the text's own, computed from --seed. A system that
             builds structures adds them, and the words that edges number. TG adds `brackets`, its constituents over
-            words: `(S (NP the dog) (VP barks))`. Trees of ITEXP are binarised, unless its vocabulary is lossless or has
+            words: `(S (NP the dog) (VP barks))`. Trees of ITEXP are binarised, unless its vocabulary has
             binarization none; arcs of `--skeletons` are always as given.
         form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
             in `depgen score`; `as_is` to leave them as they are.
