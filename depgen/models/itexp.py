@@ -66,9 +66,9 @@ from depgen.nn.precise import precise, sum_type
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
-from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, numbered_through, written_tree
+from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, levels_of, numbered_through, written_tree
 from depgen.trees.conllu import read_conllu
-from depgen.trees.pieces import piece_heads
+from depgen.trees.pieces import piece_tree
 from depgen.trees.tree import check_tree
 
 log = logging.getLogger(__name__)
@@ -162,11 +162,7 @@ class LevelBatch(Batch):
 
 
 def collate_levels(batch: ItemBatch) -> LevelBatch:
-    """Sentences at their levels.
-
-    Raises:
-        UserError: a sentence has no tree, or the vocabulary no placeholders.
-    """
+    """Sentences at their levels."""
     items: Sequence[LevelItem] = batch.items
     vocabulary, sentences = batch.vocabulary, [item.sentence for item in items]
     # Of all tokens, sentence by sentence: heads of the tree that is written, depths, placeholders, expansions.
@@ -224,11 +220,7 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
 def _written_trees(
     sentences: Sequence[TokenItem], starts: Int[np.ndarray, " sentences"], vocabulary: Vocabulary
 ) -> tuple[Int[np.ndarray, " tokens"], list[str]]:
-    """Heads (numbered through) and labels of the trees that are written.
-
-    Raises:
-        UserError: a sentence has no tree.
-    """
+    """Heads (numbered through) and labels of the trees that are written."""
     for sentence in sentences:
         if sentence.heads is None or sentence.relations is None:
             raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
@@ -251,9 +243,6 @@ def sentence_item(index: int, ids: Sequence[int], structure: Any) -> LevelItem: 
         index: its number.
         ids: its tokens.
         structure: heads (1-based, 0 = root) and relations of the tokens: a pair, or as `ITEXP.generate` returns them.
-
-    Raises:
-        UserError: the structure is no tree over the text's tokens.
     """
     is_mapping = isinstance(structure, Mapping)
     heads, relations = (structure["heads"], structure["relations"]) if is_mapping else structure
@@ -280,9 +269,6 @@ class ExpansionOptions(Sampling):
         forbid: relations that no text has.
         skeletons: a CoNLL-U file of trees, which the texts have in turn; words that it gives stay, `_` is written.
         trace: return every level, as `levels` of the structure.
-
-    Raises:
-        UserError: for a value out of range.
     """
 
     levels: int = 100
@@ -324,11 +310,7 @@ class ExpansionTable:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary, options: ExpansionOptions, device: torch.device) -> "ExpansionTable":
-        """The vocabulary's table with the options' control.
-
-        Raises:
-            UserError: an option names a relation that no expansion has.
-        """
+        """The vocabulary's table with the options' control."""
         rows = [list(map(str, row)) for row in vocabulary.tables["expansions"]]
         number = {str(label): k for k, label in enumerate(vocabulary.tables["placeholders"])}
         sides = [(row[: row.index(HEAD)], row[row.index(HEAD) + 1 :]) if HEAD in row else ([], []) for row in rows]
@@ -350,9 +332,6 @@ def control(
         rows: of the table.
         relations: of the dependents of each row.
         options: whose boosted and forbidden relations are taken.
-
-    Raises:
-        UserError: an option names a relation that no expansion has.
     """
     known, boost = set().union(*relations), options.boost or {}
     for name, wanted in (("boost", boost), ("forbid", options.forbid)):
@@ -508,18 +487,7 @@ class Skeletons:
 
     @classmethod
     def read(cls, path: str, vocabulary: Vocabulary, *, levels: int, tokens: int) -> "Skeletons":
-        """The trees of a CoNLL-U file.
-
-        Args:
-            path: of the file; a word `_` is to be written.
-            vocabulary: the run's.
-            levels: the most of a tree.
-            tokens: the most of a tree.
-
-        Raises:
-            UserError: there is no such file, a sentence has no tree or does not fit into the limits, or the vocabulary
-                lacks a word or an expansion.
-        """
+        """The trees of a CoNLL-U file with at most so many levels and tokens each; a word `_` is to be written."""
         if not Path(path).is_file():
             raise UserError(f"skeletons: expected a file in CoNLL-U, found none at {path}. Check the path.")
         trees = []
@@ -532,16 +500,13 @@ class Skeletons:
             for word, ids in zip(sentence.words, pieces, strict=True):
                 if vocabulary.unk >= 0 and vocabulary.unk in ids:
                     raise UserError(f"{name}: the vocabulary of this run lacks {word!r}. Write `_` for a new word.")
-            sizes = [len(ids) for ids in pieces]
-            heads = piece_heads(sentence.heads, np.repeat(np.arange(len(sizes)), sizes), left_dependents="first_piece")
-            relations = [*chain.from_iterable((label, *[""] * (size - 1)) for label, size in zip(
-                sentence.relations, sizes, strict=True))]  # fmt: skip
-            tree = TokenItem(
-                len(trees), np.array([*chain.from_iterable(pieces)]), np.array(heads),
-                relations=np.array(relations, dtype=object),
-            )  # fmt: skip
+            word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
+            structure = piece_tree(sentence.heads, sentence.relations, word_of_piece, left_dependents="first_piece")
+            tree = sentence_item(len(trees), [*chain.from_iterable(pieces)], structure).sentence
             cls._check(tree, vocabulary, name, levels=levels, tokens=tokens)
             trees.append(tree)
+        if not trees:
+            raise UserError(f"{path}: expected a tree or more, found none.")
         batch = collate_levels(ItemBatch([LevelItem(tree) for tree in trees], 1, vocabulary))
         return cls(trees, batch, torch.searchsorted(batch.sentences, torch.arange(len(trees))))
 
@@ -770,11 +735,7 @@ class ITEXP(LanguageModel):
         vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; a structure is heads (1-based, 0 = root) and relations of the tokens.
-
-        Raises:
-            UserError: no structure is given, or a sentence is too long.
-        """
+        """See `LanguageModel`; a structure is heads (1-based, 0 = root) and relations of the tokens."""
         if structure is None:
             raise UserError(
                 "ITEXP scores texts with their trees. Bound the probability of the words by the trees of a parser: "
@@ -814,9 +775,6 @@ class ITEXP(LanguageModel):
             trees: of each text; see `structure` of `sentence_log_probs`.
             vocabulary: that the system was trained with.
             tokens_per_batch: tokens of the levels that are read at once, padding included.
-
-        Raises:
-            UserError: a tree is none of its text, or a text is too long.
         """
         result = np.full(len(texts), -np.inf)
         items = [sentence_item(k, *pair) for k, pair in enumerate(zip(texts, trees, strict=True))]
@@ -864,19 +822,7 @@ class ITEXP(LanguageModel):
 
         Arcs of `skeletons` come back as they are given; others are binarised, as the vocabulary's `binarization` says.
         A text that would have more than `max_new_tokens` gets no more dependents at that level: `cut` of the structure.
-
-        Args:
-            prompts: empty ones, one for each `number` of texts.
-            vocabulary: the run's.
-            options: see `ExpansionOptions`.
-            seeds: of all texts.
-            max_new_tokens: of a text.
-            number: texts of each prompt.
-            batch_size: texts at once.
-            progress: show a progress bar.
-
-        Raises:
-            UserError: a prompt is not empty, or an option names what the vocabulary lacks.
+        Prompts are empty.
         """
         if any(len(prompt) for prompt in prompts):
             raise UserError("ITEXP writes whole texts and continues none: leave out prompts. Trees may be given.")
@@ -960,30 +906,21 @@ def _finished(
 ) -> Generated:
     """A text with its tree, and whether a limit cut it."""
     length, names = int(texts.lengths[row]), list(map(str, vocabulary.tables["placeholders"]))
-    tokens, heads, labels = (
-        column[row, :length].tolist() for column in (texts.tokens, texts.heads, texts.labels)
-    )  # heads 0-based
-    structure: dict[str, Any] = {
-        "heads": tuple(head + 1 for head in heads),
-        "relations": tuple("root" if head < 0 else names[k] for head, k in zip(heads, labels, strict=True)),
-    }
+    tokens, labels = (column[row, :length].tolist() for column in (texts.tokens, texts.labels))
+    heads = (texts.heads[row, :length] + 1).tolist()
+    relations = ["root" if head == 0 else names[label] for head, label in zip(heads, labels, strict=True)]
+    structure: dict[str, Any] = {"heads": tuple(heads), "relations": tuple(relations)}
     if skeletons is not None:
         tree = skeletons.trees[int(texts.numbers[row]) % len(skeletons.trees)]
         assert tree.heads is not None
         assert tree.relations is not None
-        relations = tuple(name or SUBWORD for name in tree.relations)
-        structure = {"heads": tuple(tree.heads.tolist()), "relations": relations}
+        structure = {
+            "heads": tuple(tree.heads.tolist()),
+            "relations": tuple(name or SUBWORD for name in tree.relations),
+        }
     if options.trace:
-        deep = depths([head + 1 for head in heads]).tolist()
-        words = [vocabulary.decode([token]) for token in tokens]
-        structure["levels"] = tuple(
-            " ".join(
-                word if depth < level else f"[{names[label]}]"
-                for word, depth, label in zip(words, deep, labels, strict=True)
-                if depth <= level
-            )
-            for level in range(1, max(deep) + 1)
-        )
+        levels = levels_of([vocabulary.decode([token]) for token in tokens], heads, relations)
+        structure["levels"] = tuple(" ".join(level.inputs) for level in levels)
     if bool(texts.cut[row]):
         structure["cut"] = True
     return Generated(tokens, structure, float(texts.log_probs[row]))

@@ -33,7 +33,7 @@ from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.progress import progress_bar
 from depgen.trees.binarization import Binarization, numbered_through, written_tree
-from depgen.trees.pieces import piece_heads
+from depgen.trees.pieces import piece_tree
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
@@ -302,7 +302,10 @@ class TreeScorer:
     ) -> Float64[np.ndarray, " trees"]:
         """Log p of each sentence with each of its trees, in nats."""
         pairs = [
-            (sentence.encoding.ids.tolist(), _over_pieces(tree, sentence.encoding.word_of_piece))
+            (
+                sentence.encoding.ids.tolist(),
+                piece_tree(*tree, sentence.encoding.word_of_piece, left_dependents="first_piece"),
+            )
             for sentence, of_sentence in zip(sentences, trees, strict=True)
             for tree in of_sentence
         ]
@@ -358,13 +361,6 @@ def _gold_tree(sentence: EncodedSentence) -> Tree:
             f"{words!r}: the form of the run's text leaves out words that have a place in the tree. Set form to as_is."
         )
     return np.array(own.heads), own.relations
-
-
-def _over_pieces(tree: Tree, word_of_piece: np.ndarray) -> tuple[list[int], list[str]]:
-    """A tree of words as one of their pieces."""
-    first = np.diff(word_of_piece, prepend=-1) > 0
-    relations = [tree[1][word] if begins else "" for word, begins in zip(word_of_piece, first, strict=True)]
-    return piece_heads(tree[0], word_of_piece, left_dependents="first_piece"), relations
 
 
 def _bounded(sentence: EncodedSentence, place: str, bound: TreeBound | None) -> BoundedSentence:
