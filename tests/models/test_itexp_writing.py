@@ -1,4 +1,4 @@
-"""What iterative expansion writes: growing texts, their control, limits, given trees, and expansions of written words."""
+"""What iterative expansion writes: growing texts, control, limits, given trees, and expansions of written words."""
 
 import math
 from itertools import pairwise

@@ -106,7 +106,7 @@ def score(
     check_table_output(output, json=json)
     if next_words and by not in (None, "word"):
         raise UserError(f"next_words: expected rows of words, found --by {by}: leave out one of the two.")
-    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
+    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
     others = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size, "pretrained": pretrained}
     if trees != "sampled" and (misplaced := [name for name, value in of_trees.items() if value is not None]):

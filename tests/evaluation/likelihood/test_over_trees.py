@@ -60,7 +60,9 @@ def written(vocabulary, tree):
 def scored(monkeypatch):
     """Bounds of sentences by a system whose parser has given distributions."""
 
-    def of(model, vocabulary, distributions, number, *, text="a b c", texts=(), by="sentence", trees="sampled", **options):
+    def of(
+        model, vocabulary, distributions, number, *, text="a b c", texts=(), by="sentence", trees="sampled", **options
+    ):
         annotator = SuparAnnotator("invented")
         monkeypatch.setattr(annotator, "distributions", lambda sentences: distributions[: len(sentences)])
         monkeypatch.setattr("depgen.evaluation.likelihood.over_trees.parser_named", lambda name: annotator)
