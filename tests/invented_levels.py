@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.level_batch import collate_levels
-from depgen.data.level_items import LevelItem
-from depgen.data.levels import ExpansionVocabulary, with_placeholders
+from depgen.data.levels import ExpansionVocabulary, LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary, encode
-from depgen.decoding.levels import Growing
-from depgen.models.itexp import ITEXP
+from depgen.models.itexp import ITEXP, collate_levels
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.trees.trees import projective_heads
@@ -37,11 +34,11 @@ def built(sentences, **options):
     return ExpansionVocabulary(**options).build([Document(tuple(sentences), "")])
 
 
-def item_of(number, sentence, vocabulary, levels=None, weight=1.0):
+def item_of(number, sentence, vocabulary, level=None, weight=1.0):
     """A sentence of words as an item."""
     ids = encode(vocabulary, sentence.words).ids
     heads, relations = np.array(sentence.heads), np.array(sentence.relations, dtype=object)
-    return LevelItem(TokenItem(number, ids, heads, relations=relations), levels, weight)
+    return LevelItem(TokenItem(number, ids, heads, relations=relations), level, weight)
 
 
 def written_levels(sentence, scheme="left-right"):
@@ -54,23 +51,11 @@ def expansion_of(pattern):
     return [*pattern[0], "HEAD", *pattern[1]]
 
 
-def beginning(texts, *, words=0, required=0):
-    """The placeholder of the root in each text."""
-    one = torch.zeros(texts, 1, dtype=torch.int64)
-    return Growing(
-        texts=torch.arange(texts), seeds=torch.arange(texts), tokens=one.clone(), heads=one - 1, labels=one,
-        given=one - 1, is_open=one == 0,
-        lengths=torch.ones(texts, dtype=torch.int64), log_probs=torch.zeros(texts, dtype=torch.float64),
-        missing=torch.ones(texts, words, dtype=torch.bool), lacks=torch.ones(texts, required, dtype=torch.bool),
-        trees=torch.zeros(texts, dtype=torch.int64), cut=torch.zeros(texts, dtype=torch.bool),
-    )  # fmt: skip
-
-
 ROWS = [["<pad>"], ["<unk>"], ["HEAD"], ["left", "HEAD"], ["HEAD", "right"], ["left", "HEAD", "right"]]
 BINARY = with_placeholders(
     Vocabulary.of_words("abcdefgh"),
     ["ROOT", "left", "right"],
-    {"expansions": ROWS, "trees": ["left-right", "", "lift"]},
+    {"expansions": ROWS, "binarization": ["left-right"]},
 )
 """Of binary trees: eight words and three placeholders."""
 
@@ -101,7 +86,7 @@ FULL = with_placeholders(
             ["<pad>"], ["<unk>"],
             *([*left, "HEAD", *right] for left in ([], ["left"], ["right"]) for right in ([], ["left"], ["right"])),
         ],
-        "trees": ["left-right", "", "lift"],
+        "binarization": ["left-right"],
     },
 )  # fmt: skip
 """All expansions of two relations."""
@@ -115,9 +100,9 @@ def sentence_of(heads, words="abcd"):
     return TokenItem(0, ids, np.array(heads), relations=np.array(relations, dtype=object))
 
 
-def batch_of_trees(*trees, vocabulary=FULL, levels=None):
-    """Sentences with these trees at all their levels, or at some."""
-    return collate_levels(ItemBatch([LevelItem(sentence_of(heads), levels) for heads in trees], 1, vocabulary))
+def batch_of_trees(*trees, vocabulary=FULL, level=None):
+    """Sentences with these trees at all their levels, or at one."""
+    return collate_levels(ItemBatch([LevelItem(sentence_of(heads), level) for heads in trees], 1, vocabulary))
 
 
 def logarithm(share):

@@ -112,11 +112,6 @@ def last_of(tree: Node) -> Node:
     return last_of(tree.right[0]) if tree.right else tree
 
 
-def first_of(tree: Node) -> Node:
-    """The node of the first word of a binarised tree."""
-    return first_of(tree.left[0]) if tree.left else tree
-
-
 def chained(children: Sequence[Node]) -> list[Node]:
     """One tree or none: each child hangs on the right of the last word of the child before it."""
     for before, after in itertools.pairwise(children):
@@ -124,41 +119,19 @@ def chained(children: Sequence[Node]) -> list[Node]:
     return list(children[:1])
 
 
-def chained_outwards(children: Sequence[Node]) -> list[Node]:
-    """One tree or none: each child hangs on the left of the first word of the child after it."""
-    for before, after in itertools.pairwise(children):
-        first_of(after).left.append(before)
-    return list(children[-1:])
-
-
-def binarised_tree(tree: Node, scheme: str) -> Node:
+def binarised_tree(tree: Node) -> Node:
     """A tree of the same words in which every word has at most one dependent a side."""
-    left = [binarised_tree(child, scheme) for child in tree.left]
-    right = [binarised_tree(child, scheme) for child in tree.right]
-    sides = {"left-right": chained, "inside-out": chained_outwards}
-    return Node(tree.word, sides[scheme](left), chained(right))
+    left, right = ([binarised_tree(child) for child in side] for side in (tree.left, tree.right))
+    return Node(tree.word, chained(left), chained(right))
 
 
 def binarised(heads: Sequence[int], scheme: str = "left-right") -> list[int]:
-    """The heads of the binarised tree of a projective tree; `scheme` is left-right, inside-out or none."""
+    """The heads of the binarised tree of a projective tree; `scheme` is left-right or none."""
     if scheme == "none":
         return list(heads)
     root = list(heads).index(0) + 1
-    found = heads_of(binarised_tree(node(heads, root), scheme))
+    found = heads_of(binarised_tree(node(heads, root)))
     return [found.get(word, 0) for word in range(1, len(heads) + 1)]
-
-
-def climbs(heads: Sequence[int], scheme: str = "left-right") -> list[int | None]:
-    """Of each displaced word, how many heads of the original tree lead from its new head to its sibling; else None."""
-    found: list[int | None] = []
-    for word, (head, other) in enumerate(zip(heads, binarised(heads, scheme), strict=True), 1):
-        if head == other:
-            found.append(None)
-            continue
-        siblings = [sibling for sibling, same in enumerate(heads, 1) if same == head and sibling != word]
-        path = [other, *ancestors(heads, other)]
-        found.append(next(steps for steps, ancestor in enumerate(path) if ancestor in siblings))
-    return found
 
 
 def in_pieces(

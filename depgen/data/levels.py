@@ -2,13 +2,14 @@
 
 Casas, Fonollosa & Costa-jussà (2020), section 3. At level k a sentence consists of its words of depth less than k, and
 of a placeholder, such as `[nsubj]`, for each word of depth k. A placeholder becomes a word, and its expansion says
-which placeholders come at both sides of it at the next level.
+which placeholders come at both sides of it at the next level. `depgen.models.itexp` makes the batches.
 """
 
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -16,25 +17,46 @@ from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
 from depgen.data.corpus import Split
-from depgen.data.level_batch import collate_levels
-from depgen.data.level_items import ROOT, IrregularTrees, LevelItem, TreeForm
-from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
 from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
-from depgen.errors import UserError, check_at_least
+from depgen.errors import UserError
 from depgen.trees.binarization import (
     HEAD,
+    ROOT,
     SUBWORD,
     Binarization,
+    binarized,
+    depths,
     expansions,
-    is_regular,
+    lifted,
+    numbered_through,
+    written_tree,
 )
-from depgen.trees.sentence import Document
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Document, Sentence
 
 log = logging.getLogger(__name__)
+
+PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
+"""Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
+SENTENCES_AT_ONCE = 1000
+"""Sentences whose trees a vocabulary is built from at once."""
+
+
+def binarization_of(vocabulary: Vocabulary) -> Binarization:
+    """How trees are binarised that are written with a vocabulary.
+
+    Raises:
+        UserError: it was built for no trees.
+    """
+    if "binarization" not in vocabulary.tables:
+        raise UserError(
+            "The vocabulary has no placeholders and no expansions: set data.init_args.vocabulary to "
+            "depgen.data.levels.ExpansionVocabulary."
+        )
+    (binarization,) = vocabulary.tables["binarization"]
+    return binarization  # type: ignore[return-value]
 
 
 class ExpansionVocabulary:
@@ -43,82 +65,66 @@ class ExpansionVocabulary:
     Args:
         words: builds the vocabulary of words or pieces, which is not changed; all words by default.
         binarization: see `depgen.trees.binarization`; the paper's is `left-right`.
-        lossless: see `TreeForm`; not in the paper.
-        irregular: see `TreeForm`.
-        max_expansions: keep at most this number of expansions, the most frequent; None: all. Others become unknown.
-
-    Raises:
-        UserError: `max_expansions` is below 1, or `lossless` goes with another binarisation.
     """
 
     reads_trees = True
 
-    def __init__(
-        self,
-        words: VocabularyBuilder | None = None,
-        *,
-        binarization: Binarization = "left-right",
-        lossless: bool = False,
-        irregular: IrregularTrees = "lift",
-        max_expansions: int | None = None,
-    ) -> None:
-        check_at_least(1, max_expansions=max_expansions)
-        self.words, self.max_expansions = words or WordVocabulary(), max_expansions
-        self.form = TreeForm(binarization, lossless, irregular)
+    def __init__(self, words: VocabularyBuilder | None = None, *, binarization: Binarization = "left-right") -> None:
+        self.words, self.binarization = words or WordVocabulary(), binarization
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The vocabulary of the documents, whose sentences have trees."""
-        seen = Counter[tuple[str, tuple[str, ...], tuple[str, ...]]]()
+        seen = Counter[tuple[str, tuple[str, ...]]]()
         labels = Counter[str]()
-        recorded = self._recorded(documents, seen, labels)
-        vocabulary = self.words.build(recorded)
-        deque(recorded, maxlen=0)  # a builder may leave out the rest, or all
-        patterns = Counter[tuple[str, ...]]({(HEAD,): 1})
-        for (word, left, right), count in seen.items():
+        counted = self._counted(documents, seen, labels)
+        vocabulary = self.words.build(counted)
+        deque(counted, maxlen=0)  # a builder may leave out the rest, or all
+        patterns = Counter[tuple[str, ...]]({(HEAD,): 1})  # without it no sentence ends
+        for (word, pattern), count in seen.items():
             pieces = len(vocabulary.pieces(word))
-            for pattern in _of_pieces(left, right, pieces):
-                patterns[pattern] += count
+            for pattern_of_piece in _of_pieces(pattern, pieces):
+                patterns[pattern_of_piece] += count
             labels[SUBWORD] += count * (pieces - 1)
-        placeholders = [ROOT, *sorted((+labels).keys() - {ROOT})]
-        rows = sorted(patterns, key=lambda row: (-patterns[row], row))[: self.max_expansions]
-        if (HEAD,) not in rows:  # without it no sentence ends
-            rows[-1] = (HEAD,)
-        form = self.form
-        return with_placeholders(
-            vocabulary,
-            placeholders,
-            {
-                "expansions": [["<pad>"], ["<unk>"], *map(list, rows)],
-                "trees": [form.binarization, "lossless" if form.lossless else "", form.irregular],
-            },
-        )
+        rows = sorted(patterns, key=lambda row: (-patterns[row], row))
+        tables = {
+            "expansions": [["<pad>"], ["<unk>"], *map(list, rows)],
+            "binarization": [self.binarization],
+        }
+        return with_placeholders(vocabulary, [ROOT, *sorted((+labels).keys() - {ROOT})], tables)
 
-    def _recorded(self, documents: Iterable[Document], seen: Counter[Any], labels: Counter[str]) -> Iterator[Document]:
-        """The documents; the labels and words with their dependents' labels are counted while they pass."""
+    def _counted(
+        self, documents: Iterable[Document], seen: Counter[tuple[str, tuple[str, ...]]], labels: Counter[str]
+    ) -> Iterator[Document]:
+        """The documents; labels, and words with their expansions, are counted while they pass."""
+        waiting: list[Sentence] = []
         for document in documents:
-            for sentence in document.sentences:
-                if sentence.heads is None or not len(sentence):
-                    continue
-                relations = sentence.relations or ("dep",) * len(sentence)
-                if self.form.irregular == "leave_out" and not is_regular(sentence.heads):
-                    continue
-                heads, names = self.form.written(sentence.heads, relations)
-                labels.update(names)
-                for word, row in zip(sentence.words, expansions(heads, names), strict=True):
-                    place = row.index(HEAD)
-                    seen[word, row[:place], row[place + 1 :]] += 1
+            waiting += [sentence for sentence in document.sentences if sentence.heads is not None and len(sentence)]
+            if len(waiting) >= SENTENCES_AT_ONCE:
+                self._count(waiting, seen, labels)
+                waiting = []
             yield document
+        if waiting:
+            self._count(waiting, seen, labels)
+
+    def _count(
+        self, sentences: Sequence[Sentence], seen: Counter[tuple[str, tuple[str, ...]]], labels: Counter[str]
+    ) -> None:
+        starts = np.cumsum([0, *map(len, sentences)])[:-1]
+        heads = numbered_through(np.concatenate([sentence.heads for sentence in sentences]), starts)
+        relations = [sentence.relations or ("dep",) * len(sentence) for sentence in sentences]
+        heads, names = written_tree(heads, [*chain.from_iterable(relations)], self.binarization, starts)
+        labels.update(names)
+        words = chain.from_iterable(sentence.words for sentence in sentences)
+        seen.update(zip(words, expansions(heads, names), strict=True))
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        form = self.form
-        lossless = " lossless" if form.lossless else ""
-        most = "" if self.max_expansions is None else f" max_expansions={self.max_expansions}"
-        return f"expansions {form.binarization}{lossless} {form.irregular}{most} of {self.words.fingerprint()}"
+        return f"expansions {self.binarization} of {self.words.fingerprint()}"
 
 
-def _of_pieces(left: tuple[str, ...], right: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...]]:
+def _of_pieces(pattern: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...]]:
     """The expansions of a word's pieces: each later one hangs on the one before, at its right."""
+    left, right = pattern[: pattern.index(HEAD)], pattern[pattern.index(HEAD) + 1 :]
     for piece in range(pieces):
         before = left if piece == 0 else ()
         yield (*before, HEAD, *(right if piece == pieces - 1 else (SUBWORD,)))
@@ -143,6 +149,21 @@ def with_placeholders(vocabulary: Vocabulary, labels: Sequence[str], tables: dic
 
 
 @dataclass(frozen=True)
+class LevelItem:
+    """A sentence with its tree, and the level at which it is read.
+
+    Attributes:
+        sentence: the item; its heads are those of the tree that was annotated.
+        level: 1 is the level of the root; None: all levels.
+        weight: factor of its loss.
+    """
+
+    sentence: TokenItem
+    level: int | None = None
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
 class LevelItems:
     """Items of a split, each a sentence at one level or at all of them; see `LevelData`.
 
@@ -163,44 +184,21 @@ class LevelItems:
     weights: Float[np.ndarray, " items"] | None = None
 
     def __getitem__(self, index: int) -> LevelItem:
-        level = int(self.levels[index])
         weight = 1.0 if self.weights is None else float(self.weights[index])
-        return LevelItem(self.sentences[int(self.places[index])], (level,) if level else None, weight)
-
-
-@dataclass(frozen=True)
-class SplitLevels:
-    """The levels of a split's sentences.
-
-    Attributes:
-        kept: the sentences that are read.
-        firsts: the number of each sentence's first level among those of all, and the end.
-        down_to: tokens down to each level.
-        at: tokens at each level.
-    """
-
-    kept: Int[np.ndarray, " kept"]
-    firsts: Int[np.ndarray, " sentences_and_one"]
-    down_to: Int[np.ndarray, " levels"]
-    at: Int[np.ndarray, " levels"]
-
-    @property
-    def deepest(self) -> Int[np.ndarray, " sentences"]:
-        """The number of levels of each sentence."""
-        return np.diff(self.firsts)
+        return LevelItem(self.sentences[int(self.places[index])], int(self.levels[index]) or None, weight)
 
 
 class LevelData(TextData):
     """Sentences at the levels of their trees, in batches of a budget of tokens that are read; more in `TextData`.
 
+    A loss is divided by all tokens that are read, words written before included, as in the authors' code. At validation
+    and test a sentence is read at all levels, and figures are over its tokens.
+
     Args:
         corpus: of single sentences; see `depgen.data.steps.SingleSentences`.
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
             levels; 1: an item is a sentence, whose level is drawn again in every epoch. It weighs by the number of the
-            sentence's levels, so that every level of every sentence counts the same. At validation and test a sentence
-            is read at all levels.
-        loss_per: what a loss is divided by: `position`, every token that is read, words written before included, as in
-            the authors' code; or `written`, the tokens whose placeholders are predicted.
+            sentence's levels, so that every level of every sentence counts the same.
         trees_for: the splits that get trees; all three by default, since texts are scored with their trees.
         left_dependents: see `CorpusData`; the authors' code has dependents at the left hang on the first piece.
         kwargs: the other arguments of `TextData`.
@@ -210,7 +208,6 @@ class LevelData(TextData):
         self,
         *args: Any,  # noqa: ANN401
         levels_per_sentence: Literal["all"] | int = "all",
-        loss_per: Literal["position", "written"] = "position",
         trees_for: Sequence[Split] = ("train", "valid", "test"),
         left_dependents: Literal["first_piece"] = "first_piece",
         **kwargs: Any,  # noqa: ANN401
@@ -218,103 +215,73 @@ class LevelData(TextData):
         super().__init__(*args, trees_for=trees_for, left_dependents=left_dependents, **kwargs)
         if levels_per_sentence not in ("all", 1):
             raise UserError(f"levels_per_sentence: expected all or 1, found {levels_per_sentence}.")
-        self.levels_per_sentence, self.loss_per = levels_per_sentence, loss_per
-        self._levels: dict[Split, SplitLevels] = {}
+        self.levels_per_sentence = levels_per_sentence
+        self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
 
-    def split_levels(self, split: Split) -> SplitLevels:
-        """The levels of a split's sentences, computed once.
+    def level_sizes(self, split: Split) -> tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]:
+        """The number of levels of each sentence; and of each level of all sentences the tokens that are read.
+
+        Computed once.
 
         Raises:
             UserError: a sentence has no tree.
         """
-        if split not in self._levels:
-            self._levels[split] = self._found_levels(split)
-        return self._levels[split]
-
-    def _found_levels(self, split: Split) -> SplitLevels:
-        from depgen.trees.tree_arrays import level_sizes, regular_trees
-
-        data, form = self.filled_split(split), TreeForm.of(self.vocabulary)
-        has_trees = "heads" in data.table.column_names
-        heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.zeros(0, np.int64)
-        offsets = np.concatenate([[0], (data.lengths - 1).cumsum()])
-        first_bare = int(np.searchsorted(offsets, np.argmax(heads < 0), side="right")) if (heads < 0).any() else 0
-        if not has_trees or first_bare:
-            place = f", sentence {first_bare}" if first_bare else ""
-            raise UserError(
-                f"{self.corpus.name}, {split}{place}: expected a dependency tree, found none. Set "
-                f"data.init_args.annotator, and trees_for to all splits."
+        if split not in self._sizes:
+            data, binarization = self.filled_split(split), binarization_of(self.vocabulary)
+            lengths = data.lengths - 1
+            starts = np.cumsum(lengths) - lengths
+            has_trees = "heads" in data.table.column_names
+            heads = (
+                np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.zeros(0, np.int64)
             )
-        inside_out, moves = form.binarization == "inside-out", form.binarization != "none"
-        depths, needs = regular_trees(heads, offsets, inside_out, moves)
-        self._say_irregular(split, needs, form)
-        kept = np.flatnonzero(needs == 0) if form.irregular == "leave_out" else np.arange(len(data))
-        if not len(kept):
-            raise UserError(
-                f"{self.corpus.name}, {split}: all {len(data)} trees have crossing arcs or several roots: set "
-                "irregular of data.init_args.vocabulary to lift."
-            )
-        return SplitLevels(kept, *level_sizes(depths, offsets))
+            bare = np.flatnonzero(np.minimum.reduceat(heads, starts) < 0) if has_trees else [0]
+            if len(bare):
+                raise UserError(
+                    f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none. Set "
+                    f"data.init_args.annotator, and trees_for to all splits."
+                )
+            heads = numbered_through(heads, starts)
+            regular = lifted(heads, starts)
+            self._say_irregular(split, np.maximum.reduceat(regular != heads, starts))
+            deep = depths(binarized(regular, binarization=binarization))
+            levels = np.maximum.reduceat(deep, starts)
+            firsts = np.cumsum(levels) - levels  # the number of each sentence's first level among those of all
+            at_level = np.bincount(np.repeat(firsts, lengths) + deep - 1)
+            self._sizes[split] = levels, np.cumsum(at_level) - np.repeat(starts, levels)
+        return self._sizes[split]
 
-    def _say_irregular(self, split: Split, needs: Int[np.ndarray, " sentences"], form: TreeForm) -> None:
-        irregular = np.flatnonzero(needs)
-        if len(irregular):
+    def _say_irregular(self, split: Split, changed: np.ndarray) -> None:
+        if changed.any():
             log.info(
-                "%s %s: %d of %d trees have crossing arcs and %d several roots, the first that of sentence %d; they "
-                "are %s.",
-                self.corpus.name, split, (needs >= 2).sum(), len(needs), (needs % 2).sum(), irregular[0] + 1,
-                "made projective with one root" if form.irregular == "lift" else "left out",
+                "%s %s: %d of %d trees have crossing arcs or several roots, the first that of sentence %d; they are "
+                "made projective with one root.",
+                self.corpus.name, split, changed.sum(), len(changed), changed.argmax() + 1,
             )  # fmt: skip
-
-    @property
-    def plain_collate(self) -> Collate:
-        """Sentences at their levels."""
-        return collate_levels
 
     def items(self, split: Split) -> LevelItems:
         """Each sentence once, read at all of its levels."""
-        found = self.split_levels(split)
-        read = np.add.reduceat(found.down_to, found.firsts[:-1])[found.kept]
-        words = np.add.reduceat(found.at, found.firsts[:-1])[found.kept]
-        return LevelItems(self.filled_split(split), found.kept, np.zeros_like(found.kept), read, words)
+        levels, read = self.level_sizes(split)
+        sentences = self.filled_split(split)
+        whole = np.add.reduceat(read, np.cumsum(levels) - levels)
+        places = np.arange(len(levels))
+        return LevelItems(sentences, places, np.zeros_like(places), whole, sentences.lengths - 1)
 
     def training_items(self, epoch: int) -> LevelItems:
         """The items of an epoch of training."""
-        found, sentences = self.split_levels("train"), self.filled_split("train")
-        divisors = found.down_to if self.loss_per == "position" else found.at
-        deepest = found.deepest[found.kept]
+        deepest, read = self.level_sizes("train")
+        sentences, firsts = self.filled_split("train"), np.cumsum(deepest) - deepest
         if self.levels_per_sentence == "all":
-            places = np.repeat(found.kept, deepest)
-            before = np.repeat(np.cumsum(deepest) - deepest, deepest)
-            levels = np.arange(len(places)) - before + 1
-            rows = found.firsts[places] + levels - 1
-            return LevelItems(sentences, places, levels, found.down_to[rows], divisors[rows])
-        drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(found.kept))
+            places = np.repeat(np.arange(len(deepest)), deepest)
+            return LevelItems(sentences, places, np.arange(len(places)) - firsts[places] + 1, read, read)
+        drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(deepest))
         levels = 1 + (drawn * deepest).astype(np.int64)
-        rows = found.firsts[found.kept] + levels - 1
+        lengths = read[firsts + levels - 1]
         # A batch is divided by its own tokens, as with all levels. Batches have levels of like length: if each were
         # divided by the tokens of its sentences at all levels, one of many short levels would weigh too little.
-        weights = deepest / deepest.mean()
-        return LevelItems(sentences, found.kept, levels, found.down_to[rows], divisors[rows], weights)
+        return LevelItems(sentences, np.arange(len(deepest)), levels, lengths, lengths, deepest / deepest.mean())
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Sentences at the levels of an epoch; at validation and test every sentence once."""
         self._check_that_all_are_read(split, self.filled_split(split))
         items = self.items(split) if epoch is None else self.training_items(epoch)
         return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)
-
-
-def sentence_item(ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN401
-    """A text with the heads and relations of its tree, read at all levels.
-
-    Raises:
-        UserError: the structure is no tree over the text's tokens.
-    """
-    heads, relations = structure
-    if len(heads) != len(ids) or len(relations) != len(ids):
-        found = f"{len(heads)} heads and {len(relations)} relations"
-        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {found}.")
-    if not len(ids):
-        raise UserError("A text with its tree: expected one token or more, found none: leave it out.")
-    check_tree([int(head) for head in heads], "structure")
-    return LevelItem(TokenItem(0, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))

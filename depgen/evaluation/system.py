@@ -148,9 +148,9 @@ class System:
 
         Args:
             texts: strings, or dictionaries as in `score`.
-            trees: `k_best`: the log-sum over the best trees, a certain bound; `sampled`: importance sampling, a bound
-                in expectation, with effective sample sizes.
-            number_of_trees: of each sentence; bounds by the first 1, 10, 100, … are given too.
+            trees: `gold`: the joint probability with the sentence's own tree; `sampled`: importance sampling of trees
+                from a parser, a bound in expectation, with effective sample sizes.
+            number_of_trees: samples of each sentence; bounds by the first 1, 10, 100, … are given too.
             parser: the name or folder of a SuPar dependency parser. Its scores of arcs make a distribution over
                 projective trees with one root.
             seed: of the samples.

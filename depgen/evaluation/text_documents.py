@@ -167,6 +167,7 @@ def read_documents(
     input_format: FileFormat | None = None,
     tokens: Tokens | None = None,
     tags: TagColumn | None = None,
+    trees: bool = False,
 ) -> list[TextDocument]:
     """The documents of a file.
 
@@ -177,6 +178,7 @@ def read_documents(
         input_format: by default by the name's ending (`depgen.trees.file_formats`).
         tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
+        trees: (CoNLL-U) read sentences with their trees.
 
     Raises:
         UserError: the file is missing, holds no sentence, or does not read as said (line named); an option that does
@@ -184,7 +186,7 @@ def read_documents(
     """
     found = file_format(path, input_format, tokens=tokens, tags=tags)
     if found == "conllu":
-        return list(_of_conllu(path, tags or "xpos"))
+        return list(_of_conllu(path, tags or "xpos", trees=trees))
     if found == "sdp":
         return list(_of_sdp(path))
     cut: Tokens = tokens or "whitespace"
@@ -231,7 +233,7 @@ def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
         yield _document(sentences[0][0], sentences)
 
 
-def _of_conllu(path: Path, tags: TagColumn) -> Iterator[TextDocument]:
+def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocument]:
     sentences: list[tuple[str, Sentence]] = []
     ids: list[str | None] = []
     identifier: str | None = None
@@ -251,7 +253,7 @@ def _of_conllu(path: Path, tags: TagColumn) -> Iterator[TextDocument]:
             sentences, ids = [], []
         if newdoc:
             identifier = newdoc[1] or place
-        sentences.append((place, block.bare_sentence(tags)))
+        sentences.append((place, block.sentence(tags) if trees else block.bare_sentence(tags)))
         ids.append(sentence_id and sentence_id[1])
     yield document()
 

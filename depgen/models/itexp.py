@@ -15,9 +15,9 @@ p(expansion | level) p(word | level, expansions). It is at most the probability 
 Sums over trees are tighter bounds (`depgen.evaluation.likelihood.over_trees`).
 
 Deviations, numbered
-    D1. Written positions get no expansion, in training and in generation. The authors' code draws one there, from an
-        output that is never trained (`written_expansions: drawn`).
-    D2. What a loss is divided by is an argument of the data (`depgen.data.levels.LevelData.loss_per`).
+    D1. Written positions get no expansion, in training, scoring and generation. The authors' code draws one there when
+        it writes, from an output that is never trained (`written_expansions: drawn`).
+    D2. Positions are counted from 0; from 1 in the authors' code.
     D3. The expansion layer is not given in the paper; the last one is the authors' default (`expansion_layer`).
     D4. In scoring and generation, words are normalised without placeholders and `<eos>`, and expansions without
         padding; in training, as in the authors' code, over the whole vocabulary.
@@ -27,23 +27,24 @@ Deviations, numbered
     D7. Subwords are byte-level BPE; the authors have subword-nmt. The dependents of a word at its left hang on its
         first piece, as in the authors' code; the paper has all on the last.
     D8. Texts end at limits of levels and tokens; the authors' code has none.
-    D9. Beam search across levels, which the paper leaves to future work, and texts around given words are ours; see
-        `depgen.decoding.level_search` and `depgen.decoding.skeletons`.
-    D10. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
+    D9. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
         authors' code without `--apply-bert-init`, its default (`MaskedFairseqInit`). Neither paper nor code says
         whether that option was set, by which all begin as N(0, 0.02^2).
-    D11. Positions count from 0; fairseq's count from 1.
-    D12. `binarization: inside-out`, which the paper does not use, keeps all words. The authors' code loses some
+    D10. Positions count from 0; fairseq's count from 1.
+    D11. `binarization: inside-out`, which the paper does not use, keeps all words. The authors' code loses some
         words of 98 of 300 trees that were tried.
-    D13. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
+    D12. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
+    D13. A given tree (`skeletons`) and forbidden relations are ours.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from itertools import compress, pairwise
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -54,24 +55,26 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
-from depgen.data.batch import ItemBatch
-from depgen.data.level_batch import LevelBatch, are_written, collate_levels
-from depgen.data.level_items import PAD_EXPANSION, TreeForm
-from depgen.data.levels import sentence_item
+from depgen.data.batch import Batch, ItemBatch, TokenItem
+from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, binarization_of
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generated import Generated
-from depgen.decoding.level_search import searched_texts
-from depgen.decoding.level_writing import Choose, LevelWriter, sampled_texts
-from depgen.decoding.levels import ExpansionOptions, Growing, Patterns
-from depgen.decoding.skeletons import GivenTree, given_tree, given_words, read_skeletons
-from depgen.errors import UserError, check_at_least
+from depgen.decoding.sampling import drawn
+from depgen.decoding.settings import Sampling
+from depgen.errors import UserError, check_at_least, did_you_mean
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
+from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
-from depgen.nn.precise import precise
+from depgen.nn.precise import precise, sum_type
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
+from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, levels_of, numbered_through, written_tree
+from depgen.trees.conllu import read_conllu
+from depgen.trees.pieces import piece_tree
+from depgen.trees.tree import check_tree
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +82,464 @@ TOKENS_AT_ONCE = 4096
 """Tokens that are encoded together when texts are scored, padding included."""
 LEVELS_AT_ONCE = 2**18
 """Tokens of levels that are looked through for levels in common."""
+
+
+# -- levels (section 3, Figure 2) -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelBatch(Batch):
+    """Sentences at levels of their trees, a row each, padded at the right.
+
+    Attributes:
+        inputs: I_tok: words above the level, and placeholders of the words at it.
+        targets: O_tok: the words.
+        heads: the 0-based position of each word's head within the row; -1 at the root.
+        expansions: O_exp: rows of the table; that of padding at words above the level.
+        is_open: where there is a placeholder.
+        opened: the same, as places in the flat batch.
+        lengths: tokens of each row.
+        weights: factor of each row's loss.
+        places: of each position the 0-based place of its token in the sentence.
+        sentences: of each row the place of its sentence in the batch.
+        items: of each sentence the place in its split.
+        words: of each sentence.
+        global_tokens: what a loss is divided by.
+        unk: the unknown word.
+        eos: is never written.
+    """
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"lengths", "places", "sentences", "items", "words"})
+
+    inputs: Int[Tensor, "rows length"]
+    targets: Int[Tensor, "rows length"]
+    heads: Int[Tensor, "rows length"]
+    expansions: Int[Tensor, "rows length"]
+    is_open: Bool[Tensor, "rows length"]
+    opened: Int[Tensor, " open"]
+    lengths: Int[Tensor, " rows"]
+    weights: Float[Tensor, " rows"]
+    places: Int[Tensor, "rows length"]
+    sentences: Int[Tensor, " rows"]
+    items: Int[Tensor, " batch"]
+    words: Int[Tensor, " batch"]
+    global_tokens: int
+    unk: int
+    eos: int
+
+    @property
+    def is_word(self) -> Bool[Tensor, "rows length"]:
+        """True at tokens, False at padding."""
+        return mask_of(self.lengths, self.inputs.shape[1], device=self.inputs.device)
+
+    def select(self, rows: Int[Tensor, " some"]) -> "LevelBatch":
+        """Some of the rows, whose numbers lie on the CPU, padded to the longest of them."""
+        there, lengths = rows.to(self.inputs.device), self.lengths[rows]
+        longest = int(lengths.max())
+        by_token = ("inputs", "targets", "heads", "expansions", "is_open")
+        tokens = {name: getattr(self, name)[there, :longest] for name in by_token}
+        return replace(
+            self, **tokens, lengths=lengths, opened=tokens["is_open"].flatten().nonzero()[:, 0],
+            weights=self.weights[there], places=self.places[rows, :longest], sentences=self.sentences[rows],
+        )  # fmt: skip
+
+    def parts(self, tokens: int) -> Iterator[tuple[Int[Tensor, " some"], "LevelBatch"]]:
+        """Batches of rows of similar length, and the numbers of their rows.
+
+        All levels of a sentence padded to its last one are twice as many tokens as they have.
+
+        Args:
+            tokens: the most tokens of a batch, padding included, unless it has a single row.
+        """
+        order = self.lengths.argsort(stable=True)
+        starts = budget_starts(self.lengths[order].tolist(), tokens)
+        for start, end in pairwise([*starts, len(order)]):
+            yield order[start:end], self.select(order[start:end])
+
+    def distinct(self) -> tuple[Int[Tensor, " distinct"], Int[Tensor, " rows"]]:
+        """Rows that are all different, the shortest first; and of each row the one among them that it equals.
+
+        Rows are equal where a system reads and predicts the same.
+        """
+        columns = torch.cat((self.lengths[:, None], self.inputs, self.targets, self.heads, self.expansions), 1)
+        _, first, number = np.unique(columns.numpy(), axis=0, return_index=True, return_inverse=True)
+        return torch.from_numpy(first), torch.from_numpy(number.reshape(-1))
+
+
+def collate_levels(batch: ItemBatch) -> LevelBatch:
+    """Sentences at their levels."""
+    items: Sequence[LevelItem] = batch.items
+    vocabulary, sentences = batch.vocabulary, [item.sentence for item in items]
+    # Of all tokens, sentence by sentence: heads of the tree that is written, depths, placeholders, expansions.
+    sizes = np.array([len(sentence.ids) for sentence in sentences])
+    starts = np.cumsum(sizes) - sizes
+    heads, labels = _written_trees(sentences, starts, vocabulary)
+    placeholders, rows_of_expansions = _numbers(vocabulary)
+    ids = np.concatenate([sentence.ids for sentence in sentences])
+    deep = depths(heads)
+    unknown = vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk
+    marks = np.array([placeholders.get(label, unknown) for label in labels])
+    patterns = np.array([rows_of_expansions.get(each, UNKNOWN_EXPANSION) for each in expansions(heads, labels)])
+    # A row for each sentence and level; `row` and `token` of each pair of a row and a token of its sentence.
+    deepest = np.maximum.reduceat(deep, starts)
+    levels = [range(1, deepest[k] + 1) if item.level is None else (item.level,) for k, item in enumerate(items)]
+    of_row = np.repeat(np.arange(len(items)), [len(each) for each in levels])
+    level_of_row = np.array([*chain.from_iterable(levels)])
+    sizes_of_rows = sizes[of_row]
+    row = np.repeat(np.arange(len(of_row)), sizes_of_rows)
+    token = np.arange(len(row)) - np.repeat(np.cumsum(sizes_of_rows) - sizes_of_rows - starts[of_row], sizes_of_rows)
+    is_read = deep[token] <= level_of_row[row]
+    lengths = np.bincount(row[is_read])
+    column = np.cumsum(is_read) - 1 - np.repeat(np.cumsum(lengths) - lengths, sizes_of_rows)
+    is_open = deep[token] == level_of_row[row]
+    pair_of_head = np.arange(len(row)) + heads[token] - 1 - token
+    column_of_head = np.where(heads[token] > 0, column[np.where(heads[token] > 0, pair_of_head, 0)], -1)
+
+    def padded(values: np.ndarray, filler: int | bool) -> Tensor:
+        found = np.full((len(of_row), lengths.max()), filler, dtype=values.dtype)
+        found[row[is_read], column[is_read]] = values[is_read]
+        return torch.from_numpy(found)
+
+    opened = padded(is_open, False)
+    ends = [sentence.word_ends for sentence in sentences]
+    words = [int(size) if end is None else int(end.sum()) for size, end in zip(sizes, ends, strict=True)]
+    return LevelBatch(
+        inputs=padded(np.where(is_open, marks[token], ids[token]), vocabulary.eos),
+        targets=padded(ids[token].astype(np.int64), vocabulary.eos),
+        heads=padded(column_of_head, -1),
+        expansions=padded(np.where(is_open, patterns[token], PAD_EXPANSION), PAD_EXPANSION),
+        is_open=opened,
+        opened=opened.flatten().nonzero()[:, 0],
+        lengths=torch.from_numpy(lengths),
+        weights=torch.tensor([item.weight for item in items])[torch.from_numpy(of_row)],
+        places=padded(token - starts[of_row][row], 0),
+        sentences=torch.from_numpy(of_row),
+        items=torch.tensor([sentence.index for sentence in sentences]),
+        words=torch.tensor(words),
+        global_tokens=batch.global_tokens,
+        unk=vocabulary.unk,
+        eos=vocabulary.eos,
+    )
+
+
+def _written_trees(
+    sentences: Sequence[TokenItem], starts: Int[np.ndarray, " sentences"], vocabulary: Vocabulary
+) -> tuple[Int[np.ndarray, " tokens"], list[str]]:
+    """Heads (numbered through) and labels of the trees that are written."""
+    for sentence in sentences:
+        if sentence.heads is None or sentence.relations is None:
+            raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
+    heads = np.concatenate([sentence.heads for sentence in sentences]).astype(np.int64)
+    relations = [*chain.from_iterable(sentence.relations for sentence in sentences)]
+    return written_tree(numbered_through(heads, starts), relations, binarization_of(vocabulary), starts)
+
+
+def _numbers(vocabulary: Vocabulary) -> tuple[dict[str, int], dict[tuple[str, ...], int]]:
+    """The token of each label's placeholder, and the row of each expansion."""
+    labels, rows = vocabulary.tables["placeholders"], vocabulary.tables["expansions"]
+    first = vocabulary.size - len(labels)
+    return {label: first + k for k, label in enumerate(labels)}, {tuple(row): k for k, row in enumerate(rows)}
+
+
+def sentence_item(index: int, ids: Sequence[int], structure: Any) -> LevelItem:  # noqa: ANN401
+    """A text with its tree, read at all levels.
+
+    Args:
+        index: its number.
+        ids: its tokens.
+        structure: heads (1-based, 0 = root) and relations of the tokens: a pair, or as `ITEXP.generate` returns them.
+    """
+    is_mapping = isinstance(structure, Mapping)
+    heads, relations = (structure["heads"], structure["relations"]) if is_mapping else structure
+    if len(heads) != len(ids) or len(relations) != len(ids):
+        found = f"{len(heads)} heads and {len(relations)} relations"
+        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {found}.")
+    if not len(ids):
+        raise UserError("A text with its tree: expected one token or more, found none: leave it out.")
+    check_tree([int(head) for head in heads], "structure")
+    return LevelItem(TokenItem(index, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))
+
+
+# -- writing (section 3.3) and its control (section 4.2) --------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExpansionOptions(Sampling):
+    """How words and expansions are drawn, with the same filters; and what the tree is to have.
+
+    Attributes:
+        levels: the deepest level; its words have no dependents.
+        boost: factors of the probabilities of expansions with a relation, such as `amod: 10`; 0 forbids it.
+        boost_before_truncation: boost before top-k and top-p leave expansions out, not after as in the authors' code.
+        forbid: relations that no text has.
+        skeletons: a CoNLL-U file of trees, which the texts have in turn; words that it gives stay, `_` is written.
+        trace: return every level, as `levels` of the structure.
+    """
+
+    levels: int = 100
+    boost: dict[str, float] | None = None
+    boost_before_truncation: bool = False
+    forbid: tuple[str, ...] = ()
+    skeletons: str | None = None
+    trace: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, levels=self.levels)
+        for relation, factor in (self.boost or {}).items():
+            if not 0 <= factor < math.inf:
+                raise UserError(f"boost of {relation}: expected a factor of 0 or more, found {factor}.")
+        if self.skeletons is not None and (self.boost or self.forbid):
+            raise UserError("skeletons fix the trees: leave out boost and forbid, or skeletons.")
+
+
+@dataclass(frozen=True)
+class ExpansionTable:
+    """The table of expansions on a device, with the control of what is drawn.
+
+    Attributes:
+        left: number of placeholders at the left of each expansion.
+        right: at the right.
+        children: their labels from left to right, padded.
+        before: what is added to log-probabilities before all filters; -inf for expansions that are never drawn.
+        after: the logarithms of what probabilities are multiplied by once the filters have left others out.
+        leaf: the expansion without dependents.
+    """
+
+    left: Int[Tensor, " expansions"]
+    right: Int[Tensor, " expansions"]
+    children: Int[Tensor, "expansions most"]
+    before: Float[Tensor, " expansions"]
+    after: Float[Tensor, " expansions"]
+    leaf: int
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, options: ExpansionOptions, device: torch.device) -> "ExpansionTable":
+        """The vocabulary's table with the options' control."""
+        rows = [list(map(str, row)) for row in vocabulary.tables["expansions"]]
+        number = {str(label): k for k, label in enumerate(vocabulary.tables["placeholders"])}
+        sides = [(row[: row.index(HEAD)], row[row.index(HEAD) + 1 :]) if HEAD in row else ([], []) for row in rows]
+        children = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)
+        for k, (left, right) in enumerate(sides):
+            children[k, : len(left) + len(right)] = torch.tensor([number[label] for label in (*left, *right)])
+        before, after = control(rows, [{*left, *right} for left, right in sides], options)
+        counts = torch.tensor([[len(left), len(right)] for left, right in sides]).T
+        columns = (*counts, children, before, after)
+        return cls(*(column.to(device) for column in columns), leaf=rows.index([HEAD]))
+
+
+def control(
+    rows: Sequence[Sequence[str]], relations: Sequence[set[str]], options: ExpansionOptions
+) -> tuple[Float[Tensor, " expansions"], Float[Tensor, " expansions"]]:
+    """What is added to the log-probabilities of expansions before all filters, and after them.
+
+    Args:
+        rows: of the table.
+        relations: of the dependents of each row.
+        options: whose boosted and forbidden relations are taken.
+    """
+    known, boost = set().union(*relations), options.boost or {}
+    for name, wanted in (("boost", boost), ("forbid", options.forbid)):
+        for relation in wanted:
+            if relation not in known:
+                raise UserError(
+                    f"{name}: no expansion of this run has the relation {relation!r}."
+                    f"{did_you_mean(relation, sorted(known))} It has {', '.join(sorted(known)) or 'none'}."
+                )
+    forbidden = {*options.forbid, *(relation for relation, factor in boost.items() if factor == 0)}
+    never = torch.tensor([HEAD not in row or bool(has & forbidden) for row, has in zip(rows, relations, strict=True)])
+    factors = [sum(math.log(factor) for name, factor in boost.items() if name in has and factor) for has in relations]
+    before, after = torch.zeros(len(rows)), torch.tensor(factors, dtype=torch.float32)
+    if options.boost_before_truncation:  # the temperature, which divides it, does not weaken it
+        before, after = after * (1 if options.greedy else options.temperature), before
+    return before.masked_fill(never, -torch.inf), after
+
+
+@dataclass
+class Texts:
+    """Texts that grow together, padded at the right.
+
+    Attributes:
+        numbers: of the rows' texts.
+        seeds: of each.
+        tokens: words that are written; anything at placeholders.
+        heads: 0-based; -1 = root.
+        labels: of each token to its head, places in the list of placeholders.
+        is_open: at placeholders.
+        lengths: of each.
+        log_probs: so far.
+        cut: texts that have no more dependents at some level because of a limit.
+    """
+
+    numbers: Int[Tensor, " rows"]
+    seeds: Int[Tensor, " rows"]
+    tokens: Int[Tensor, "rows length"]
+    heads: Int[Tensor, "rows length"]
+    labels: Int[Tensor, "rows length"]
+    is_open: Bool[Tensor, "rows length"]
+    lengths: Int[Tensor, " rows"]
+    log_probs: Float[Tensor, " rows"]
+    cut: Bool[Tensor, " rows"]
+
+    @classmethod
+    def begun(cls, numbers: Sequence[int], seeds: Sequence[int], device: torch.device) -> "Texts":
+        """The placeholder of the root, whose label is the first, in each text."""
+        rows, one = len(numbers), torch.zeros(len(numbers), 1, dtype=torch.int64, device=device)
+        return cls(
+            numbers=torch.tensor(list(numbers), device=device),
+            seeds=torch.tensor(list(seeds), device=device),
+            tokens=one,
+            heads=one - 1,
+            labels=one,
+            is_open=one == 0,
+            lengths=torch.ones(rows, dtype=torch.int64, device=device),
+            log_probs=torch.zeros(rows, dtype=sum_type(device), device=device),
+            cut=torch.zeros(rows, dtype=torch.bool, device=device),
+        )
+
+    @property
+    def is_word(self) -> Bool[Tensor, "rows length"]:
+        """True at tokens, False at padding."""
+        return mask_of(self.lengths, self.tokens.shape[1], device=self.tokens.device)
+
+    def select(self, rows: Int[Tensor, " some"]) -> "Texts":
+        """Some of the texts."""
+        chosen = {name: value[rows] for name, value in vars(self).items()}
+        longest = int(chosen["lengths"].max()) if len(rows) else 0
+        return Texts(**{name: value[:, :longest] if value.ndim == 2 else value for name, value in chosen.items()})
+
+
+def expanded(texts: Texts, chosen: Int[Tensor, "rows length"], table: ExpansionTable) -> Texts:
+    """The texts at the next level: new placeholders come at both sides of the words whose expansions have some.
+
+    The new place of token i is i plus the placeholders at the left of tokens up to i and at the right of those before.
+    """
+    left, right = (sizes[chosen] * texts.is_open for sizes in (table.left, table.right))
+    places = torch.arange(texts.tokens.shape[1], device=chosen.device) + left.cumsum(1) + right.cumsum(1) - right
+    lengths = texts.lengths + (left + right).sum(1)
+    length = int(lengths.max())
+
+    def fresh(value: int | bool, like: Tensor) -> Tensor:
+        """One more column, for what is padding."""
+        return torch.full((len(lengths), length + 1), value, dtype=like.dtype, device=like.device)
+
+    tokens, heads, labels = fresh(0, texts.tokens), fresh(-1, texts.heads), fresh(0, texts.labels)
+    is_open = fresh(False, texts.is_open)
+    old = places.where(texts.is_word, length)
+    tokens.scatter_(1, old, texts.tokens)
+    heads.scatter_(1, old, places.gather(1, texts.heads.clamp_min(0)).where(texts.heads >= 0, -1))
+    labels.scatter_(1, old, texts.labels)
+    for place in range(table.children.shape[1]):
+        offset = torch.where(place < left, place - left, place - left + 1)
+        new = (places + offset).where(texts.is_open & (place < left + right), length)
+        heads.scatter_(1, new, places)
+        labels.scatter_(1, new, table.children[chosen, place])
+        is_open.scatter_(1, new, True)
+    columns = {"tokens": tokens, "heads": heads, "labels": labels, "is_open": is_open}
+    return replace(texts, lengths=lengths, **{name: column[:, :length] for name, column in columns.items()})
+
+
+EXPANSIONS, WORDS = 0, 1
+"""What a variate is drawn for."""
+
+
+def variates(texts: Texts, where: Bool[Tensor, "rows length"], level: int, purpose: int) -> Float64[Tensor, " places"]:
+    """A uniform variate for each place, which depends on its text's seed, its level and its place alone."""
+    rows, places = where.nonzero().T
+    return hashed_uniform(texts.seeds[rows], level, places, purpose)
+
+
+def drawn_expansions(
+    log_probs: Float[Tensor, "rows length expansions"],
+    texts: Texts,
+    where: Bool[Tensor, "rows length"],
+    table: ExpansionTable,
+    options: ExpansionOptions,
+    level: int,
+) -> Int[Tensor, "rows length"]:
+    """An expansion at each of some places, drawn with its factors; a leaf elsewhere."""
+    chosen = torch.full_like(texts.tokens, table.leaf)
+    uniform = variates(texts, where, level, EXPANSIONS)
+    chosen[where] = drawn(log_probs[where] + table.before, options, uniform, log_factors=table.after)
+    return chosen
+
+
+def within_limits(
+    chosen: Int[Tensor, "rows length"], texts: Texts, table: ExpansionTable, *, most: int, is_last: bool
+) -> tuple[Int[Tensor, "rows length"], Bool[Tensor, " rows"]]:
+    """The expansions with which no text has more than `most` tokens, or grows at the last level; which were cut (D8).
+
+    A text that would get too long gets no more dependents at this level.
+    """
+    new = ((table.left + table.right)[chosen] * texts.is_open).sum(1)
+    cut = (new > 0) & ((texts.lengths + new > most) | is_last)
+    return chosen.masked_fill(cut[:, None], table.leaf), cut
+
+
+@dataclass(frozen=True)
+class Skeletons:
+    """Trees that texts are to have.
+
+    Attributes:
+        trees: with -1 for words that are to be written.
+        levels: all levels of all trees; their expansions, and the words that are given.
+        firsts: the row of each tree's first level.
+    """
+
+    trees: Sequence[TokenItem]
+    levels: LevelBatch
+    firsts: Int[Tensor, " trees"]
+
+    @classmethod
+    def read(cls, path: str, vocabulary: Vocabulary, *, levels: int, tokens: int) -> "Skeletons":
+        """The trees of a CoNLL-U file with at most so many levels and tokens each; a word `_` is to be written."""
+        if not Path(path).is_file():
+            raise UserError(f"skeletons: expected a file in CoNLL-U, found none at {path}. Check the path.")
+        trees = []
+        sentences = chain.from_iterable(document.sentences for document in read_conllu(Path(path), by_document=False))
+        for number, sentence in enumerate(sentences, start=1):
+            name = f"{path}: sentence {number}"
+            if sentence.heads is None or sentence.relations is None:
+                raise UserError(f"{name}: expected heads and relations, found `_`. Give the whole tree.")
+            pieces = [[-1] if word == "_" else vocabulary.pieces(word) for word in sentence.words]
+            for word, ids in zip(sentence.words, pieces, strict=True):
+                if vocabulary.unk >= 0 and vocabulary.unk in ids:
+                    raise UserError(f"{name}: the vocabulary of this run lacks {word!r}. Write `_` for a new word.")
+            word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
+            structure = piece_tree(sentence.heads, sentence.relations, word_of_piece, left_dependents="first_piece")
+            tree = sentence_item(len(trees), [*chain.from_iterable(pieces)], structure).sentence
+            cls._check(tree, vocabulary, name, levels=levels, tokens=tokens)
+            trees.append(tree)
+        if not trees:
+            raise UserError(f"{path}: expected a tree or more, found none.")
+        batch = collate_levels(ItemBatch([LevelItem(tree) for tree in trees], 1, vocabulary))
+        return cls(trees, batch, torch.searchsorted(batch.sentences, torch.arange(len(trees))))
+
+    @staticmethod
+    def _check(tree: TokenItem, vocabulary: Vocabulary, name: str, *, levels: int, tokens: int) -> None:
+        heads, labels = _written_trees([tree], np.array([0]), vocabulary)
+        for word, (pattern, label) in enumerate(zip(expansions(heads, labels), labels, strict=True), start=1):
+            if pattern not in _numbers(vocabulary)[1]:
+                raise UserError(
+                    f"{name}: token {word} ({label}): no expansion of this run is {' '.join(pattern)!r}. Change the "
+                    "tree, or train on a treebank that has it."
+                )
+        if len(heads) > tokens or depths(heads).max() > levels:
+            raise UserError(
+                f"{name} has {len(heads)} tokens and {depths(heads).max()} levels, but texts have at most {tokens} and "
+                f"{levels}: set max_new_tokens, levels, or model.init_args.max_length when training."
+            )
+
+    def at(self, level: int, texts: Texts) -> tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]:
+        """The expansions of each text's tree at a level, and the words that are given, else -1."""
+        rows = self.firsts[texts.numbers.cpu() % len(self.trees)] + level - 1
+        length = texts.tokens.shape[1]
+        return tuple(
+            column[rows, :length].to(texts.tokens.device) for column in (self.levels.expansions, self.levels.targets)
+        )
+
+
+# -- the system -------------------------------------------------------------------------------------------------------
 
 
 class ITEXP(LanguageModel):
@@ -160,6 +621,8 @@ class ITEXP(LanguageModel):
         """Sentences at their levels."""
         return collate_levels
 
+    # -- the network (section 3.1) ------------------------------------------------------------------------------------
+
     def encode(
         self,
         inputs: Int[Tensor, "rows length"],
@@ -184,6 +647,7 @@ class ITEXP(LanguageModel):
             return hidden if opened is None else hidden.flatten(0, 1)[opened]
 
         def after_layer(layer: int, hidden: Tensor) -> Tensor:
+            """Predict expansions from the hidden states of one layer, and add those chosen to these states."""
             if layer != self.expansion_layer:
                 return hidden
             scores.append(self.expansion_output(predicted(hidden)))
@@ -213,35 +677,8 @@ class ITEXP(LanguageModel):
             scores = torch.cat((scores, others), 1)
         return lambda layer, queries, keys: scores.to(queries.dtype)
 
-    def joint_log_probs(self, batch: LevelBatch, *, restricted: bool = True) -> Float[Tensor, "rows length"]:
-        """The log-probability (nats) of each placeholder's word and expansion together; 0 elsewhere.
-
-        Args:
-            batch: sentences at levels.
-            restricted: normalise without what is never written (D4).
-        """
-        states, scores = self.encode(
-            batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions, opened=batch.opened
-        )
-        weight, bias = self.outputs(batch.eos, restricted=restricted)
-        targets, expansions = (each.flatten()[batch.opened] for each in (batch.targets, batch.expansions))
-        words = word_log_probs(states, weight, bias, targets)
-        patterns = self.expansion_log_probs(scores, restricted=restricted)
-        joint = words + patterns.gather(1, expansions[:, None])[:, 0]
-        return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
-
-    def forward(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
-        """See `joint_log_probs`; rows of like length are encoded together."""
-        found: Tensor | None = None
-        for rows, part in batch.parts(TOKENS_AT_ONCE):
-            log_probs = self.joint_log_probs(part)
-            found = log_probs.new_zeros(batch.inputs.shape) if found is None else found
-            found[rows.to(found.device), : log_probs.shape[1]] = log_probs
-        assert found is not None, "a batch has a row"
-        return found
-
     def outputs(self, eos: int, *, restricted: bool) -> tuple[Tensor, Tensor]:
-        """Output matrix and bias; restricted, those of words alone, `<eos>` excluded by its bias."""
+        """Output matrix and bias; restricted, those of words alone, `<eos>` excluded by its bias (D4)."""
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         bias = weight.new_zeros(len(weight)) if bias is None else bias
         if not restricted:
@@ -253,24 +690,51 @@ class ITEXP(LanguageModel):
     def expansion_log_probs(
         scores: Float[Tensor, "*places expansions"], *, restricted: bool
     ) -> Float[Tensor, "*places expansions"]:
-        """The log-probabilities of expansions; restricted, padding has none."""
+        """The log-probabilities of expansions; restricted, padding has none (D4)."""
         scores = scores.float() if scores.dtype != torch.float64 else scores
         if restricted:
             scores = scores.index_fill(-1, torch.tensor([PAD_EXPANSION], device=scores.device), -torch.inf)
         return scores.log_softmax(-1)
 
-    # -- training and scores ------------------------------------------------------------------------------------------
+    # -- training (section 3.2) and scores ----------------------------------------------------------------------------
+
+    def joint_log_probs(self, batch: LevelBatch, *, restricted: bool = True) -> Float[Tensor, "rows length"]:
+        """The log-probability (nats) of each placeholder's word and expansion together; 0 elsewhere.
+
+        Args:
+            batch: sentences at levels.
+            restricted: normalise without what is never written (D4).
+        """
+        states, scores = self.encode(
+            batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions, opened=batch.opened
+        )
+        weight, bias = self.outputs(batch.eos, restricted=restricted)
+        targets, expansions = (column.flatten()[batch.opened] for column in (batch.targets, batch.expansions))
+        words = word_log_probs(states, weight, bias, targets)
+        patterns = self.expansion_log_probs(scores, restricted=restricted)
+        joint = words + patterns.gather(1, expansions[:, None])[:, 0]
+        return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def training_step(self, batch: LevelBatch, batch_idx: int) -> Float[Tensor, ""]:
-        """Section 3.2: the sum of both cross-entropies, by what the data say that it is divided by."""
+        """The sum of both cross-entropies, over all tokens that are read."""
         scores = self.joint_log_probs(batch, restricted=False)
         return self.log_train(-(scores.sum(1) * batch.weights).sum(), batch.global_tokens)
+
+    def forward(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
+        """See `joint_log_probs`; rows of like length are encoded together."""
+        result: Tensor | None = None
+        for rows, part in batch.parts(TOKENS_AT_ONCE):
+            log_probs = self.joint_log_probs(part)
+            result = log_probs.new_zeros(batch.inputs.shape) if result is None else result
+            result[rows.to(result.device), : log_probs.shape[1]] = log_probs
+        assert result is not None, "a batch has a row"
+        return result
 
     def item_scores(self, batch: LevelBatch) -> ItemScores:
         """Nats of each sentence with its tree, over the levels that the batch holds of it."""
         nll, tokens = (
-            each.new_zeros(len(batch.items)).index_add_(0, batch.sentences.to(each.device), each)
-            for each in (-precise(self(batch)).sum(1), batch.is_open.sum(1))
+            sums.new_zeros(len(batch.items)).index_add_(0, batch.sentences.to(sums.device), sums)
+            for sums in (-precise(self(batch)).sum(1), batch.is_open.sum(1))
         )
         unknown = (batch.is_open & (batch.targets == batch.unk)).sum()
         return ItemScores(batch.items, nll[:, None], tokens[:, None], batch.words, unknown, tokens.sum())
@@ -283,32 +747,27 @@ class ITEXP(LanguageModel):
         vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; a structure is heads (1-based, 0 = root) and relations of the tokens.
-
-        Raises:
-            UserError: no structure is given, or a sentence is too long.
-        """
+        """See `LanguageModel`; a structure is heads (1-based, 0 = root) and relations of the tokens."""
         if structure is None:
             raise UserError(
                 "ITEXP scores texts with their trees. Bound the probability of the words by the trees of a parser: "
-                "`depgen score --trees sampled` or `k_best`, in Python `score_over_trees`. Or give structure, the "
-                "heads and relations of each text."
+                "`depgen score --trees sampled`, in Python `score_over_trees`. Or give structure, the heads and "
+                "relations of each text."
             )
-        found: list[list[Float[np.ndarray, " tokens"]]] = []
+        result: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):
-            items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(document, trees, strict=True)]
+            items = [sentence_item(k, *pair) for k, pair in enumerate(zip(document, trees, strict=True))]
+            of_sentences = [np.zeros(len(ids)) for ids in document]
+            result.append(of_sentences)
             if not items:
-                found.append([])
                 continue
             self._refuse_longer(max(map(len, document)))
             batch = self.collate(ItemBatch(items, 1, vocabulary))
             scores = self(batch.to(self.device)).cpu().double().numpy()
-            of_sentences = [np.zeros(len(ids)) for ids in document]
             opened = batch.is_open.numpy()
             for row, sentence in enumerate(batch.sentences.tolist()):
                 of_sentences[sentence][batch.places[row].numpy()[opened[row]]] = scores[row, opened[row]]
-            found.append(of_sentences)
-        return found
+        return result
 
     @torch.inference_mode()
     def tree_log_probs(
@@ -328,29 +787,25 @@ class ITEXP(LanguageModel):
             trees: of each text; see `structure` of `sentence_log_probs`.
             vocabulary: that the system was trained with.
             tokens_per_batch: tokens of the levels that are read at once, padding included.
-
-        Raises:
-            UserError: a tree is none of its text, or a text is too long.
         """
-        found = np.full(len(texts), -np.inf)
-        items = [sentence_item(ids, _pair(tree)) for ids, tree in zip(texts, trees, strict=True)]
-        views = [collate_levels.view(item.sentence, vocabulary) for item in items]
-        items = [
-            replace(item, sentence=replace(item.sentence, index=k, view=view))
-            for k, (item, view) in enumerate(zip(items, views, strict=True))
-        ]
-        written = [*compress(items, are_written(items, vocabulary))]
-        sizes = [len(item.sentence.ids) ** 2 for item in written]  # at most, of all levels
-        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(written)]):
-            self._refuse_longer(max(len(item.sentence.ids) for item in written[begin:end]))
-            batch = self.collate(ItemBatch(written[begin:end], 1, vocabulary))
+        result = np.full(len(texts), -np.inf)
+        items = [sentence_item(k, *pair) for k, pair in enumerate(zip(texts, trees, strict=True))]
+        sizes = [len(ids) ** 2 for ids in texts]  # at most, of all levels
+        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(items)]):
+            self._refuse_longer(max(map(len, texts[begin:end])))
+            batch = self.collate(ItemBatch(items[begin:end], 1, vocabulary))
+            never = torch.zeros(end - begin, dtype=torch.bool)
+            never[batch.sentences[(batch.expansions == UNKNOWN_EXPANSION).any(1)]] = True
+            if never.all():
+                continue
+            batch = batch.select((~never)[batch.sentences].nonzero()[:, 0])
             rows, of_rows = batch.distinct()
             scores = torch.zeros(len(rows), dtype=torch.float64)
             for places, part in batch.select(rows).parts(tokens_per_batch):
                 scores[places] = precise(self(part.to(self.device))).sum(1).double().cpu()
             sums = torch.zeros(end - begin, dtype=torch.float64).index_add_(0, batch.sentences, scores[of_rows])
-            found[batch.items.numpy()] = sums.numpy()
-        return found
+            result[begin:end] = sums.masked_fill(never, -torch.inf).numpy()
+        return result
 
     def _refuse_longer(self, tokens: int) -> None:
         assert self.longest_scored is not None
@@ -360,7 +815,7 @@ class ITEXP(LanguageModel):
                 "model: cut it into shorter ones."
             )
 
-    # -- writing ------------------------------------------------------------------------------------------------------
+    # -- writing (section 3.3) ----------------------------------------------------------------------------------------
 
     @torch.inference_mode()
     def generate(
@@ -374,161 +829,113 @@ class ITEXP(LanguageModel):
         number: int = 1,
         batch_size: int = 64,
         progress: bool = False,
-        structure: Sequence[GivenTree | None] | None = None,
     ) -> list[Generated]:
-        """Texts with the heads and relations of their trees (section 3.3); see `depgen.decoding.generation.Writer`.
+        """Texts with the heads and relations of their trees; see `depgen.decoding.generation.Writer`.
 
-        Given arcs come back as they are given. The other arcs are those before binarisation where the vocabulary is
-        `lossless`, else binarised, as the vocabulary's `binarization` says. `unfit_labels` of the structure says that a
-        label climbs higher than its tree reaches; such words hang on the highest word reached.
-        A text that would have more than `max_new_tokens` new ones gets no more dependents at that level. How many were
-        cut so is logged, and how many lack what they are to have; `cut` and `lacks` of the structure say which. A text
-        that is continued has the tokens after the prompt, one with other gaps all tokens; the log-probability is that
-        of the whole text and its tree.
-
-        Args:
-            prompts: tokens of each; none where a text begins from nothing.
-            vocabulary: the run's.
-            options: see `ExpansionOptions`.
-            seeds: of all texts.
-            max_new_tokens: of a text.
-            number: texts of each prompt.
-            batch_size: texts, or hypotheses, at once.
-            progress: show a progress bar.
-            structure: the tree of each prompt; None without any.
-
-        Raises:
-            UserError: a prompt has no tree, an option names what the vocabulary lacks, or `min_tokens` is too large.
+        Arcs of `skeletons` come back as they are given; others are binarised, as the vocabulary's `binarization` says.
+        A text that would have more than `max_new_tokens` gets no more dependents at that level: `cut` of the structure.
+        Prompts are empty.
         """
-        trees = self._given(prompts, structure, vocabulary, options)
-        writer = self._writer(vocabulary, options, max_new_tokens, trees)
-        if options.skeletons is not None:  # in turn
-            groups = [text % len(trees) for text in range(len(seeds))]
-            if (unused := len(trees) - len(seeds)) > 0:
-                log.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(trees))
-        else:
-            groups = [text // number for text in range(len(seeds))]
-        write = sampled_texts if options.beam_size is None else searched_texts
-        found = write(writer, groups, seeds, batch_size=batch_size, device=self.device, progress=progress)
-        self._say_what_falls_short(found, writer, options)
-        if structure is None:
-            return found
-        given = [structure[text // number] for text in range(len(found))]
-        return [
-            replace(text, ids=text.ids[len(tree.tokens) :]) if tree is not None and tree.continues else text
-            for text, tree in zip(found, given, strict=True)
-        ]
+        if any(len(prompt) for prompt in prompts):
+            raise UserError("ITEXP writes whole texts and continues none: leave out prompts. Trees may be given.")
+        most = min(max_new_tokens, self.longest_scored or max_new_tokens)
+        table, skeletons = ExpansionTable.of(vocabulary, options, self.device), None
+        if options.skeletons is not None:
+            skeletons = Skeletons.read(options.skeletons, vocabulary, levels=options.levels, tokens=most)
+            if (unused := len(skeletons.trees) - len(seeds)) > 0:
+                log.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(skeletons.trees))
+        result: dict[int, Generated] = {}
+        with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
+            for first in range(0, len(seeds), batch_size):
+                some = range(len(seeds))[first : first + batch_size]
+                texts, level = Texts.begun(some, seeds[first : first + batch_size], self.device), 0
+                while len(texts.numbers):
+                    level += 1
+                    texts, chosen = self._written(texts, level, vocabulary, options, table, most, skeletons)
+                    texts = expanded(texts, chosen, table)
+                    grows = texts.is_open.any(1)
+                    for row in (~grows).nonzero()[:, 0].tolist():
+                        result[int(texts.numbers[row])] = _finished(texts, row, vocabulary, options, skeletons)
+                        advance(1)
+                    texts = texts.select(grows.nonzero()[:, 0])
+        if cut := sum("cut" in text.structure for text in result.values()):
+            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
+        return [result[text] for text in range(len(seeds))]
 
-    @staticmethod
-    def _say_what_falls_short(texts: Sequence[Generated], writer: LevelWriter, options: ExpansionOptions) -> None:
-        if cut := sum("cut" in each.structure for each in texts):
-            log.warning(
-                "%d of %d texts were cut at %d new tokens or %d levels; a text has at most %d tokens in all",
-                cut, len(texts), min(writer.most, writer.longest), options.levels, writer.longest,
-            )  # fmt: skip
-        if lacking := sum("lacks" in each.structure for each in texts):
-            log.warning(
-                "%d of %d texts lack a relation, a word or tokens that they are to have, which `lacks` of their "
-                "structure names: allow more levels, tokens or relations",
-                lacking, len(texts),
-            )  # fmt: skip
-        if unfit := sum("unfit_labels" in each.structure for each in texts):
-            log.warning(
-                "%d of %d trees are not exactly what was written: a label climbs higher than its tree reaches "
-                "(`unfit_labels` of their structure), and its word hangs on the highest word reached",
-                unfit, len(texts),
-            )  # fmt: skip
-
-    def _given(
+    def _written(
         self,
-        prompts: Sequence[Sequence[int]],
-        structure: Sequence[GivenTree | None] | None,
+        texts: Texts,
+        level: int,
         vocabulary: Vocabulary,
         options: ExpansionOptions,
-    ) -> list[GivenTree]:
-        """The given trees: of prompts, or of a file; none by default.
+        table: ExpansionTable,
+        most: int,
+        skeletons: Skeletons | None,
+    ) -> tuple[Texts, Int[Tensor, "rows length"]]:
+        """The texts with words in place of the placeholders of a level, and the expansions of these."""
+        is_open, rows = texts.is_open, texts.is_open.nonzero()[:, 0]
+        given = None if skeletons is None else skeletons.at(level, texts)
+        choices: list[tuple[Tensor, Tensor, Tensor]] = []
 
-        Raises:
-            UserError: prompts have no trees, or there are skeletons too.
-        """
-        trees = [None] * len(prompts) if structure is None else list(structure)
-        if any(len(prompt) and tree is None for prompt, tree in zip(prompts, trees, strict=True)):
-            raise UserError("ITEXP continues texts with their trees: give structure, the tree of each prompt.")
-        if options.skeletons is None:
-            empty = GivenTree((), (), (), (), "a text from nothing")
-            return [each or empty for each in trees] if any(trees) else []
-        if any(trees):
-            raise UserError("Prompts and skeletons both give texts their trees: leave out one of them.")
-        found = [
-            given_tree(each, vocabulary.pieces, unknown=vocabulary.unk, name=f"{options.skeletons}: sentence {number}")
-            for number, each in enumerate(read_skeletons(options.skeletons), start=1)
-        ]
-        if not found:
-            raise UserError(f"{options.skeletons}: expected a tree or more, found none.")
-        return found
+        def choose(scores: Tensor) -> Tensor:
+            """Draw expansions, and return what is added to the states."""
+            log_probs = self.expansion_log_probs(scores, restricted=True)
+            if given is None:
+                chosen = drawn_expansions(log_probs, texts, is_open, table, options, level)
+                chosen, cut = within_limits(chosen, texts, table, most=most, is_last=level == options.levels)
+            else:
+                chosen, cut = given[0].where(is_open, table.leaf), texts.cut
+            choices.append((log_probs, chosen, cut))
+            if self.written_expansions == "padding":
+                return chosen.masked_fill(~is_open, PAD_EXPANSION)
+            return chosen.where(is_open, drawn_expansions(log_probs, texts, texts.is_word, table, options, level))
 
-    def _writer(
-        self, vocabulary: Vocabulary, options: ExpansionOptions, most: int, trees: Sequence[GivenTree]
-    ) -> LevelWriter:
-        """What writes texts with these options.
-
-        Raises:
-            UserError: an option names what the vocabulary lacks, or a text does not fit into its limits.
-        """
-        rows, labels = (
-            list(map(list, vocabulary.tables["expansions"])),
-            list(map(str, vocabulary.tables["placeholders"])),
-        )
-        patterns = Patterns.of(rows, labels, options, device=self.device)
-        longest = self.longest_scored or most
-        for tree in trees:
-            new = 0 if options.skeletons is None else most
-            if len(tree.tokens) > (new or longest):
-                raise UserError(
-                    f"{tree.name} has {len(tree.tokens)} tokens, but texts have at most {new or longest}: set "
-                    f"{'max_new_tokens' if new else 'model.init_args.max_length when training'}."
-                )
-        if options.min_tokens > min(most, longest) and not trees:
-            raise UserError(
-                f"min_tokens: expected at most the {min(most, longest)} tokens of a text, found {options.min_tokens}."
-            )
-        if options.beam_size is not None and self.written_expansions == "drawn":
-            raise UserError("A beam draws nothing, but this run has written_expansions: drawn: leave out beam_size.")
-        form = TreeForm.of(vocabulary)
-        given = given_words(
-            trees, rows, (patterns.before > -torch.inf).tolist(), form.written,
-            levels=options.levels, device=self.device, binarizes=form.binarization != "none",
-        ) if trees else None  # fmt: skip
-        return LevelWriter(
-            lambda state, choose: self._scored_level(state, choose, vocabulary.eos),
-            options,
-            patterns,
-            labels,
-            lambda token: vocabulary.decode([token]),
-            list(dict.fromkeys(_word_id(word, vocabulary) for word in options.words)),
-            most,
-            longest,
-            vocabulary.unk,
-            form.restored,
-            given,
-            trees,
-            self.written_expansions == "drawn",
-        )
-
-    def _scored_level(self, state: Growing, choose: Choose, eos: int) -> Float[Tensor, "places vocab"]:
-        """The log-probabilities of words at the placeholders; `choose` gets those of expansions."""
         first = len(self.backbone.output_weight) - self.hparams["placeholders"]
-        inputs = torch.where(state.is_open, state.labels + first, state.tokens)
+        inputs = torch.where(is_open, texts.labels + first, texts.tokens)
+        states, _ = self.encode(inputs, texts.heads, texts.is_word, choose)
+        ((of_expansions, chosen, cut),) = choices
+        weight, bias = self.outputs(vocabulary.eos, restricted=True)
+        log_probs = log_softmax_over_vocabulary(states[is_open], weight, bias)
+        known = log_probs.clone()
+        if vocabulary.unk >= 0:
+            known[:, vocabulary.unk] = -torch.inf  # D6
+        words = drawn(known, options, variates(texts, is_open, level, WORDS))
+        if given is not None:
+            words = given[1][is_open].where(given[1][is_open] >= 0, words)
+        joint = (
+            log_probs.gather(1, words[:, None])[:, 0] + of_expansions[is_open].gather(1, chosen[is_open][:, None])[:, 0]
+        )
+        return replace(
+            texts,
+            tokens=texts.tokens.masked_scatter(is_open, words),
+            log_probs=texts.log_probs.index_add(0, rows, joint.to(texts.log_probs.dtype)),
+            cut=texts.cut | cut,
+        ), chosen  # fmt: skip
 
-        def expansions(scores: Tensor) -> Tensor:
-            chosen = choose(self.expansion_log_probs(scores, restricted=True))
-            drawn = self.written_expansions == "drawn"
-            return chosen if drawn else chosen.masked_fill(~state.is_open, PAD_EXPANSION)
 
-        is_word = mask_of(state.lengths, inputs.shape[1], device=inputs.device)
-        states, _ = self.encode(inputs, state.heads, is_word, expansions)
-        weight, bias = self.outputs(eos, restricted=True)
-        return log_softmax_over_vocabulary(states[state.is_open], weight, bias)
+def _finished(
+    texts: Texts, row: int, vocabulary: Vocabulary, options: ExpansionOptions, skeletons: Skeletons | None
+) -> Generated:
+    """A text with its tree, and whether a limit cut it."""
+    length, names = int(texts.lengths[row]), list(map(str, vocabulary.tables["placeholders"]))
+    tokens, labels = (column[row, :length].tolist() for column in (texts.tokens, texts.labels))
+    heads = (texts.heads[row, :length] + 1).tolist()
+    relations = ["root" if head == 0 else names[label] for head, label in zip(heads, labels, strict=True)]
+    structure: dict[str, Any] = {"heads": tuple(heads), "relations": tuple(relations)}
+    if skeletons is not None:
+        tree = skeletons.trees[int(texts.numbers[row]) % len(skeletons.trees)]
+        assert tree.heads is not None
+        assert tree.relations is not None
+        structure = {
+            "heads": tuple(tree.heads.tolist()),
+            "relations": tuple(name or SUBWORD for name in tree.relations),
+        }
+    if options.trace:
+        levels = levels_of([vocabulary.decode([token]) for token in tokens], heads, relations)
+        structure["levels"] = tuple(" ".join(level.inputs) for level in levels)
+    if bool(texts.cut[row]):
+        structure["cut"] = True
+    return Generated(tokens, structure, float(texts.log_probs[row]))
 
 
 def ancestors(heads: Int[Tensor, "rows length"]) -> Bool[Tensor, "rows length length"]:
@@ -538,24 +945,7 @@ def ancestors(heads: Int[Tensor, "rows length"]) -> Bool[Tensor, "rows length le
     [[[1, 1, 0], [0, 1, 0], [0, 1, 1]]]
     """
     own = torch.eye(heads.shape[1], device=heads.device)
-    found = own + F.one_hot(heads.clamp_min(0), heads.shape[1]) * (heads >= 0)[..., None]
+    reached = own + F.one_hot(heads.clamp_min(0), heads.shape[1]) * (heads >= 0)[..., None]
     for _ in range(max(1, (heads.shape[1] - 1).bit_length())):
-        found = (found @ found).clamp_max(1)
-    return found > 0
-
-
-def _pair(structure: Any) -> Any:  # noqa: ANN401
-    """Heads and relations, of a pair or of what `ITEXP.generate` returns."""
-    return (structure["heads"], structure["relations"]) if isinstance(structure, Mapping) else structure
-
-
-def _word_id(word: str, vocabulary: Vocabulary) -> int:
-    """The token of a word that texts are to have.
-
-    Raises:
-        UserError: the vocabulary does not have it as one token.
-    """
-    pieces = vocabulary.pieces(word)
-    if len(pieces) != 1 or pieces[0] == vocabulary.unk:
-        raise UserError(f"words: expected words that are one token of this run's vocabulary, found {word!r}.")
-    return pieces[0]
+        reached = (reached @ reached).clamp_max(1)
+    return reached > 0

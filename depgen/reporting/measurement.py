@@ -147,8 +147,7 @@ def _sizes(job: Job) -> Result:
             f"{name}_sentences": sizes.mean_sentences,
         }
         if isinstance(data, LevelData):
-            levels = data.split_levels(split)
-            metrics[f"{name}_levels"] = float(levels.deepest[levels.kept].sum())
+            metrics[f"{name}_levels"] = float(data.level_sizes(split)[0].sum())
     if isinstance(data, LevelData):
         expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
         metrics |= {"expansions": float(len(expansions)), "types": float(types)}

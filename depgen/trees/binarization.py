@@ -1,7 +1,10 @@
-"""Trees whose words have at most one dependent at each side, as iterative expansion writes them, and the way back.
+"""Trees whose words have at most one dependent at each side, as iterative expansion writes them.
 
 Casas, Fonollosa & Costa-jussà (2020), section 3. Trees must be projective with a single root: `lifted` makes them so.
-Labels of arcs are not changed but by `lossless_labels`. The order of words never changes.
+Labels of arcs and the order of words never change.
+
+Functions of heads take those of one tree, or of several trees one after the other whose words are numbered through, as
+`numbered_through` gives them.
 """
 
 from collections.abc import Sequence
@@ -11,51 +14,100 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from depgen.errors import UserError
-
-Binarization = Literal["left-right", "inside-out", "none"]
+Binarization = Literal["left-right", "none"]
 """`left-right`: of several dependents at one side, each but the first hangs on the last word of the subtree before it.
-`inside-out`: at the left side, each but the nearest hangs on the first word of the subtree after it. Both at the right
-side: as `left-right`. `none`: trees stay as they are."""
+`none`: trees stay as they are."""
 
 HEAD = "HEAD"
 """A word's own place in its expansion."""
-CLIMB = "^"
-"""Separates a relation from the number of steps that `lossless_labels` adds."""
+ROOT = "ROOT"
+"""The label of the root."""
 SUBWORD = "subword"
 """The label of a later piece of a word, which hangs on the piece before it."""
 
 
-def lifted(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
+def numbered_through(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " trees"]) -> Int[np.ndarray, " words"]:
+    """The heads of several trees, counted from the first word of all.
+
+    Args:
+        heads: of all trees, each counted within its tree, 1-based, 0 = root.
+        starts: the number of words before each tree.
+
+    >>> numbered_through(np.array([0, 1, 2, 0]), np.array([0, 2])).tolist()
+    [0, 1, 4, 0]
+    """
+    sizes = np.diff(np.append(starts, len(heads)))
+    return np.where(heads > 0, heads + np.repeat(starts, sizes), 0)
+
+
+def lifted(heads: Sequence[int] | np.ndarray, starts: Sequence[int] | np.ndarray = (0,)) -> Int[np.ndarray, " words"]:
     """The nearest projective tree with one root: a tree that is one already stays as it is.
 
     Words that hang on the root besides the first hang on that one. Then, as long as an arc covers a word that its head
     does not dominate, the shortest such arc is lifted to the head's head (Nivre & Nilsson, 2005). O(n^3) at worst.
 
     Args:
-        heads: of a tree, 1-based, 0 = root.
+        heads: 1-based, 0 = root.
+        starts: the number of words before each tree.
 
     >>> lifted([3, 4, 0, 3]).tolist(), lifted([0, 0]).tolist()
     ([3, 3, 0, 3], [0, 1])
     """
-    from depgen.trees.tree_arrays import lift
+    result, bounds = np.array(heads, dtype=np.int64), np.append(starts, len(heads))
+    tree = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    roots = np.flatnonzero(result == 0)
+    _, first = np.unique(tree[roots], return_index=True)
+    other_roots = np.delete(roots, first)
+    result[other_roots] = roots[first][tree[other_roots]] + 1
+    first_word, last_word, sizes = subtrees(result)
+    for number in np.unique(tree[last_word - first_word + 1 != sizes]):
+        part = slice(bounds[number], bounds[number + 1])
+        own = result[part]
+        own[own > 0] -= bounds[number]
+        _lift(own)
+        own[own > 0] += bounds[number]
+    return result
 
-    found = np.array(heads, dtype=np.int64)
-    roots = np.flatnonzero(found == 0)
-    found[roots[1:]] = roots[:1] + 1
-    lift(found)
-    return found
+
+def _lift(heads: Int[np.ndarray, " words"]) -> None:
+    """Make a tree with one root projective, in place."""
+    words = np.arange(1, len(heads) + 1)
+    while True:
+        dominates, above = np.eye(len(heads), dtype=bool), heads
+        while above.any():
+            dominates[above[above > 0] - 1, words[above > 0] - 1] = True
+            above = np.where(above > 0, heads[above - 1], 0)
+        outside = np.cumsum(~dominates, axis=1)[heads - 1]  # of each word's head: words up to each that it has not
+        low, high = np.minimum(heads, words), np.maximum(heads, words)
+        between = outside[words - 1, high - 2] - outside[words - 1, low - 1]
+        crossed = np.where((heads > 0) & (between > 0), high - low, len(heads))
+        shortest = crossed.argmin()
+        if crossed[shortest] == len(heads):
+            return
+        heads[shortest] = heads[heads[shortest] - 1]
 
 
-def is_regular(heads: Sequence[int] | np.ndarray) -> bool:
-    """Whether a tree is projective and has one root."""
-    return bool((lifted(heads) == np.asarray(heads)).all())
+def subtrees(
+    heads: Int[np.ndarray, " words"],
+) -> tuple[Int[np.ndarray, " words"], Int[np.ndarray, " words"], Int[np.ndarray, " words"]]:
+    """The first and the last word of each word's subtree, 1-based, and the number of its words."""
+    deep = depths(heads)
+    first = np.arange(1, len(heads) + 1)
+    last, sizes = first.copy(), np.ones_like(first)
+    order = np.argsort(-deep, kind="stable")
+    for level in np.split(order, np.flatnonzero(np.diff(deep[order])) + 1):  # the deepest words first
+        words = level[heads[level] > 0]
+        above = heads[words] - 1
+        np.minimum.at(first, above, first[words])
+        np.maximum.at(last, above, last[words])
+        np.add.at(sizes, above, sizes[words])
+    return first, last, sizes
 
 
 def binarized(
     heads: Sequence[int] | np.ndarray, *, binarization: Binarization = "left-right"
 ) -> Int[np.ndarray, " words"]:
-    """The heads of the binarised tree, 1-based, 0 = root. O(n).
+    """The heads of the binarised tree, 1-based, 0 = root.
 
     A tree with at most one dependent at each side stays as it is.
 
@@ -65,17 +117,20 @@ def binarized(
 
     >>> binarized([2, 4, 4, 0, 4, 5]).tolist()  # my dog also likes eating sausage: also hangs on dog
     [2, 4, 2, 0, 4, 5]
-    >>> binarized([3, 3, 0], binarization="inside-out").tolist()
-    [2, 3, 0]
     """
-    from depgen.trees.tree_arrays import binarize
-
-    found = np.array(heads, dtype=np.int64)
-    return found if binarization == "none" else binarize(found, binarization == "inside-out")
+    result = np.array(heads, dtype=np.int64)
+    if binarization == "none":
+        return result
+    dependents = np.flatnonzero(result > 0)
+    sides = 2 * result[dependents] + (dependents >= result[dependents])
+    _, nearest = np.unique(sides, return_index=True)  # the first dependent at each side of each word
+    later = np.delete(dependents, nearest)
+    result[later] = subtrees(result)[0][later] - 1  # the word before the subtree
+    return result
 
 
 def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
-    """The number of words on the path from the root to each word, both included: 1 at the root. O(n).
+    """The number of words on the path from the root to each word, both included: 1 at the root.
 
     Args:
         heads: of a tree, 1-based, 0 = root.
@@ -83,73 +138,23 @@ def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
     >>> depths([2, 4, 2, 0, 4, 5]).tolist()
     [3, 2, 3, 1, 2, 3]
     """
-    from depgen.trees.tree_arrays import depths_of
-
-    found: Int[np.ndarray, " words"] = depths_of(np.array(heads, dtype=np.int64))
-    return found
-
-
-def lossless_labels(
-    heads: Sequence[int] | np.ndarray, binarized_heads: Sequence[int] | np.ndarray, relations: Sequence[str]
-) -> list[str]:
-    """Relations from which, with the tree binarised `left-right`, the tree can be restored: see `restored_heads`.
-
-    To the relation of a word that hangs on another head now, the number of steps is added that lead in the former tree
-    from the new head up to the dependent before it, such as `advmod^1`. In a tree of pieces a word is one step.
-
-    Args:
-        heads: of a projective tree with one root.
-        binarized_heads: of the same tree binarised `left-right`.
-        relations: of each word to its head in `heads`; empty for later pieces of a word.
-
-    >>> lossless_labels([2, 4, 4, 0, 4], [2, 4, 2, 0, 4], ["det", "nsubj", "advmod", "root", "obj"])
-    ['det', 'nsubj', 'advmod^0', 'root', 'obj']
-    """
-    found = []
-    for head, moved, relation in zip(heads, binarized_heads, relations, strict=True):
-        steps, word = 0, int(moved)
-        if moved != head:
-            while heads[word - 1] != head:
-                steps += relations[word - 1] != ""
-                word = int(heads[word - 1])
-        found.append(relation if moved == head else f"{relation}{CLIMB}{steps}")
-    return found
+    above = np.asarray(heads, dtype=np.int64)
+    heads, result = above, np.ones(len(above), dtype=np.int64)
+    while above.any():
+        result += above > 0
+        above = np.where(above > 0, heads[above - 1], 0)
+    return result
 
 
-def restored_heads(
-    binarized_heads: Sequence[int] | np.ndarray, labels: Sequence[str], *, strict: bool = True
+def written_tree(
+    heads: Sequence[int] | np.ndarray,
+    relations: Sequence[str],
+    binarization: Binarization,
+    starts: Sequence[int] | np.ndarray = (0,),
 ) -> tuple[Int[np.ndarray, " words"], list[str]]:
-    """Heads and relations of the tree that `binarized` and `lossless_labels` have changed.
-
-    Args:
-        binarized_heads: of a tree that was binarised `left-right`.
-        labels: its labels, `SUBWORD` for later pieces of a word.
-        strict: whether a label that climbs higher than the tree reaches is refused; else its word hangs on the highest
-            word that it reaches.
-
-    Raises:
-        UserError: such a label, where `strict`; or one without a number of steps.
-
-    >>> heads, relations = restored_heads([2, 4, 2, 0, 4], ["det", "nsubj", "advmod^0", "root", "obj"])
-    >>> heads.tolist(), relations[2]
-    ([2, 4, 4, 0, 4], 'advmod')
-    """
-    found, relations = np.array(binarized_heads, dtype=np.int64), []
-    for place, label in enumerate(labels):  # a moved word's new head is at its left, and so is all that is climbed
-        relation, moved, steps = label.partition(CLIMB)
-        relations.append(relation)
-        if not moved:
-            continue
-        if not steps.isdecimal():
-            raise UserError(f"word {place + 1}: expected a number of steps after {CLIMB} in the label {label!r}.")
-        word, left = int(found[place]), int(steps) + 1
-        while left and 0 < word <= place and found[word - 1]:
-            left -= labels[word - 1] != SUBWORD
-            word = int(found[word - 1])
-        if left and strict:
-            raise UserError(f"word {place + 1}: the label {label!r} climbs higher than the tree reaches.")
-        found[place] = word
-    return found, relations
+    """Heads and labels of the tree that is written, of any tree over the same words; see `lifted` and `binarized`."""
+    result = binarized(lifted(heads, starts), binarization=binarization)
+    return result, [ROOT if head == 0 else label or SUBWORD for head, label in zip(result, relations, strict=True)]
 
 
 def expansions(heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[tuple[str, ...]]:

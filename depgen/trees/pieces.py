@@ -46,6 +46,23 @@ def piece_heads(
     return [int(piece) for piece in result]
 
 
+def piece_tree(
+    heads: Sequence[int] | np.ndarray,
+    relations: Sequence[str],
+    word_of_piece: Sequence[int] | np.ndarray,
+    *,
+    left_dependents: LeftDependents = "last_piece",
+) -> tuple[list[int], list[str]]:
+    """Heads and relations over pieces, see `piece_heads`; later pieces of a word have the relation "".
+
+    >>> piece_tree([2, 0, 2], ["det", "root", "obj"], [0, 1, 1, 2])
+    ([3, 0, 2, 3], ['det', 'root', '', 'obj'])
+    """
+    is_first = np.diff(word_of_piece, prepend=-1) > 0
+    names = [relations[word] if first else "" for word, first in zip(word_of_piece, is_first, strict=True)]
+    return piece_heads(heads, word_of_piece, left_dependents=left_dependents), names
+
+
 def piece_edges(
     offsets: Int[np.ndarray, " words_and_one"],
     heads: Int[np.ndarray, " edges"],

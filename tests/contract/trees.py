@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from depgen.data.batch import TokenItem
-from depgen.data.level_items import LevelItem
-from depgen.data.levels import with_placeholders
+from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.trees.binarization import depths
 
@@ -17,7 +16,7 @@ TREES = with_placeholders(
         "expansions": [
             ["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "right"], ["left", "HEAD"], ["left", "HEAD", "right"],
         ],
-        "trees": ["left-right", "", "lift"],
+        "binarization": ["left-right"],
     },
 )  # fmt: skip
 """Of systems that write binary trees level by level."""
@@ -27,7 +26,7 @@ def levels_of(index: int, ids: Sequence[int]) -> list[LevelItem]:
     """A text and its binary tree at each level: the items of systems that write level by level."""
     heads, relations = binary_tree(len(ids))
     item = TokenItem(index, np.array(ids), np.array(heads), relations=np.array(relations))
-    return [LevelItem(item, (level,)) for level in range(1, int(depths(heads).max()) + 1)]
+    return [LevelItem(item, level) for level in range(1, int(depths(heads).max()) + 1)]
 
 
 def binary_tree(length: int) -> tuple[tuple[int, ...], tuple[str, ...]]:

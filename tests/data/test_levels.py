@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.level_items import UNKNOWN_EXPANSION, TreeForm
 from depgen.data.levels import ExpansionVocabulary, LevelData, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
+from depgen.models.itexp import collate_levels
 from depgen.trees.binarization import expansions
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
@@ -46,7 +46,9 @@ def cache(tmp_path, monkeypatch):
 
 
 def data_of(*sentences, builder=None, **options):
-    options = {"annotator": GoldTrees(), "vocabulary": builder or ExpansionVocabulary(), **options}
+    options = {
+        "annotator": GoldTrees(), "vocabulary": builder or ExpansionVocabulary(), "collate": collate_levels, **options
+    }  # fmt: skip
     return LevelData(Corpus(*(sentences or SENTENCES)), **options)
 
 
@@ -60,12 +62,12 @@ def test_the_vocabulary_of_figure_2():
     assert found.tables["expansions"] == [
         ["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "dobj"], ["nsubj", "HEAD", "xcomp"], ["poss", "HEAD", "advmod"],
     ]  # fmt: skip
-    assert found.tables["trees"] == ["left-right", "", "lift"]
+    assert found.tables["binarization"] == ["left-right"]
     assert {*found.types[:-6]} == {"<eos>", "<unk>", *LIKES.words}
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.lists(trees(), min_size=1, max_size=5), st.sampled_from(["left-right", "inside-out", "none"]))
+@given(st.lists(trees(), min_size=1, max_size=5), st.sampled_from(["left-right", "none"]))
 def test_the_table_has_every_expansion_of_the_trees_the_frequent_first(sentences, scheme):
     found = built(sentences, binarization=scheme).tables["expansions"]
     seen = [
@@ -79,14 +81,6 @@ def test_the_table_has_every_expansion_of_the_trees_the_frequent_first(sentences
     assert {*rows} == {*seen, ("HEAD",)}
     assert len({*rows}) == len(rows)
     assert rows == sorted(rows, key=lambda row: (-seen.count(row) - (row == ("HEAD",)), row))
-
-
-def test_a_limit_keeps_the_frequent_expansions_and_the_leaf():
-    assert built([LIKES], max_expansions=2).tables["expansions"] == [["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "dobj"]]
-    rare = Sentence(("a", "b"), (0, 1), ("root", "x"))
-    many = Sentence(("a", *"bcdefg"), (0, 1, 2, 3, 4, 5, 6), ("root", *"xxxxxx"))
-    for sentence, most in ((rare, 1), (many, 1)):
-        assert built([sentence], max_expansions=most).tables["expansions"][2:] == [["HEAD"]]
 
 
 def test_pieces_have_expansions_themselves():
@@ -117,27 +111,8 @@ def test_sentences_of_pieces_are_read_as_the_tree_of_pieces():
     assert batch.words.tolist() == [6]
 
 
-DEEP = Sentence(("a", "b", "c", "d", "e"), (0, 1, 2, 3, 1), ("root", "x", "y", "z", "w"))
-"""The last word climbs from `d` over `c` to `b`: two steps."""
-
-
-def test_labels_that_keep_the_tree_count_words_not_pieces():
-    data = data_of(DEEP, builder=ExpansionVocabulary(SubwordPieces(size=258), lossless=True))
-    assert "w^2" in data.vocabulary.tables["placeholders"]
-    (batch,) = data.val_dataloader()
-    first = data.vocabulary.size - len(data.vocabulary.tables["placeholders"])
-    assert (batch.inputs[batch.is_open] >= first).all()
-    assert (batch.expansions[batch.is_open] != UNKNOWN_EXPANSION).all()
-
-
 def test_a_corpus_without_pieces_has_no_placeholder_for_them():
     assert "subword" not in built([LIKES]).tables["placeholders"]
-
-
-def test_irregular_trees_are_lifted_or_left_out_of_the_vocabulary():
-    assert ["HEAD", "x"] not in built([CROSSING], irregular="leave_out").tables["expansions"]
-    assert built([CROSSING], irregular="leave_out").tables["expansions"][2:] == [["HEAD"]]
-    assert len(built([CROSSING]).tables["expansions"]) > 3
 
 
 def test_a_word_that_is_spelt_like_a_placeholder_is_refused():
@@ -145,27 +120,8 @@ def test_a_word_that_is_spelt_like_a_placeholder_is_refused():
         with_placeholders(Vocabulary.of_words(["[amod]"]), ["ROOT", "amod"], {})
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"lossless": True, "binarization": "none"}, "lossless: .*left-right, found none"),
-        ({"lossless": True, "binarization": "inside-out"}, "lossless: .*found inside-out"),
-    ],
-)
-def test_forms_out_of_range_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        TreeForm(**{"binarization": "left-right", **options})
-
-
-@pytest.mark.parametrize("most", [0, -1])
-def test_fewer_expansions_than_one_are_refused(most):
-    with pytest.raises(UserError, match=f"max_expansions: expected at least 1, found {most}"):
-        ExpansionVocabulary(max_expansions=most)
-
-
 def test_the_fingerprint_has_every_option():
-    options = [{}, {"binarization": "none"}, {"lossless": True}, {"irregular": "leave_out"}, {"max_expansions": 5}]
-    options.append({"words": WordVocabulary(min_count=2)})
+    options = [{}, {"binarization": "none"}, {"words": WordVocabulary(min_count=2)}]
     assert len({ExpansionVocabulary(**each).fingerprint() for each in options}) == len(options)
 
 
@@ -186,34 +142,30 @@ def with_one_root(heads):
     return [head if head or word == root else root for word, head in enumerate(heads, 1)]
 
 
-@pytest.mark.parametrize("loss_per", ["position", "written"])
-def test_an_epoch_has_every_level_of_every_sentence_once(loss_per):
-    items = data_of(loss_per=loss_per).training_items(0)
+def test_an_epoch_has_every_level_of_every_sentence_once():
+    items = data_of().training_items(0)
     expected = []
     for number, sentence in enumerate(SENTENCES):
         depths = depths_of(sentence)
         for level in range(1, max(depths) + 1):
-            read, at = sum(each <= level for each in depths), depths.count(level)
-            expected.append((number, level, read, read if loss_per == "position" else at))
+            read = sum(each <= level for each in depths)
+            expected.append((number, level, read, read))
     found = zip(items.places, items.levels, items.lengths, items.tokens, strict=True)
     assert [tuple(map(int, each)) for each in found] == expected
     assert items.weights is None
-    assert [(items[k].sentence.index, items[k].levels, items[k].weight) for k in range(len(expected))] == [
-        (number, (level,), 1.0) for number, level, _, _ in expected
+    assert [(items[k].sentence.index, items[k].level, items[k].weight) for k in range(len(expected))] == [
+        (number, level, 1.0) for number, level, _, _ in expected
     ]
 
 
-@pytest.mark.parametrize("loss_per", ["position", "written"])
-def test_a_drawn_level_weighs_by_the_number_of_levels(loss_per):
-    data = data_of(levels_per_sentence=1, loss_per=loss_per)
+def test_a_drawn_level_weighs_by_the_number_of_levels():
+    data = data_of(levels_per_sentence=1)
     items, depths = data.training_items(0), [depths_of(each) for each in SENTENCES]
     assert items.places.tolist() == [0, 1, 2, 3]
     deepest = [max(each) for each in depths]
     assert items.weights.tolist() == pytest.approx([each / np.mean(deepest) for each in deepest])
-    drawn = list(zip(depths, items.levels, strict=True))
-    read = [sum(d <= level for d in each) for each, level in drawn]
-    assert items.lengths.tolist() == read
-    assert items.tokens.tolist() == (read if loss_per == "position" else [each.count(level) for each, level in drawn])
+    read = [sum(d <= level for d in each) for each, level in zip(depths, items.levels, strict=True)]
+    assert items.lengths.tolist() == items.tokens.tolist() == read
     assert isinstance(items[0].weight, float)
 
 
@@ -249,7 +201,7 @@ def test_evaluation_reads_every_sentence_at_all_levels():
     data = data_of()
     items = data.items("valid")
     assert items.places.tolist() == [0, 1, 2, 3]
-    assert [items[k].levels for k in range(4)] == [None] * 4
+    assert [items[k].level for k in range(4)] == [None] * 4
     assert items.tokens.tolist() == [len(each) for each in SENTENCES]
     whole = [sum(sum(d <= level for d in depths_of(each)) for level in range(1, max(depths_of(each)) + 1))
              for each in SENTENCES]  # fmt: skip
@@ -283,35 +235,14 @@ def test_sums_of_validation_are_those_of_texts_with_their_trees():
 # -- irregular trees --------------------------------------------------------------------------------------------------
 
 
-def test_irregular_trees_are_counted_and_named_and_lifted(caplog):
+def test_irregular_trees_are_counted_and_named(caplog):
     with caplog.at_level(logging.INFO):
-        kept = data_of().split_levels("train").kept
-    assert kept.tolist() == [0, 1, 2, 3]
-    said = [each.message for each in caplog.records if "crossing" in each.message]
-    assert len(said) == 1
-    assert "1 of 4 trees have crossing arcs and 1 several roots" in said[0]
-    assert "sentence 2" in said[0]
-    assert "made projective" in said[0]
-
-
-def test_irregular_trees_are_left_out_where_that_is_said(caplog):
-    data = data_of(builder=ExpansionVocabulary(irregular="leave_out"))
-    with caplog.at_level(logging.INFO):
-        assert {*data.training_items(0).places.tolist()} == {0, 2}
-    assert data.items("test").places.tolist() == [0, 2]
-    assert any("left out" in each.message for each in caplog.records)
-
-
-def test_regular_trees_are_not_mentioned(caplog):
-    with caplog.at_level(logging.INFO):
-        data_of(LIKES, ONE).split_levels("train")
-    assert not any("crossing" in each.message for each in caplog.records)
-
-
-def test_a_corpus_of_nothing_but_irregular_trees_is_refused():
-    data = data_of(CROSSING, builder=ExpansionVocabulary(irregular="leave_out"))
-    with pytest.raises(UserError, match=r"train: all 1 trees.*to lift"):
-        data.training_items(0)
+        levels, _ = data_of().level_sizes("train")
+        data_of(LIKES, ONE).level_sizes("train")
+    assert levels.tolist() == [max(depths_of(each)) for each in SENTENCES]
+    (said,) = [each.message for each in caplog.records if "crossing" in each.message]
+    assert "2 of 4 trees have crossing arcs or several roots" in said
+    assert "sentence 2" in said
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -328,7 +259,7 @@ def test_splits_without_trees_and_plain_vocabularies_are_refused():
         data_of(builder=WordVocabulary()).training_items(0)
     with pytest.raises(UserError, match="annotator"):
         data_of(annotator=None).vocabulary  # noqa: B018
-    with pytest.raises(UserError, match=r"valid: .*annotator"):
+    with pytest.raises(UserError, match=r"valid, .*annotator"):
         data_of(trees_for=["train"]).items("valid")
     bare = Sentence(("a", "b"), None)
     with pytest.raises(UserError):

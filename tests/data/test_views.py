@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
+from depgen.data.level_batch import LevelCollate
+from depgen.data.level_items import LevelItem
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.data.batch import Batch, ItemBatch, Stretch
-from depgen.data.level_batch import LevelCollate
-from depgen.data.level_items import LevelItem
 from depgen.data.levels import ExpansionVocabulary
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces

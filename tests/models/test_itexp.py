@@ -15,11 +15,9 @@ from hypothesis import strategies as st
 
 from depgen.backbones.transformer import MaskedFairseqInit, Transformer
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.level_batch import collate_levels
-from depgen.data.level_items import LevelItem
-from depgen.data.levels import with_placeholders
+from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
-from depgen.models.itexp import ITEXP, ancestors
+from depgen.models.itexp import ITEXP, ancestors, collate_levels
 from depgen.reporting.experiments import experiments_root
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import FULL, TREES, batch_of_trees, network_scores, sentence_of, small
@@ -181,7 +179,7 @@ def two_words(levels=2):
         Vocabulary.of_words("ab"),
         ["ROOT", "left", "right"],
         {"expansions": [["<pad>"], ["<unk>"], ["HEAD"], ["HEAD", "right"], ["left", "HEAD"]],
-         "trees": ["left-right", "", "lift"]},
+         "binarization": ["left-right"]},
     )  # fmt: skip
     model = small(vocabulary)
     with torch.no_grad():
@@ -222,8 +220,8 @@ def test_the_probabilities_of_all_trees_and_words_sum_to_one():
         ids = np.array([vocabulary.pieces(word)[0] for word in words])
         relations = ["root" if head < 0 else "right" if word > head else "left" for word, head in enumerate(heads)]
         item = TokenItem(0, ids, np.array(heads) + 1, relations=np.array(relations, dtype=object))
-        levels = tuple(range(1, len(done) + 1))
-        found = model(collate_levels(ItemBatch([LevelItem(item, levels)], 1, vocabulary))).sum().item()
+        levels = [LevelItem(item, level) for level in range(1, len(done) + 1)]
+        found = model(collate_levels(ItemBatch(levels, 1, vocabulary))).sum().item()
         assert found == pytest.approx(expected, abs=1e-9)
         total += math.exp(found)
     assert total == pytest.approx(1, abs=1e-9)
@@ -295,7 +293,7 @@ def test_a_position_sees_itself_and_its_ancestors():
     model.double().eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    batch = batch_of_trees([2, 4, 2, 0], levels=(3,))
+    batch = batch_of_trees([2, 4, 2, 0], level=3)
 
     def states(inputs):
         return model.encode(inputs, batch.heads, batch.is_word, lambda _: batch.expansions)[1][0]
@@ -335,7 +333,7 @@ def test_padding_and_other_texts_change_nothing(options):
     filled = replace(batch, inputs=batch.inputs.where(batch.is_word, 5), heads=batch.heads.where(batch.is_word, 2))
     found = model(batch)
     torch.testing.assert_close(model(filled), found, rtol=1e-9, atol=1e-9)
-    alone = torch.cat([model(batch_of_trees(heads, levels=(level,))).flatten() for heads in TREES
+    alone = torch.cat([model(batch_of_trees(heads, level=level)).flatten() for heads in TREES
                        for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
                                                      for word in range(1, len(heads) + 1)))])  # fmt: skip
     torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)

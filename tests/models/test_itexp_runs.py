@@ -3,8 +3,6 @@
 import copy
 import json
 import math
-import re
-from dataclasses import replace
 
 import pytest
 import torch
@@ -114,11 +112,11 @@ def test_the_record_names_the_trees(run):
 def test_limits_cut_texts_and_the_number_cut_is_said(written):
     rows, said = written("--max_new_tokens", "3", "--temperature", "3")
     assert max(len(row["text"].split()) for row in rows) == 3
-    assert " of 40 texts were cut at 3 new tokens" in said
+    assert " of 40 texts were cut at 3 tokens" in said
     count = int(said.partition(" of 40 texts were cut")[0].split()[-1])
     assert 0 < count < 40
     rows, said = written("--levels", "2", "--temperature", "3")
-    assert "of 40 texts were cut at 40 new tokens or 2 levels" in said
+    assert "of 40 texts were cut at 40 tokens or 2 levels" in said
     assert max(len(row["text"].split()) for row in rows) <= 3
 
 
@@ -158,10 +156,7 @@ def relation(written):
     return next(name for name in sorted(names) if 2 < sum(name in row for row in relations_of(rows)) < 38)
 
 
-def test_relations_are_required_and_forbidden(written, relation):
-    rows, said = written("--require", f'["{relation}"]')
-    assert all(relation in row for row in relations_of(rows))
-    assert "lack" not in said
+def test_relations_are_forbidden(written, relation):
     rows, _ = written("--forbid", f'["{relation}"]')
     assert not any(relation in row for row in relations_of(rows))
     rows, _ = written("--boost", json.dumps({relation: 0}))
@@ -180,36 +175,13 @@ def test_factors_make_relations_frequent(written, relation, before):
     assert frequency("--boost", json.dumps({relation: 0.001})) < plain
 
 
-def test_words_and_lengths_are_kept(run, written):
-    system = load_run(str(run), device="cpu")
-    words = [each for each in system.tokenizer.types if each.isalpha()][:2]
-    rows, said = written("--words", json.dumps(words))
-    assert all({*words} <= {*row["text"].split()} for row in rows)
-    assert "lack" not in said
-    rows, said = written("--min_tokens", "7")
-    assert all(len(row["text"].split()) >= 7 for row in rows)
-    assert "lack" not in said
-
-
-def test_texts_that_lack_what_they_are_to_have_are_counted(written, relation):
-    rows, said = written("--require", f'["{relation}"]', "--levels", "1")
-    assert "40 of 40 texts lack" in said
-    assert all(row["structure"]["lacks"] == [f"require {relation}"] for row in rows)
-    _, said = written("--min_tokens", "5", "--levels", "2")
-    assert "of 40 texts lack" in said
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--require", '["amodd"]'), "require: "),
         (("--forbid", '["amodd"]'), "forbid: "),
         (("--boost", '{"amodd": 2}'), "boost: "),
         (("--boost", '{"amod": -1}'), "boost of amod: "),
-        (("--require", '["obj"]', "--forbid", '["obj"]'), "obj: required and forbidden"),
         (("--temperature", "0"), "temperature"),
-        (("--words", '["Zyxwv"]'), "'Zyxwv'"),
-        (("--min_tokens", "9", "--max_new_tokens", "8"), "min_tokens: "),
         (("--levels", "0"), "levels"),
     ],
 )
@@ -228,102 +200,24 @@ def test_plain_scores_are_refused(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("a text\n")
     assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
-    assert "`depgen score --trees sampled` or `k_best`" in capsys.readouterr().err
+    assert "`depgen score --trees sampled`" in capsys.readouterr().err
 
 
-def test_the_likeliest_texts_are_searched_for(written):
-    rows, _ = written("--beam_size", "6", number=6)
-    assert [row["log_prob"] for row in rows] == sorted((row["log_prob"] for row in rows), reverse=True)
-    assert len({(row["text"], *row["structure"]["heads"]) for row in rows}) == 6
-    (greedy,), _ = written("--greedy", number=1)
-    (one,), _ = written("--beam_size", "1", number=1)
-    assert one["text"] == greedy["text"]
+def test_prompts_are_refused(refused, tmp_path):
+    path = tmp_path / "prompts.txt"
+    path.write_text("she\n")
+    assert "continues none" in refused("--prompts", str(path))
 
 
-# -- given words ------------------------------------------------------------------------------------------------------
-
-
-class KnownTrees:
-    """Gives words the trees of texts that were written."""
-
-    scheme = "of texts"
-
-    def __init__(self, rows):
-        self.trees = {tuple(row["text"].split()): row["structure"] for row in rows}
-
-    def annotate(self, sentences):
-        found = (self.trees[each.words] for each in sentences)
-        return [
-            replace(each, heads=tuple(tree["heads"]), relations=tuple(tree["relations"]))
-            for each, tree in zip(sentences, found, strict=True)
-        ]
-
-
-def grown(row, given, kept):
-    """Whether the tree over some places of a text is the given one."""
-    number = {place: k for k, place in enumerate(kept, start=1)}
-    return [number.get(row["structure"]["heads"][place] - 1, 0) for place in kept] == given["structure"]["heads"]
-
-
-def test_texts_are_continued_and_gaps_are_filled(written, tmp_path, monkeypatch):
-    rows, _ = written("--max_new_tokens", "6", number=200)
-    monkeypatch.setattr("depgen.evaluation.text.given_text.parser_named", lambda name: KnownTrees(rows))
-    first, second = [row for row in rows if len(row["text"].split()) == 3 and "cut" not in row["structure"]][:2]
-    path, (a, b, c) = tmp_path / "prompts.txt", second["text"].split()
-    path.write_text(f"{first['text']}\n{a} _ {b} {c}\n")
-    for options in (("--temperature", "2"), ("--beam_size", "5")):
-        found, _ = written("--prompts", str(path), "--parser", "any", "--max_new_tokens", "5", *options, number=5)
-        assert len(found) == 10
-        for row in found[:5]:
-            assert row["prompt"] == first["text"]
-            assert row["words"] == [*first["text"].split(), *row["text"].split()]
-            assert grown(row, first, range(3))
-            assert len(row["text"].split()) <= 5
-        for row in found[5:]:
-            assert row["prompt"] == f"{a} _ {b} {c}"
-            assert row["words"] == row["text"].split()
-            assert (row["words"][0], *row["words"][-2:]) == (a, b, c)
-            assert grown(row, second, [0, len(row["words"]) - 2, len(row["words"]) - 1])
-        assert len({row["text"] for row in found}) > 3
-        check_tree(found[0]["structure"]["heads"], "text", single_root=True)
-
-
-def test_conllu_gives_prompts_their_trees(run, written, tmp_path, capsys):
-    rows, _ = written("--max_new_tokens", "6")
-    text = next(row for row in rows if len(row["text"].split()) == 3)
-    words, tree = text["text"].split(), text["structure"]
-    lines = conllu(tree["heads"], tree["relations"], [words[0], "_", words[2]]).splitlines()
-    path = tmp_path / "prompts.conllu"
-    path.write_text("\n".join([*lines[:2], "2.1\t_\t_\t_\t_\t_\t_\t_\t_\t_", *lines[2:]]) + "\n\n")
-    found, _ = written("--prompts", str(path), "--max_new_tokens", "6", number=5)
-    for row in found:
-        assert row["prompt"] == f"{words[0]} _ _ {words[2]}"
-        assert (row["words"][0], row["words"][-1]) == (words[0], words[2])
-        assert grown(row, text, [0, 1, len(row["words"]) - 1])
-    assert {len(row["words"]) for row in found} > {3}
-    trees = ["--prompts", str(path), "--output", str(tmp_path / "a.conllu"), "--device", "cpu"]
-    assert main(["generate", "--run", str(run), *trees]) == 0
-    assert words[0] in (tmp_path / "a.conllu").read_text()
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("a.txt", "a text\n", (), "has no annotator that parses"),
-        ("a.txt", "a text\n", ("--parser", "nowhere"), "nowhere"),
-        ("a.conllu", "1\tZyxwv\t_\t_\t_\t_\t0\troot\t_\t_\n\n", (), "prompt 1: .*'Zyxwv'"),
-        ("a.conllu", "1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n\n", (), r"a\.conllu:1: expected heads"),
-        ("a.conllu", "", (), "the file is empty"),
-        ("a.conllu", "1\t_\t_\t_\t_\t_\t0\troot\t_\t_\n2\t_\t_\t_\t_\t_\t1\tamodd\t_\t_\n\n", (), "'amodd'"),
-        ("a.conllu", "1\t_\t_\t_\t_\t_\t0\troot\t_\t_\n\n", ("--skeletons", "a.conllu"), "both give texts"),
-    ],
-)
-def test_prompts_that_cannot_be_completed_end_in_one_line(refused, tmp_path, name, content, options, message):
-    path = tmp_path / name
-    path.write_text(content)
-    said = refused("--prompts", str(path), *(str(path) if each == "a.conllu" else each for each in options))
-    assert re.search(message, said)
-    assert "Traceback" not in said
+def conllu(heads, relations, words=None):
+    words = words or ["_"] * len(heads)
+    return (
+        "".join(
+            f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
+            for number, (word, head, relation) in enumerate(zip(words, heads, relations, strict=True), start=1)
+        )
+        + "\n"
+    )
 
 
 # -- bounds over trees ------------------------------------------------------------------------------------------------
@@ -382,16 +276,22 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
     assert [row["log_prob"] for row in python.rows()] == pytest.approx(
         [-math.inf if row["log_prob"] is None else row["log_prob"] for row in rows], abs=1e-6
     )
-    best, _, _ = scored("--trees", "k_best", "--number_of_trees", "30")
-    assert not [name for name in best[0] if name.startswith("effective")]
-    assert best[2]["distinct_trees"] == 1
-    assert best[2]["log_prob"] == pytest.approx(last["log_prob"], abs=1e-5)
+
+
+def test_conllu_is_scored_with_its_trees(run, written, tmp_path, capsys):
+    rows, _ = written("--max_new_tokens", "20", number=5)
+    path = tmp_path / "gold.conllu"
+    trees = [(row["structure"]["heads"], row["structure"]["relations"], row["text"].split()) for row in rows]
+    path.write_text("".join(conllu(*tree) for tree in trees))
+    assert main(["score", str(path), "--run", str(run), "--device", "cpu", "--json", "--trees", "gold"]) == 0
+    found = [json.loads(line)["log_prob"] for line in capsys.readouterr().out.splitlines()]
+    assert found == pytest.approx([row["log_prob"] for row in rows], abs=1e-3)
 
 
 def test_bounds_are_summed_over_documents_and_all(scored):
-    sentences, said, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--unit", "bits")
-    (everything,), _, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--by", "all", "--unit", "bits")
-    documents, _, _ = scored("--trees", "k_best", "--number_of_trees", "300", "--by", "document", "--unit", "bits")
+    sentences, said, _ = scored("--trees", "sampled", "--number_of_trees", "30", "--unit", "bits")
+    (everything,), _, _ = scored("--trees", "sampled", "--number_of_trees", "30", "--by", "all", "--unit", "bits")
+    documents, _, _ = scored("--trees", "sampled", "--number_of_trees", "30", "--by", "document", "--unit", "bits")
     bounded = [row for row in sentences if row["log_prob"] is not None]
     assert everything["sentences_without_trees"] == len(sentences) - len(bounded)
     assert (f"{len(sentences) - len(bounded)} of 3 sentences have no tree" in said) == (len(bounded) < 3)
@@ -405,11 +305,11 @@ def test_bounds_are_summed_over_documents_and_all(scored):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--trees", "k_best", "--by", "word"), "of sentences, not of their words"),
-        (("--trees", "k_best", "--beam_size", "3"), "beam_size: expected without trees"),
-        (("--trees", "k_best", "--seed", "3"), "seed: expected with sampled trees"),
-        (("--trees", "k_best", "--number_of_trees", "0"), "number_of_trees"),
-        (("--by", "all"), "parser: expected with trees"),
+        (("--trees", "sampled", "--by", "word"), "of sentences, not of their words"),
+        (("--trees", "sampled", "--beam_size", "3"), "beam_size: expected without trees"),
+        (("--trees", "gold", "--seed", "3"), "parser, seed: expected with sampled trees"),
+        (("--trees", "sampled", "--number_of_trees", "0"), "number_of_trees"),
+        (("--by", "all"), "parser: expected with sampled trees"),
     ],
 )
 def test_what_has_no_bound_ends_in_one_line(scored, options, message):
@@ -429,17 +329,6 @@ def test_parsers_without_scores_of_arcs_are_refused(scored):
 # -- skeletons --------------------------------------------------------------------------------------------------------
 
 
-def conllu(heads, relations, words=None):
-    words = words or ["_"] * len(heads)
-    return (
-        "".join(
-            f"{number}\t{word}\t_\t_\t_\t_\t{head}\t{relation}\t_\t_\n"
-            for number, (word, head, relation) in enumerate(zip(words, heads, relations, strict=True), start=1)
-        )
-        + "\n"
-    )
-
-
 def test_given_trees_are_filled(run, written, tmp_path):
     (first, second, *_), _ = written()
     trees = [(each["structure"]["heads"], each["structure"]["relations"]) for each in (first, second)]
@@ -451,7 +340,6 @@ def test_given_trees_are_filled(run, written, tmp_path):
         assert (row["structure"]["heads"], row["structure"]["relations"]) == tuple(map(list, trees[number % 2]))
     assert all(row["text"].split()[0] == given[0] for row in rows[::2])
     assert len({row["text"] for row in rows}) > 2
-    assert "lack" not in said
     assert "get no text" not in said
     assert "1 of 2 trees get no text" in written("--skeletons", str(path), number=1)[1]
 
@@ -461,10 +349,10 @@ def test_given_trees_are_filled(run, written, tmp_path):
     [
         ("", (), "trees.conllu: the file is empty"),
         ("# text = nothing\n\n", (), "trees.conllu: "),
-        (conllu([0, 1], ["root", "amodd"]), (), "'amodd'"),
+        (conllu([0, 1], ["root", "amodd"]), (), "'HEAD amodd'"),
         (conllu([2, 1], ["x", "y"]), (), "trees.conllu:1"),
         (conllu([0], ["root"], ["Zyxwv"]), (), "'Zyxwv'"),
-        (conllu([0], ["root"]), ("--require", '["obj"]'), "skeletons fix the trees"),
+        (conllu([0], ["root"]), ("--forbid", '["obj"]'), "skeletons fix the trees"),
     ],
 )
 def test_skeletons_that_cannot_be_filled_end_in_one_line(refused, tmp_path, content, options, message):
@@ -529,15 +417,8 @@ def test_one_word_and_irregular_trees_are_trained_on_and_counted(tmp_path, monke
     with caplog.at_level("INFO"):
         assert trained(tmp_path, monkeypatch, [*PLAIN, CROSSING, TWO_ROOTS]) == 0
     said = [each.getMessage() for each in caplog.records if "crossing arcs" in each.getMessage()]
-    assert any("train: 1 of 5 trees have crossing arcs and 1 several roots" in each for each in said)
+    assert any("train: 2 of 5 trees have crossing arcs or several roots" in each for each in said)
     assert any("sentence 4; they are made projective" in each for each in said)
-
-
-def test_irregular_trees_are_left_out_by_an_argument(tmp_path, monkeypatch, caplog):
-    vocabulary = named("data.levels.ExpansionVocabulary", irregular="leave_out")
-    with caplog.at_level("INFO"):
-        assert trained(tmp_path, monkeypatch, [*PLAIN, CROSSING], vocabulary=vocabulary) == 0
-    assert any("they are left out" in each.getMessage() for each in caplog.records)
 
 
 LONG = Sentence(("w",) * 300, tuple(range(300)), ("root", *["x"] * 299))
@@ -562,7 +443,6 @@ CYCLE = conllu([2, 1], ["x", "y"], ["a", "b"])
         (PLAIN, {"options": ("--data.init_args.vocabulary.init_args.binarization", "right")}, "binarization"),
         (PLAIN, {"options": ("--data.init_args.levels_per_sentence", "2")}, "levels_per_sentence"),
         (PLAIN, {"options": ("--model.init_args.attention", "causal")}, "attention"),
-        ([CROSSING], {"vocabulary": named("data.levels.ExpansionVocabulary", irregular="leave_out")}, "to lift"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_on_ends_in_one_line(tmp_path, monkeypatch, capsys, sentences, changes, message):

@@ -10,10 +10,9 @@ import torch
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch
-from depgen.data.level_batch import collate_levels
-from depgen.data.level_items import LevelItem
+from depgen.data.levels import LevelItem
 from depgen.errors import UserError
-from depgen.models.itexp import ITEXP
+from depgen.models.itexp import ITEXP, collate_levels
 from tests.invented_levels import FULL, LIKES, batch_of_trees, built, item_of, small, written_levels
 
 
@@ -38,7 +37,7 @@ def test_a_drawn_level_weighted_by_the_depth_has_the_gradient_of_all_levels_as_i
         gradients(
             model,
             [
-                LevelItem(item.sentence, (level,), float(depth))
+                LevelItem(item.sentence, level, float(depth))
                 for item, level, depth in zip(items, levels, depths, strict=True)
             ],
             vocabulary, 30,

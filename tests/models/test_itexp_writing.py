@@ -1,34 +1,309 @@
-"""What iterative expansion writes: the authors' expansions of written words, the limits, and what texts lack."""
+"""What iterative expansion writes: growing texts, control, limits, given trees, and expansions of written words."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.data.level_items import TreeForm
-from depgen.decoding.levels import ExpansionOptions
-from depgen.decoding.skeletons import GivenTree, given_tree
+from depgen.data.batch import ItemBatch
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.models.itexp import (
+    ExpansionOptions,
+    ExpansionTable,
+    Texts,
+    collate_levels,
+    drawn_expansions,
+    expanded,
+    within_limits,
+)
+from depgen.trees.binarization import written_tree
+from depgen.trees.conllu import format_conllu
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import FULL, RELATIONS, built, expansion_of, network_scores, small, trees
+from tests.invented_levels import (
+    BINARY,
+    FULL,
+    RELATIONS,
+    ROWS,
+    built,
+    expansion_of,
+    item_of,
+    network_scores,
+    small,
+    trees,
+    written_levels,
+)
 from tests.trees.trees import head_lists
 
+CPU = torch.device("cpu")
 LEAF = ((), ())
 
 
-def written(model, number, most=30, **options):
+def table_of(vocabulary=BINARY, **options):
+    return ExpansionTable.of(vocabulary, ExpansionOptions(**options), CPU)
+
+
+def of_rows(rows, labels):
+    return Vocabulary.of_words("ab", tables={"expansions": rows, "placeholders": labels})
+
+
+def begun(number):
+    """Texts of one placeholder, whose tokens may be set."""
+    texts = Texts.begun(range(number), range(number), CPU)
+    texts.tokens = texts.tokens.clone()
+    return texts
+
+
+def written(model, number, most=30, vocabulary=FULL, **options):
     return model.generate(
-        [[]],
-        vocabulary=FULL,
-        options=ExpansionOptions(**options),
-        seeds=range(number),
-        max_new_tokens=most,
+        [[]], vocabulary=vocabulary, options=ExpansionOptions(**options), seeds=range(number), max_new_tokens=most,
         number=number,
-    )
+    )  # fmt: skip
+
+
+# -- growing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "none"]))
+def test_sentences_grow_back_from_their_levels(sentences, scheme):
+    vocabulary = built(sentences, binarization=scheme)
+    labels, table = vocabulary.tables["placeholders"], table_of(vocabulary)
+    batch = collate_levels(ItemBatch([item_of(k, each, vocabulary) for k, each in enumerate(sentences)], 1, vocabulary))
+    levels, found = [written_levels(each, scheme) for each in sentences], {}
+    texts = begun(len(sentences))
+    for level in range(max(map(len, levels))):
+        chosen = torch.full_like(texts.tokens, table.leaf)
+        for place, text in enumerate(texts.numbers.tolist()):
+            length = int(texts.lengths[place])
+            expected, row = levels[text][level], [*batch.sentences.tolist()].index(text) + level
+            types = [vocabulary.types[token] for token in texts.tokens[place, :length].tolist()]
+            names = [f"[{labels[label]}]" for label in texts.labels[place, :length].tolist()]
+            shown = [
+                name if opened else word
+                for name, word, opened in zip(names, types, texts.is_open[place].tolist(), strict=False)
+            ]
+            assert shown == expected.inputs
+            assert texts.heads[place, :length].tolist() == expected.heads == batch.heads[row, :length].tolist()
+            chosen[place, :length] = batch.expansions[row, :length]
+            texts.tokens[place, :length] = batch.targets[row, :length]
+        texts = expanded(texts, chosen, table)
+        grows = texts.is_open.any(1)
+        found |= {
+            int(texts.numbers[row]): texts.select(torch.tensor([row])) for row in range(len(grows)) if not grows[row]
+        }
+        texts = texts.select(grows.nonzero()[:, 0])
+    assert not len(texts.numbers)
+    for text, sentence in enumerate(sentences):
+        last = found[text]
+        assert vocabulary.decode(last.tokens[0].tolist()).split() == list(sentence.words)
+        assert (last.heads[0] + 1).tolist() == oracle.binarised(sentence.heads, scheme)
+        names = ["ROOT" if each == "root" else each for each in sentence.relations]
+        assert [labels[label] for label in last.labels[0].tolist()] == names
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data())
+def test_any_expansions_grow_texts_as_lists_do(data):
+    """Also those that no sentence has, in texts of other lengths, over three levels."""
+    rows = [["<pad>"], ["HEAD"], ["a", "b", "HEAD"], ["HEAD", "a"], ["b", "HEAD", "a", "a", "b"]]
+    labels = ["ROOT", "a", "b"]
+    table, texts = table_of(of_rows(rows, labels)), begun(3)
+    inputs, heads = [["[ROOT]"]] * 3, [[-1]] * 3
+    for level in range(3):
+        chosen = torch.full_like(texts.tokens, data.draw(st.integers(0, 4)))  # ignored at words and padding
+        for text in range(3):
+            gold = []
+            for place, name in enumerate(inputs[text]):
+                number = data.draw(st.integers(1, 4)) if name[0] == "[" else None
+                row = None if number is None else rows[number]
+                gold.append(row and (tuple(row[: row.index("HEAD")]), tuple(row[row.index("HEAD") + 1 :])))
+                if number is not None:
+                    chosen[text, place], texts.tokens[text, place] = number, 10 * level + text
+            words = [f"{10 * level + text}" for _ in gold]
+            inputs[text], heads[text] = oracle.expanded(inputs[text], heads[text], words, gold)
+        texts = expanded(texts, chosen, table)
+        for text in range(3):
+            length = int(texts.lengths[text])
+            columns = (each[text, :length].tolist() for each in (texts.tokens, texts.labels, texts.is_open))
+            shown = [f"[{labels[k]}]" if opened else str(token) for token, k, opened in zip(*columns, strict=True)]
+            assert (shown, texts.heads[text, :length].tolist()) == (inputs[text], heads[text])
+            assert not texts.is_open[text, length:].any()
+
+
+def test_the_levels_of_figure_2():
+    found = oracle.levels(oracle.LIKES["words"], oracle.LIKES["heads"], oracle.LIKES["relations"])
+    assert [level.inputs for level in found] == [
+        ["[ROOT]"], ["[nsubj]", "[advmod]", "likes", "[xcomp]"], ["[poss]", "dog", "also", "likes", "eating", "[dobj]"],
+    ]  # fmt: skip
+    assert [level.words for level in found] == [
+        ["likes"], ["dog", "also", "[pad]", "eating"], ["my", *["[pad]"] * 4, "sausage"],
+    ]  # fmt: skip
+    assert expansion_of(found[0].patterns[0]) == ["nsubj", "advmod", "HEAD", "xcomp"]
+    for before, after in pairwise(found):
+        assert oracle.expanded(before.inputs, before.heads, before.words, before.patterns) == (
+            after.inputs, after.heads,
+        )  # fmt: skip
+
+
+# -- control ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_counts_placeholders_and_knows_what_is_never_drawn():
+    found = table_of()
+    assert found.left.tolist() == [0, 0, 0, 1, 0, 1]
+    assert found.right.tolist() == [0, 0, 0, 0, 1, 1]
+    assert found.children[3:, :2].tolist() == [[1, 0], [2, 0], [1, 2]]
+    assert found.before.tolist() == [-math.inf, -math.inf, 0, 0, 0, 0]
+    assert found.leaf == 2
+    assert not found.after.any()
+
+
+def test_factors_multiply_and_zero_forbids_as_forbid_does():
+    both = table_of(boost={"left": 10.0, "right": 0.5})
+    torch.testing.assert_close(both.after.exp(), torch.tensor([1, 1, 1, 10, 0.5, 5]))
+    assert both.before[2:].tolist() == [0] * 4
+    before = table_of(boost={"left": 10.0}, boost_before_truncation=True, temperature=0.5)
+    torch.testing.assert_close(before.before[2:], torch.tensor([0, 1, 0, 1]) * math.log(10) * 0.5)
+    assert not before.after.any()
+    for options in ({"boost": {"left": 0.0}}, {"forbid": ("left",)}):
+        assert table_of(**options).before.tolist() == [-math.inf, -math.inf, 0, -math.inf, 0, -math.inf]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"boost": {"lefd": 2.0}}, r"boost: .*'lefd'.*left"),
+        ({"forbid": ("amod",)}, r"forbid: .*'amod'.*left, right"),
+        ({"forbid": ("HEAD",)}, "forbid: .*'HEAD'"),
+        ({"forbid": ("<pad>",)}, "forbid: .*'<pad>'"),
+        ({"boost": {"left": -1.0}}, "boost of left"),
+        ({"boost": {"left": math.nan}}, "boost of left"),
+        ({"boost": {"left": math.inf}}, "boost of left"),
+        ({"levels": 0}, "levels"),
+        ({"temperature": 0.0}, "temperature"),
+        ({"top_p": 0.0}, "top-p"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        table_of(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boost": {"left": 50.0}, "top_p": 0.6},
+        {"boost": {"left": 50.0}, "top_p": 0.6, "boost_before_truncation": True},
+        {"boost": {"left": 50.0}, "top_p": 0.7, "temperature": 2.0, "boost_before_truncation": True},
+        {"forbid": ("right",)},
+        {},
+    ],
+    ids=str,
+)
+def test_expansions_follow_the_stated_distribution(options):
+    probabilities = [0.3, 0.2, 0.2, 0.05, 0.15, 0.1]
+    number = 6000
+    texts = begun(number)
+    found = drawn_expansions(
+        torch.tensor(probabilities).log().expand(number, 1, 6), texts, texts.is_open, table_of(**options),
+        ExpansionOptions(**options), 3,
+    )  # fmt: skip
+    share = found[:, 0].bincount(minlength=6) / number
+    forbidden = {4, 5} if "forbid" in options else set()
+    allowed = [0 if k < 2 or k in forbidden else p for k, p in enumerate(probabilities)]
+    temperature = options.get("temperature", 1.0)
+    powers = oracle.renormalised([p ** (1 / temperature) if p else 0.0 for p in allowed])
+    factors = [50 if "left" in row and "boost" in options else 1 for row in ROWS]
+    before = bool(options.get("boost_before_truncation"))
+    expected = oracle.styled(powers, factors, options.get("top_p", 1.0), before=before)
+    torch.testing.assert_close(share, torch.tensor(expected), atol=0.02, rtol=0)
+    assert not share[torch.tensor(expected) == 0].any()
+
+
+def opened(number, length):
+    """Texts whose first word is written, the others placeholders; lengths differ."""
+    texts = begun(number)
+    lengths = torch.tensor([1 + max(1, length - row % 3) for row in range(number)])
+    columns = torch.arange(length + 1)
+    texts.tokens, texts.heads, texts.labels = (torch.zeros(number, length + 1, dtype=torch.int64) for _ in range(3))
+    texts.is_open = (columns > 0) & (columns < lengths[:, None])
+    texts.lengths = lengths
+    return texts
+
+
+def test_what_is_drawn_depends_on_seed_level_and_place_alone():
+    texts, table, options = opened(6, 4), table_of(), ExpansionOptions()
+    scores = torch.zeros(6, 5, 6).log_softmax(-1)
+    whole = drawn_expansions(scores, texts, texts.is_open, table, options, 2)
+    assert (whole[~texts.is_open] == 2).all()
+    for row in range(6):
+        alone = texts.select(torch.tensor([row]))
+        length = alone.tokens.shape[1]
+        found = drawn_expansions(scores[:1, :length], alone, alone.is_open, table, options, 2)
+        assert torch.equal(found[0], whole[row, :length])
+    assert not torch.equal(drawn_expansions(scores, texts, texts.is_open, table, options, 3), whole)
+
+
+@pytest.mark.parametrize("form", ["left", "right"])
+@torch.no_grad()
+def test_texts_are_one_word_where_all_expansions_but_leaves_are_forbidden(form):
+    for options in ({"forbid": ("left", "right")}, {"boost": {"left": 0.0, "right": 0.0}}):
+        for how in ({"top_p": 0.9}, {"greedy": True}):
+            (text,) = written(small(FULL), 1, **how, **options)
+            assert len(text.ids) == 1
+            assert text.structure == {"heads": (0,), "relations": ("root",)}
+    texts = written(small(FULL), 20, forbid=(form,))
+    assert not any(form in text.structure["relations"] for text in texts)
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+def test_texts_are_cut_at_the_limits():
+    texts, table = opened(6, 4), table_of()
+    torch.manual_seed(1)
+    chosen = torch.randint(2, 6, texts.tokens.shape).where(texts.is_open, 2)
+    grown = [
+        int(length) + sum(len(ROWS[k]) - 1 for k in row)
+        for length, row in zip(texts.lengths, chosen.tolist(), strict=True)
+    ]
+    most = sorted(grown)[2]
+    found, cut = within_limits(chosen, texts, table, most=most, is_last=False)
+    assert cut.tolist() == [length > most for length in grown]
+    assert 0 < int(cut.sum()) < 6
+    assert (found[cut] == 2).all()
+    assert torch.equal(found[~cut], chosen[~cut])
+    leaves = torch.full_like(chosen, 2)
+    for row, (some, ends) in enumerate(((chosen, False), (leaves, True))):
+        found, cut = within_limits(some, texts, table, most=100, is_last=True)
+        assert (found == 2).all()
+        assert not cut.any() if ends else cut.sum() >= 5, f"case {row}: texts that end at the last level are whole"
+
+
+@torch.no_grad()
+def test_a_text_says_that_it_was_cut(caplog):
+    model = small(FULL)
+    model.expansion_output.bias[2] += 8  # leaves
+    texts = written(model, 40, 3)
+    assert max(len(text.ids) for text in texts) <= 3
+    assert {text.structure.get("cut", False) for text in texts} == {True, False}
+    assert f"{sum('cut' in text.structure for text in texts)} of 40 texts were cut at 3 tokens" in caplog.text
+    assert all(len(text.ids) == 1 for text in written(small(FULL), 5, levels=1))
+
+
+def test_a_text_is_selected_with_all_that_belongs_to_it():
+    texts = opened(5, 4)
+    found = texts.select(torch.tensor([4, 1]))
+    assert found.numbers.tolist() == [4, 1]
+    assert found.tokens.shape[1] == int(texts.lengths[[4, 1]].max())
+    assert not len(texts.select(torch.tensor([], dtype=torch.int64)).numbers)
 
 
 # -- expansions of written words --------------------------------------------------------------------------------------
@@ -68,8 +343,7 @@ def test_greedy_texts_follow_from_their_expansions(drawn):
         torch.manual_seed(seed)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.7)
-        with torch.no_grad():
-            model.expansion_embedding.weight[0] = 0
+        model.expansion_embedding.weight[0] = 0
         words, heads, total = greedy_by_hand(model, 4, everywhere=drawn)
         (text,) = written(model, 1, greedy=True, levels=4)
         assert [FULL.types[token] for token in text.ids] == words
@@ -83,15 +357,15 @@ def test_greedy_texts_follow_from_their_expansions(drawn):
 
 @pytest.mark.parametrize("drawn", [True, False])
 @torch.no_grad()
-def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn):
+def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn, skeletons):
     model, seen = small(FULL, written_expansions="drawn" if drawn else "padding"), []
     patterns_of, _ = network_scores(model, FULL)
     above, _ = patterns_of(["b", "[right]"], [-1, 0])
     model.expansion_embedding.register_forward_hook(lambda module, arguments, output: seen.append(arguments[0]))
+    path = skeletons(Sentence(("b", "_"), (0, 1), ("root", "right")))
     model.generate(
-        [[]], vocabulary=FULL, options=ExpansionOptions(levels=2, temperature=9.0), seeds=range(4000), number=4000,
-        max_new_tokens=9, batch_size=4000,
-        structure=[GivenTree((FULL.pieces("b")[0], -1), (0, 1), ("root", "right"), (), "a text")],
+        [[]], vocabulary=FULL, options=ExpansionOptions(levels=2, temperature=9.0, skeletons=path), seeds=range(4000),
+        number=4000, max_new_tokens=9, batch_size=4000,
     )  # fmt: skip
     assert [each.shape[1] for each in seen] == [1, 2]
     assert (seen[1][:, 1] == FULL.tables["expansions"].index(["HEAD"])).all()
@@ -104,152 +378,76 @@ def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn):
     assert not drawn or expected.max() < 0.7
 
 
-# -- limits -----------------------------------------------------------------------------------------------------------
+# -- given trees ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [3, 4, 6])
-@torch.no_grad()
-def test_places_are_kept_for_what_texts_are_to_have(most):
-    model = small(FULL)
-    words = ("a", "b", "g")
-    texts = written(model, 40, most, words=words, require=("left",) if most > 3 else ())
-    for text in texts:
-        assert len(text.ids) <= most
-        assert {FULL.pieces(word)[0] for word in words} <= {*text.ids}
-        assert "lacks" not in text.structure
-        assert most == 3 or "left" in text.structure["relations"]
-    deep = written(model, 40, levels=4, words=words)
-    assert not any("lacks" in text.structure for text in deep)
-    assert len({len(text.ids) for text in deep}) > 1
+@pytest.fixture(scope="module")
+def skeletons(tmp_path_factory):
+    """A file of sentences with their trees."""
+    folder = tmp_path_factory.mktemp("skeletons")
 
+    def of(*sentences):
+        path = folder / "trees.conllu"
+        path.write_text("".join(f"{format_conllu(each)}\n" for each in sentences))
+        return str(path)
 
-@torch.no_grad()
-def test_a_text_says_what_it_lacks_and_that_it_was_cut(caplog):
-    texts = written(small(FULL), 20, 2, words=("a", "b", "g"), min_tokens=2, require=("left",))
-    for text in texts:
-        assert text.structure["lacks"]
-        names = {FULL.types[token] for token in text.ids}
-        lacking = [f"words {word}" for word in "abg" if word not in names]
-        assert list(text.structure["lacks"]) == [
-            *(["require left"] if "left" not in text.structure["relations"] else []), *lacking,
-        ]  # fmt: skip
-    assert "20 of 20 texts lack" in caplog.text
-    (text,) = written(small(FULL), 1, levels=1, min_tokens=2)
-    assert text.structure["lacks"] == ("min_tokens 2",)
-    model = small(FULL)
-    with torch.no_grad():
-        model.expansion_output.bias[2] += 8  # leaves
-    cut = written(model, 40, 3)
-    assert {text.structure.get("cut", False) for text in cut} == {True, False}
-    assert f"{sum('cut' in text.structure for text in cut)} of 40 texts were cut" in caplog.text
-
-
-@pytest.mark.parametrize("how", [{"top_p": 0.9}, {"beam_size": 1}, {"greedy": True}])
-@torch.no_grad()
-def test_texts_are_one_word_where_all_expansions_but_leaves_are_forbidden(how):
-    for options in ({"forbid": ("left", "right")}, {"boost": {"left": 0.0, "right": 0.0}}):
-        (text,) = written(small(FULL), 1, **how, **options)
-        assert len(text.ids) == 1
-        assert text.structure == {"heads": (0,), "relations": ("root",)}
-        (text,) = written(small(FULL), 1, min_tokens=3, **how, **options)
-        assert text.structure["lacks"] == ("min_tokens 3",)
-
-
-# -- trees before binarisation ----------------------------------------------------------------------------------------
-
-FORMS = [{}, {"lossless": True}, {"binarization": "inside-out"}, {"binarization": "none"}]
+    return of
 
 
 @st.composite
 def any_trees(draw):
-    """A sentence with a tree, which may have crossing arcs, and now and then several roots."""
+    """A sentence with a tree, which may have crossing arcs, and now and then several roots; some words are `_`."""
     heads = draw(head_lists(max_size=6))
     relations = ["root" if head == 0 else draw(st.sampled_from(RELATIONS)) for head in heads]
-    return Sentence(tuple(draw(st.sampled_from("abcdefg")) for _ in heads), tuple(heads), tuple(relations))
+    return Sentence(tuple(draw(st.sampled_from("abc_")) for _ in heads), tuple(heads), tuple(relations))
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(any_trees(), min_size=1, max_size=3), st.sampled_from(["left-right", "none"]))
+@torch.no_grad()
+def test_given_trees_come_back_with_their_words(skeletons, sentences, scheme):
+    vocabulary = built(sentences, binarization=scheme)
+    model = small(vocabulary)
+    texts = written(model, 5, vocabulary=vocabulary, skeletons=skeletons(*sentences), trace=True)
+    for number, text in enumerate(texts):
+        tree = sentences[number % len(sentences)]
+        assert (text.structure["heads"], text.structure["relations"]) == (tree.heads, tree.relations)
+        words = [vocabulary.types[token] for token in text.ids]
+        assert all(word in (own, word if own == "_" else own) for word, own in zip(words, tree.words, strict=True))
+        heads = written_tree(tree.heads, tree.relations, scheme)[0].tolist()
+        deepest = max(oracle.depth(heads, word) for word in range(1, len(heads) + 1))
+        assert len(text.structure["levels"]) == deepest, "the steps are those of the tree that is written"
+        ((score,),) = model.sentence_log_probs([[text.ids]], vocabulary=vocabulary, structure=[[text.structure]])
+        assert score.sum() == pytest.approx(text.log_prob, abs=1e-9)
 
 
 @settings(deadline=None, max_examples=5)
-@given(any_trees(), st.sampled_from(FORMS), st.booleans())
+@given(st.lists(trees(max_size=6), min_size=2, max_size=4), st.sampled_from(["left-right", "none"]))
 @torch.no_grad()
-def test_given_trees_come_back_as_they_are_given(sentence, form, searched):
-    vocabulary = built([sentence], **form)
-    tree = given_tree(sentence, vocabulary.pieces, name="a text")
-    arcs, ids = (sentence.heads, sentence.relations), tree.tokens
-    (text,) = small(vocabulary).generate(
-        [[]], vocabulary=vocabulary, options=ExpansionOptions(beam_size=1 if searched else None, trace=True),
-        seeds=[0], max_new_tokens=1, structure=[tree],
-    )  # fmt: skip
-    assert (text.structure["heads"], text.structure["relations"]) == arcs
-    written = [
-        oracle.depth(TreeForm.of(vocabulary).written(*arcs)[0].tolist(), word) for word in range(1, len(ids) + 1)
-    ]
-    assert len(text.structure["levels"]) == max(written), "the steps are those of the tree that is written"
+def test_trees_of_texts_have_their_probability(sentences, scheme):
+    vocabulary = built(sentences, binarization=scheme)
+    model = small(vocabulary)
+    for text in written(model, 4, 9, vocabulary=vocabulary):
+        check_tree(text.structure["heads"], "text", single_root=True)
+        ((score,),) = model.sentence_log_probs([[text.ids]], vocabulary=vocabulary, structure=[[text.structure]])
+        assert score.sum() == pytest.approx(text.log_prob, abs=1e-9)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=5)
-@given(st.lists(trees(max_size=6), min_size=2, max_size=4), st.sampled_from(FORMS), st.integers(0, 99), st.data())
-@torch.no_grad()
-def test_trees_of_texts_are_those_that_were_written(sentences, form, seed, data):
-    """Written again, they have the probability of the text: nothing is lost on the way back."""
-    vocabulary = built(sentences, **form)
-    model, tree = small(vocabulary), given_tree(sentences[0], vocabulary.pieces, name="a text")
-    gaps = tuple(sorted(data.draw(st.sets(st.integers(0, len(sentences[0]))))))
-    prompt = GivenTree(tree.tokens, tree.heads, tree.relations, gaps, "a text")
-    for structure in (None, [prompt]):
-        texts = model.generate(
-            [[]], vocabulary=vocabulary, options=ExpansionOptions(), seeds=range(seed, seed + 4), number=4,
-            max_new_tokens=9, structure=structure,
-        )  # fmt: skip
-        begun = tree.tokens if structure and prompt.continues else ()
-        scores = model.sentence_log_probs(
-            [[[*begun, *text.ids]] for text in texts], vocabulary=vocabulary,
-            structure=[[text.structure] for text in texts],
-        )  # fmt: skip
-        for text, (score,) in zip(texts, scores, strict=True):
-            check_tree(text.structure["heads"], "text", single_root=True)
-            assert not any("^" in name for name in text.structure["relations"])
-            if "unfit_labels" not in text.structure:
-                assert score.sum() == pytest.approx(text.log_prob, abs=1e-9)
+@pytest.mark.parametrize(
+    ("sentence", "options", "message"),
+    [
+        (Sentence(("a", "b"), (0, 1), ("root", "amodd")), {}, r"sentence 1: token 1 \(ROOT\): .*'HEAD amodd'"),
+        (Sentence(("a", "zz"), (0, 1), ("root", "right")), {}, "lacks 'zz'"),
+        (Sentence(("a", "b"), (0, 1), ("root", "right")), {"levels": 1}, "has 2 tokens and 2 levels"),
+        (Sentence(("a",) * 4, (0, 1, 2, 3), ("root", *["right"] * 3)), {"most": 3}, "has 4 tokens"),
+        (Sentence(("a",), (0,), ("root",)), {"forbid": ("right",)}, "skeletons fix the trees"),
+    ],
+)
+def test_trees_that_do_not_fit_are_refused(skeletons, sentence, options, message):
+    with pytest.raises(UserError, match=message):
+        written(small(FULL), 1, skeletons=skeletons(sentence), **options)
 
 
-WIDE = Sentence(tuple("abcde"), (0, 1, 1, 3, 1), ("root", "obj", "amod", "det", "nsubj"))
-
-
-@torch.no_grad()
-def test_lossless_texts_have_the_trees_before_binarisation(caplog):
-    vocabulary = built([WIDE], lossless=True)
-    assert {"amod^0", "nsubj^1"} <= set(vocabulary.tables["placeholders"])
-    model, options = small(vocabulary), ExpansionOptions(trace=True, require=("amod",))
-    texts = model.generate([[]], vocabulary=vocabulary, options=options, seeds=range(60), number=60, max_new_tokens=9)
-    several, unfit = 0, 0
-    for text in texts:
-        heads = text.structure["heads"]
-        several += max(sum(head == word < place for place, head in enumerate(heads, 1)) for word in set(heads)) > 1
-        unfit += "unfit_labels" in text.structure
-        assert "amod" in text.structure["relations"] or "lacks" in text.structure
-        assert any("^" in level for level in text.structure["levels"]) or "amod" not in text.structure["relations"]
-    assert several > 3
-    assert 0 < unfit < 60
-    assert f"{unfit} of 60 trees are not exactly what was written" in caplog.text
-
-
-@pytest.mark.parametrize("form", FORMS, ids=str)
-@torch.no_grad()
-def test_a_gap_between_siblings_needs_trees_that_are_not_binarised(form):
-    whole = Sentence(tuple("abcd"), (2, 0, 2, 2), ("nsubj", "root", "obj", "punct"))
-    vocabulary = built([whole], **form)
-    a, b, _, d = (vocabulary.pieces(word)[0] for word in whole.words)
-    prompt = GivenTree((a, b, d), (2, 0, 2), ("nsubj", "root", "punct"), (2,), "a text")
-
-    def complete():
-        return small(vocabulary).generate(
-            [[]], vocabulary=vocabulary, options=ExpansionOptions(), seeds=[0], max_new_tokens=1, structure=[prompt]
-        )
-
-    if form != {"binarization": "none"}:
-        with pytest.raises(UserError, match=r"nsubj HEAD punct with words in the gap.* binarization none"):
-            complete()
-        return
-    (text,) = complete()
-    assert (text.structure["heads"], text.structure["relations"]) == (whole.heads, whole.relations)
+def test_prompts_are_refused():
+    with pytest.raises(UserError, match="continues none"):
+        small(FULL).generate([[2]], vocabulary=FULL, options=ExpansionOptions(), seeds=[0], max_new_tokens=3)

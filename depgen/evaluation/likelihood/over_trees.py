@@ -1,13 +1,10 @@
 """Bounds of how likely a text is under a system that gives a text and its tree a joint probability.
 
-The probability of a sentence s is the sum of p(s, t) over all trees t. It is bounded by trees of a parser, whose scores
-of arcs are the potentials of a random field q over labelled projective trees with one root:
-
-    k_best    log sum of p(s, t) over distinct trees among the k best of q: at most log p(s)
-    sampled   log of the mean of p(s, t) / q(t) over k trees drawn from q: at most log p(s) in expectation
-
-Trees are distinct, and t is a tree, in the form that the system writes. Binarisation makes one tree of several, so q(t)
-is the sum over all of them. A tree with a label or an expansion that the system never writes has p(s, t) = 0.
+The probability of a sentence s is the sum of p(s, t) over all trees t. That of its gold tree alone is a lower bound. So
+is, in expectation, the mean of p(s, t) / q(t) over trees drawn from q, a random field over labelled projective trees
+with one root whose potentials are a parser's scores of arcs. Here t is a tree in the form that the system writes.
+Binarisation makes one tree of several, so q(t) is the sum over all of them. A tree with a label or an expansion that
+the system never writes has p(s, t) = 0.
 """
 
 import logging
@@ -21,7 +18,7 @@ from jaxtyping import Float64
 
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.data.level_items import TreeForm
+from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
@@ -35,13 +32,13 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import Likelihood
 from depgen.progress import progress_bar
-from depgen.trees.binarization import CLIMB
-from depgen.trees.pieces import piece_heads
+from depgen.trees.binarization import Binarization, numbered_through, written_tree
+from depgen.trees.pieces import piece_tree
 from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
 
-Trees = Literal["k_best", "sampled"]
+Trees = Literal["gold", "sampled"]
 TREE_COUNTS = ("distinct_trees", "impossible_trees")
 SENTENCES_AT_ONCE = 32
 """Sentences whose distributions over trees are held at once."""
@@ -73,13 +70,13 @@ class TreeBound:
 
     Attributes:
         log_probs: the bound by the first 1, 10, … trees, and by all; nats.
-        effective: effective sample sizes of these samples, (sum w)^2 / sum w^2 of their weights; None for best trees.
+        effective: effective sample sizes of these samples, (sum w)^2 / sum w^2 of their weights.
         distinct: trees in the form that the system writes.
         impossible: of these, how many have a label or an expansion that the system never writes.
     """
 
     log_probs: tuple[float, ...]
-    effective: tuple[float, ...] | None
+    effective: tuple[float, ...]
     distinct: int
     impossible: int
 
@@ -112,19 +109,6 @@ class TreeBound:
             effective.append(total**2 / float((shares**2).sum()) if total else 0.0)
         return cls(tuple(log_probs), tuple(effective), len(joint), int((joint == -np.inf).sum()))
 
-    @classmethod
-    def of_best(cls, joint: Float64[np.ndarray, " distinct"], found: Sequence[int], number: int) -> "TreeBound":
-        """By the best trees.
-
-        Args:
-            joint: log p of the sentence and each distinct tree.
-            found: of each of the best trees its distinct one; numbered as they come.
-            number: of the best trees that were wanted; there may be fewer.
-        """
-        firsts = (joint[: max(found[:each]) + 1] for each in numbers_of(number))
-        log_probs = tuple(float(np.logaddexp.reduce(each)) for each in firsts)
-        return cls(log_probs, None, len(joint), int((joint == -np.inf).sum()))
-
 
 @dataclass(frozen=True)
 class BoundedSentence:
@@ -144,16 +128,16 @@ class TreeScores(ScoreTable[ScoredText[BoundedSentence]]):
 
     Attributes:
         texts: the sentences of each.
-        trees: whether bounds are by the best trees or by samples.
-        number_of_trees: best trees or samples of a sentence.
-        parser: the scheme of the parser that they come from.
+        trees: the sentences' own, or sampled ones.
+        number_of_trees: of a sentence.
+        parser: the scheme of the parser that they come from; None of gold trees.
         by: what a row of the table is: a sentence, a document, or all.
         unit: of the table's log-probabilities and surprisals.
     """
 
     trees: Trees
     number_of_trees: int
-    parser: str
+    parser: str | None
     by: By = "sentence"
     unit: Unit = "nats"
     likelihood: Likelihood = "bound"
@@ -197,8 +181,8 @@ class TreeScores(ScoreTable[ScoredText[BoundedSentence]]):
         }  # fmt: skip
         for place, number in enumerate(numbers):
             row[f"log_prob_{number}"] = sum(each.log_probs[place] for each in bounds) / self.scale if bounds else None
-        for place, number in enumerate(numbers if self.trees == "sampled" else ()):
-            sizes = [each.effective[place] for each in bounds if each.effective is not None]
+        for place, number in enumerate(numbers):
+            sizes = [each.effective[place] for each in bounds]
             row[f"effective_{number}"] = sum(sizes) / len(sizes) if sizes else None
         return row
 
@@ -221,9 +205,9 @@ class TreeScorer:
     Attributes:
         trained: the system.
         reading: how sentences are given to it.
-        trees: best trees or samples.
-        number: of them.
-        parser: the name of the parser, see `depgen.annotation.named_parser`.
+        trees: the sentences' own, or sampled ones.
+        number: of trees that are drawn for a sentence.
+        parser: the name of the parser that they are drawn from, see `depgen.annotation.named_parser`.
         seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
         tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
             depends on it.
@@ -244,7 +228,8 @@ class TreeScorer:
 
         Raises:
             UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, a
-                sentence is longer than the system reads, or the seed is negative.
+                sentence is longer than the system reads, has no gold tree or words that are not read, or the seed is
+                negative.
         """
         check_at_least(0, seed=self.seed)
         if not isinstance(self.trained.model, ScoresTrees):
@@ -252,14 +237,9 @@ class TreeScorer:
             raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
         if by == "word":
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
-        annotator = parser_named(self.parser)
-        if not isinstance(annotator, SuparAnnotator):
-            raise UserError(
-                f"parser {self.parser}: expected a dependency parser of SuPar, whose scores of arcs make a "
-                "distribution over trees, found another kind. Train one by `depgen train-parser --config "
-                "experiments/parser_ewt_supar.yaml`."
-            )
-        empty = TreeScores((), self.trees, self.number, annotator.scheme, by, unit)
+        annotator = None if self.trees == "gold" else self._annotator()
+        number, scheme = (1, None) if annotator is None else (self.number, annotator.scheme)
+        empty = TreeScores((), self.trees, number, scheme, by, unit)
         documents = without_clashes(documents, empty.columns())
         encoder = TextEncoder(self.trained, self.reading, as_one=False)
         read, _ = encoder.encoded(documents)  # refuses what is too long
@@ -279,43 +259,64 @@ class TreeScorer:
         )
         return replace(empty, texts=found)
 
-    def _bounds(self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator) -> Iterator[TreeBound]:
+    def _annotator(self) -> SuparAnnotator:
+        annotator = parser_named(self.parser)
+        if not isinstance(annotator, SuparAnnotator):
+            raise UserError(
+                f"parser {self.parser}: expected a dependency parser of SuPar, whose scores of arcs make a "
+                "distribution over trees, found another kind. Train one by `depgen train-parser --config "
+                "experiments/parser_ewt_supar.yaml`."
+            )
+        return annotator
+
+    def _bounds(self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator | None) -> Iterator[TreeBound]:
         """The bound of each sentence that has tokens."""
         with progress_bar("scoring", total=len(sentences), unit="sentences", shown=self.progress) as advance:
             for first in range(0, len(sentences), SENTENCES_AT_ONCE):
                 some = sentences[first : first + SENTENCES_AT_ONCE]
-                words = [Sentence(tuple(self.reading.spelt(each.sentence, each.kept))) for each in some]
-                yield from self._bounds_of(some, annotator.distributions(words), first)
+                if annotator is None:
+                    joint = self._joint(some, [[_gold_tree(sentence)] for sentence in some])
+                    yield from (TreeBound((nats,), (1.0,), 1, int(nats == -math.inf)) for nats in joint.tolist())
+                else:
+                    words = [Sentence(tuple(self.reading.spelt(each.sentence, each.kept))) for each in some]
+                    yield from self._bounds_of(some, annotator.distributions(words), first)
                 advance(len(some))
 
     def _bounds_of(
         self, sentences: Sequence[EncodedSentence], distributions: Sequence[ProjectiveTrees], first: int
     ) -> Iterator[TreeBound]:
-        vocabulary, form = self.trained.vocabulary, TreeForm.of(self.trained.vocabulary)
+        vocabulary, binarization = self.trained.vocabulary, binarization_of(self.trained.vocabulary)
         if not first:
             self._say_unknown(distributions[0].relations, vocabulary)
         found = [
-            self._found(distribution, form, number) for number, distribution in enumerate(distributions, start=first)
+            self._found(distribution, binarization, number)
+            for number, distribution in enumerate(distributions, start=first)
         ]
-        pairs = [
-            (each.encoding.ids.tolist(), _over_pieces(tree, each.encoding.word_of_piece))
-            for each, (trees, *_) in zip(sentences, found, strict=True)
-            for tree in trees
-        ]
-        assert isinstance(self.trained.model, ScoresTrees)
-        joint = self.trained.model.tree_log_probs(
-            [ids for ids, _ in pairs], [tree for _, tree in pairs], vocabulary=vocabulary,
-            tokens_per_batch=self.tokens_per_batch or tokens_at_once(self.trained.model),
-        )  # fmt: skip
+        joint = self._joint(sentences, [trees for trees, *_ in found])
         ends = np.cumsum([len(trees) for trees, *_ in found])
         for (_, proposal, places), own in zip(found, np.split(joint, ends[:-1]), strict=True):
-            if self.trees == "sampled":
-                yield TreeBound.of_samples(own, proposal, places)
-            else:
-                yield TreeBound.of_best(own, places, self.number)
+            yield TreeBound.of_samples(own, proposal, places)
+
+    def _joint(
+        self, sentences: Sequence[EncodedSentence], trees: Sequence[Sequence[Tree]]
+    ) -> Float64[np.ndarray, " trees"]:
+        """Log p of each sentence with each of its trees, in nats."""
+        pairs = [
+            (
+                sentence.encoding.ids.tolist(),
+                piece_tree(*tree, sentence.encoding.word_of_piece, left_dependents="first_piece"),
+            )
+            for sentence, of_sentence in zip(sentences, trees, strict=True)
+            for tree in of_sentence
+        ]
+        assert isinstance(self.trained.model, ScoresTrees)
+        return self.trained.model.tree_log_probs(
+            [ids for ids, _ in pairs], [tree for _, tree in pairs], vocabulary=self.trained.vocabulary,
+            tokens_per_batch=self.tokens_per_batch or tokens_at_once(self.trained.model),
+        )  # fmt: skip
 
     def _say_unknown(self, relations: Sequence[str], vocabulary: Vocabulary) -> None:
-        known = {str(label).partition(CLIMB)[0] for label in vocabulary.tables["placeholders"]}
+        known = {str(label) for label in vocabulary.tables["placeholders"]}
         if unknown := sorted({*relations} - known - {ROOT_RELATION}):
             logger.warning(
                 "parser %s: %d of its %d relations are not among the labels that the run writes, so trees with them "
@@ -324,35 +325,42 @@ class TreeScorer:
             )  # fmt: skip
 
     def _found(
-        self, distribution: ProjectiveTrees, form: TreeForm, number: int
+        self, distribution: ProjectiveTrees, binarization: Binarization, number: int
     ) -> tuple[list[Tree], Float64[np.ndarray, " distinct"], list[int]]:
         """Trees of which no two are written alike, log q of all written like each, and the number of each draw's."""
-        if self.trees == "sampled":
-            drawn = distribution.sample(self.number, np.random.default_rng((self.seed, number)))
-        else:
-            drawn = distribution.best(self.number)
+        drawn = distribution.sample(self.number, np.random.default_rng((self.seed, number)))
+        words = len(distribution.roots)
+        starts = words * np.arange(len(drawn))
+        heads = numbered_through(np.concatenate([tree[0] for tree in drawn]), starts)
+        written, labels = written_tree(heads, [name for tree in drawn for name in tree[1]], binarization, starts)
+        written = np.where(written > 0, written - np.repeat(starts, words), 0)
         trees, proposal, places = list[Tree](), list[float](), list[int]()
         known: dict[tuple[bytes, tuple[str, ...]], int] = {}
-        for tree in drawn:
-            heads, labels = form.written(*tree)
-            key = (heads.tobytes(), tuple(labels))
+        for start, tree in zip(starts, drawn, strict=True):
+            own = written[start : start + words]
+            key = (own.tobytes(), tuple(labels[start : start + words]))
             if key not in known:
                 known[key] = len(trees)
                 trees.append(tree)
-                if self.trees == "sampled" and form.lossless:  # no two trees are written alike
-                    proposal.append(distribution.log_prob(tree))
-                elif self.trees == "sampled":
-                    binarized = (heads, tree[1])
-                    proposal.append(distribution.log_prob_of_binarized(binarized, binarization=form.binarization))
+                proposal.append(distribution.log_prob((own, tree[1]), binarization=binarization))
             places.append(known[key])
         return trees, np.array(proposal), places
 
 
-def _over_pieces(tree: Tree, word_of_piece: np.ndarray) -> tuple[list[int], list[str]]:
-    """A tree of words as one of their pieces."""
-    first = np.diff(word_of_piece, prepend=-1) > 0
-    relations = [tree[1][word] if begins else "" for word, begins in zip(word_of_piece, first, strict=True)]
-    return piece_heads(tree[0], word_of_piece, left_dependents="first_piece"), relations
+def _gold_tree(sentence: EncodedSentence) -> Tree:
+    """The tree of a sentence.
+
+    Raises:
+        UserError: it has none, or it has words that the system does not read.
+    """
+    words, own = " ".join(sentence.sentence.words), sentence.sentence
+    if own.heads is None or own.relations is None or min(own.heads) < 0:
+        raise UserError(f"{words!r}: expected a sentence with its tree, found none: give CoNLL-U, or sample trees.")
+    if not all(sentence.kept):
+        raise UserError(
+            f"{words!r}: the form of the run's text leaves out words that have a place in the tree. Set form to as_is."
+        )
+    return np.array(own.heads), own.relations
 
 
 def _bounded(sentence: EncodedSentence, place: str, bound: TreeBound | None) -> BoundedSentence:

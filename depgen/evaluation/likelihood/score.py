@@ -92,11 +92,11 @@ def score(
             GPT-2's. By default runs have the space, as in their training; `pretrained` models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
         trees: (systems that score a text with its tree, such as ITEXP) bound the probability of each sentence by trees
-            of a parser: `k_best`, the log-sum over its best trees, a certain lower bound; or `sampled`, importance
-            sampling from its distribution over projective trees, a lower bound in expectation.
-        number_of_trees: (with `trees`) of each sentence, by default 100. The bounds by the first 1, 10, 100, … have
-            columns too, and with `sampled` the effective sample sizes.
-        parser: (with `trees`) a SuPar dependency parser by its name or folder, by default `ewt_supar`.
+            of a parser: `sampled` from its distribution over projective trees and weighed by importance, a lower bound
+            in expectation; or by the `gold` tree of a CoNLL-U file, of which it is the joint probability.
+        number_of_trees: (with `sampled` trees) of each sentence, by default 100. The bounds by the first 1, 10, 100, …
+            have columns too, and the effective sample sizes.
+        parser: (with `sampled` trees) a SuPar dependency parser by its name or folder, by default `ewt_supar`.
         seed: (with `sampled` trees) of the samples, by default 0.
 
     Raises:
@@ -106,14 +106,13 @@ def score(
     check_table_output(output, json=json)
     if next_words and by not in (None, "word"):
         raise UserError(f"next_words: expected rows of words, found --by {by}: leave out one of the two.")
-    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags)
+    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
     others = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size, "pretrained": pretrained}
-    if misplaced := [name for name, value in (of_trees if trees is None else others).items() if value is not None]:
-        remedy = "add trees" if trees is None else "leave out trees"
-        raise UserError(f"{', '.join(misplaced)}: expected {'with' if trees is None else 'without'} trees: {remedy}.")
-    if seed is not None and trees != "sampled":
-        raise UserError("seed: expected with sampled trees, since the k best trees are drawn by no seed: leave it out.")
+    if trees != "sampled" and (misplaced := [name for name, value in of_trees.items() if value is not None]):
+        raise UserError(f"{', '.join(misplaced)}: expected with sampled trees: add trees, or leave it out.")
+    if trees is not None and (misplaced := [name for name, value in others.items() if value is not None]):
+        raise UserError(f"{', '.join(misplaced)}: expected without trees: leave out trees.")
     system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
     options: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     table: Scores | TreeScores
@@ -152,11 +151,11 @@ def _report_bounds(scores: TreeScores, system: System) -> None:
         )  # fmt: skip
     word, token = (totals.perplexities("bound")[name] for name in ("perplexity_bound", "token_perplexity_bound"))
     logger.info(
-        "%d words, %d of them <unk>, %d tokens: bound log-likelihood by %d %s trees a sentence of %s %.2f %s; "
+        "%d words, %d of them <unk>, %d tokens: bound log-likelihood by %d %s trees a sentence%s %.2f %s; "
         "perplexity-bound per word %s, per token %s. %d of %d different trees have a label or an expansion that the "
         "run does not write. Read sentence by sentence by %s.",
-        totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees.replace("_", "-"),
-        scores.parser, totals.log_prob / (scores.scale), scores.unit,
+        totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees,
+        f" of {scores.parser}" if scores.parser else "", totals.log_prob / scores.scale, scores.unit,
         *("-" if each is None else f"{each:.2f}" for each in (word, token)), impossible, distinct,
         system.trained.checkpoint,
     )  # fmt: skip

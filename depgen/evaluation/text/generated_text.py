@@ -16,7 +16,6 @@ from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.tabular import Results, Row
 from depgen.evaluation.text.document_generation import continue_documents
-from depgen.evaluation.text.given_text import given_trees
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.bracketing import constituents_over_words
@@ -38,8 +37,8 @@ class GeneratedText:
     """A text that a system has generated.
 
     Attributes:
-        prompt: the text before it; empty where it begins from nothing. One with gaps is completed.
-        text: its words in one line, or its sentences, one a line; of a prompt with gaps the whole text.
+        prompt: the text before it; empty where it begins from nothing.
+        text: its words in one line, or its sentences, one a line.
         seed: of its sampling.
         log_prob: in nats, of its tokens given the prompt, under the system's own distribution, with that of the end
             unless the text was cut; of all sentences together. With a structure, the joint log-probability.
@@ -151,12 +150,7 @@ class TextGenerator:
     def _texts(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """The sentences of a prompt are one sequence."""
         vocabulary, seeds = self.vocabulary, self._seeds(len(prompts))
-        if model.writes_trees:
-            trees = given_trees(prompts, self.trained, self.reading, parser=options.parser)
-            ids = [list(tree.tokens) if tree is not None and tree.continues else [] for tree in trees]
-            given: dict[str, Any] = {"structure": trees}
-        else:
-            ids, given = [self._ids_of_all(prompt) for prompt in prompts], {}
+        ids = [self._ids_of_all(prompt) for prompt in prompts]
         _log_unknown(ids, vocabulary)
         texts: list[Generated] = model.generate(
             ids,
@@ -167,7 +161,6 @@ class TextGenerator:
             max_new_tokens=self.max_new_tokens,
             batch_size=self.batch_size,
             progress=self.progress,
-            **given,
         )
         counted = isinstance(model, GraphNetwork) or model.writes_trees
         labelled = not counted and LABELS in vocabulary.tables

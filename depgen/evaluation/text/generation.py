@@ -11,12 +11,10 @@ from depgen.errors import UserError
 from depgen.evaluation.file_texts import PROMPT, numbered_texts
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text.generated_text import GeneratedTexts
-from depgen.evaluation.text.given_text import read_given_texts
 from depgen.evaluation.text_documents import Text, read_documents
 from depgen.evaluation.trained import system_class
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
-from depgen.trees.file_formats import format_of
 from depgen.trees.text_form import FormName
 
 log = logging.getLogger(__name__)
@@ -45,8 +43,7 @@ def generate(
         prompts: a file of one prompt a line, words separated by spaces; or JSON lines or a table (`.csv`, `.tsv`) with
             a field or column `prompt`, `text` or `sentence`. For systems that read documents sentence by sentence: a
             sentence a line with a blank line between documents, or another file as for `depgen score`. Without it texts
-            begin from nothing. For systems that write trees, `_` in a prompt is a gap that is filled, and prompts
-            without gaps are continued. CoNLL-U gives them their trees, and an empty node (`2.1`) is a gap.
+            begin from nothing. ITEXP continues none.
         number: texts a prompt (`-n`).
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
@@ -57,8 +54,8 @@ def generate(
             system's own distribution; of words and structure together where the system builds one) instead of bare
             texts; of documents, lists of sentences. The seed is the text's own, computed from --seed. A system that
             builds structures adds them, and the words that edges number. TG adds `brackets`, its constituents over
-            words: `(S (NP the dog) (VP barks))`. Trees of ITEXP are binarised, unless its vocabulary is lossless or has
-            binarization none; given arcs are always as given.
+            words: `(S (NP the dog) (VP barks))`. Trees of ITEXP are binarised, unless its vocabulary has
+            binarization none; arcs of `--skeletons` are always as given.
         form: what words of prompts are brought into before they are read: by default the form of the run's corpus, as
             in `depgen score`; `as_is` to leave them as they are.
         device: cpu, cuda, …; by default a GPU where there is one.
@@ -81,8 +78,6 @@ def generate(
             "none: take another ending, or a run of GiLT or ITEXP."
         )
     read: Callable[[Path], Sequence[Text]] = read_documents if system.model.reads_sentences else read_prompts
-    if system.model.writes_trees and prompts is not None and format_of(prompts) == "conllu":
-        read = read_given_texts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from depgen.data.level_items import TreeForm
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
-from depgen.trees.binarization import binarized, depths, lifted
+from depgen.trees.binarization import Binarization, binarized, depths, lifted, written_tree
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
 
@@ -47,19 +46,19 @@ def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
     return Sentence(words, tuple(structure["heads"]), tuple(structure["relations"]))
 
 
-def agreement(found: Sequence[Sentence], other: Sequence[Sentence], form: TreeForm) -> Agreement:
-    """How far two trees over the same words agree, both written in a form.
+def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization: Binarization) -> Agreement:
+    """How far two trees over the same words agree, both binarised.
 
     >>> from depgen.trees.sentence import Sentence
     >>> one = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obj"))
     >>> two = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obl"))
-    >>> round(agreement([one], [two], TreeForm()).las, 1)
+    >>> round(agreement([one], [two], "left-right").las, 1)
     66.7
     """
     heads = relations = words = 0
     for one, two in zip(found, other, strict=True):
         assert one.words == two.words, f"{one.words} and {two.words}"
-        (own_heads, own_labels), (other_heads, other_labels) = (_written(each, form) for each in (one, two))
+        (own_heads, own_labels), (other_heads, other_labels) = (_written(each, binarization) for each in (one, two))
         counted = ~np.array(is_punctuation(one, "form"))
         same = counted & (own_heads == other_heads)
         heads += int(same.sum())
@@ -75,9 +74,9 @@ def reparsed(sentences: Sequence[Sentence], annotator: Annotator) -> list[Senten
     return annotator.annotate([Sentence(each.words) for each in sentences])
 
 
-def levels_per_token(sentences: Sequence[Sentence], form: TreeForm) -> float:
-    """The mean over sentences of the number of levels over that of tokens, of trees as they are written in a form."""
-    ratios = [float(depths(_written(each, form)[0]).max()) / len(each) for each in sentences if len(each)]
+def levels_per_token(sentences: Sequence[Sentence], binarization: Binarization) -> float:
+    """The mean over sentences of the number of levels over that of tokens, of binarised trees."""
+    ratios = [float(depths(_written(each, binarization)[0]).max()) / len(each) for each in sentences if len(each)]
     return float(np.mean(ratios)) if ratios else float("nan")
 
 
@@ -115,7 +114,7 @@ def relations_per_sentence(sentences: Sequence[Sentence], relation: str) -> floa
     return float(np.mean(counts)) if counts else float("nan")
 
 
-def _written(sentence: Sentence, form: TreeForm) -> tuple[np.ndarray, list[str]]:
+def _written(sentence: Sentence, binarization: Binarization) -> tuple[np.ndarray, list[str]]:
     if sentence.heads is None or sentence.relations is None:
         raise UserError("Expected sentences with trees and relations, found one without.")
-    return form.written(sentence.heads, list(sentence.relations))
+    return written_tree(sentence.heads, sentence.relations, binarization)

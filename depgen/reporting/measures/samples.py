@@ -12,7 +12,7 @@ import numpy as np
 from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Split
 from depgen.data.experiment import data_of
-from depgen.data.level_items import TreeForm
+from depgen.data.levels import binarization_of
 from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
@@ -194,7 +194,7 @@ class GeneratedTrees(Measure):
         data = data_of(row.trained.run / "config.yaml")
         if data.annotator is None:
             return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
-        form = TreeForm.of(load_vocabulary(row.trained.run / "vocabulary"))
+        binarization = binarization_of(load_vocabulary(row.trained.run / "vocabulary"))
         parsers = {"": data.annotator, "other_": factory(self.other_parser, Annotator)}
         found = Numbers()
         for temperature in self.temperatures:
@@ -205,13 +205,13 @@ class GeneratedTrees(Measure):
             except UserError as error:  # pieces of words, or a corpus's own trees
                 return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
             for name, parsed in trees.items():
-                scores = agreement(sentences, parsed, form)
+                scores = agreement(sentences, parsed, binarization)
                 found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
-            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], form).las
-            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, form)
+            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], binarization).las
+            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, binarization)
         real = [each for document in row.corpus.documents("test") for each in document.sentences][: len(kept.texts)]
         own, other = (reparsed(real, parser) for parser in parsers.values())
-        found.metrics["parsers_las_real"] = agreement(own, other, form).las
+        found.metrics["parsers_las_real"] = agreement(own, other, binarization).las
         return found
 
     def keys(self) -> Collection[str]:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from depgen.annotation.trivial import LeftChain
-from depgen.data.level_items import TreeForm
 from depgen.errors import UserError
 from depgen.evaluation.trees.generated_trees import (
     agreement,
@@ -21,10 +20,10 @@ PARSED = Sentence(("my", "dog", "also", "ran", "."), (2, 4, 4, 0, 4), ("det", "n
 
 
 def test_parsers_trees_are_binarised_and_punctuation_does_not_count():
-    found = agreement([GENERATED], [PARSED], TreeForm())
+    found = agreement([GENERATED], [PARSED], "left-right")
     assert (found.uas, found.las, found.words) == (100.0, 75.0, 4)  # also hangs on dog in the binarised tree
-    assert agreement([GENERATED], [PARSED], TreeForm("none")).uas == 75.0
-    nothing = agreement([], [], TreeForm())
+    assert agreement([GENERATED], [PARSED], "none").uas == 75.0
+    nothing = agreement([], [], "left-right")
     assert np.isnan(nothing.las)
     assert nothing.words == 0
 
@@ -32,7 +31,7 @@ def test_parsers_trees_are_binarised_and_punctuation_does_not_count():
 def test_sums_are_over_words_and_not_sentences():
     one, two = Sentence(("a",), (0,), ("root",)), Sentence(("a", "b", "c"), (0, 1, 2), ("root", "x", "x"))
     other = Sentence(("a", "b", "c"), (3, 3, 0), ("x", "x", "root"))
-    assert agreement([one, two], [one, other], TreeForm("none")).uas == 25.0
+    assert agreement([one, two], [one, other], "none").uas == 25.0
 
 
 def test_texts_come_with_trees_over_their_words():
@@ -44,10 +43,10 @@ def test_texts_come_with_trees_over_their_words():
 
 
 def test_levels_and_relations_are_means_over_sentences():
-    assert levels_per_token([GENERATED, ONE], TreeForm()) == pytest.approx((3 / 5 + 1) / 2)
+    assert levels_per_token([GENERATED, ONE], "left-right") == pytest.approx((3 / 5 + 1) / 2)
     flat = Sentence(("a", "b", "c"), (0, 1, 1), ("root", "x", "y"))
-    assert levels_per_token([flat], TreeForm(lossless=True)) == pytest.approx(3 / 3)
-    assert levels_per_token([flat], TreeForm("none")) == pytest.approx(2 / 3)
+    assert levels_per_token([flat], "left-right") == pytest.approx(3 / 3)
+    assert levels_per_token([flat], "none") == pytest.approx(2 / 3)
     tagged = Sentence(("a", "b", "c"), (3, 3, 0), ("amod", "amod:x", "root"))
     assert relations_per_sentence([tagged, GENERATED], "amod") == 1.0
     assert np.isnan(relations_per_sentence([], "amod"))

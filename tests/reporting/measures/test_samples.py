@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from depgen.data.experiment import data_of
-from depgen.data.level_items import TreeForm
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
@@ -31,7 +30,7 @@ from depgen.reporting.measures.samples import (
 )
 from depgen.reporting.numbers import TrainedRow
 from depgen.training.experiment_runs import measure_test
-from depgen.trees.binarization import depths
+from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
 
 HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
@@ -200,12 +199,12 @@ def test_shapes_of_texts_and_of_sentences(row, of_floor):
     trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
     assert found.items["length"].tolist() == [len(each) for each in trees]
     assert found.items["depth"].tolist() == [depths(each.heads).max() for each in trees]
-    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
+    assert found.metrics["steps_binarized"] == pytest.approx(levels_per_token(trees, "none"))
     assert {*found.metrics} == {*found.items} == {*measure.keys()}
     real = of_floor(TextShapes(), "Test sentences", samples=100)
     sentences = [each for document in corpus.documents("test") for each in document.sentences]
     assert real.metrics["length"] == pytest.approx(np.mean([len(each) for each in sentences]))
-    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences, TreeForm("none")))
+    assert real.metrics["steps_tree"] == pytest.approx(levels_per_token(sentences, "none"))
     assert real.metrics["steps_tree"] <= real.metrics["steps_binarized"]
     plain, *_ = row(measure, "Plain")
     assert {*plain.metrics} == {"length"}
@@ -224,7 +223,7 @@ def test_sizes_of_data_with_levels(row, of_floor):
     found = of_floor(TextShapes(), "Sizes").metrics
     for name, split in (("train", "train"), ("dev", "valid"), ("test", "test")):
         trees = [each for document in corpus.documents(split) for each in document.sentences]
-        levels = [depths(TreeForm().written(each.heads, each.relations)[0]).max() for each in trees]
+        levels = [depths(written_tree(each.heads, each.relations, "left-right")[0]).max() for each in trees]
         assert found[f"{name}_levels"] == sum(levels)
         assert found[f"{name}_documents"] == len(trees)
     assert found["types"] > found["expansions"] > 3
@@ -235,12 +234,12 @@ def test_trees_are_compared_with_the_parsers_own_words_and_another_parser(row):
     measure = GeneratedTrees(temperatures=[1.0], other_parser=CHAINS)
     found, run, corpus = row(measure, "Chains")
     trees = [sentence_of(each["text"], each["structure"]) for each in texts_of(run) if each["text"]]
-    written = [TreeForm().written(each.heads, each.relations)[0] for each in trees]
+    written = [written_tree(each.heads, each.relations, "left-right")[0] for each in trees]
     words = [~np.array(is_punctuation(each, "form")) for each in trees]
     for name, chain in (("", right_chain), ("other_", left_chain)):
         same = [(heads == chain(len(heads)))[counted] for heads, counted in zip(written, words, strict=True)]
         assert found.metrics[f"{name}uas_1.0"] == pytest.approx(100 * np.concatenate(same).mean())
-    assert found.metrics["levels_per_token_1.0"] == pytest.approx(levels_per_token(trees, TreeForm("none")))
+    assert found.metrics["levels_per_token_1.0"] == pytest.approx(levels_per_token(trees, "none"))
     real = next(iter(corpus.documents("test"))).sentences[0]
     assert len(real) > 2
     assert found.metrics["parsers_las_real"] < 50

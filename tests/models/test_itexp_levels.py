@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.level_batch import collate_levels
-from depgen.data.level_items import LevelItem
+from depgen.data.levels import LevelItem
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
+from depgen.models.itexp import collate_levels
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import LIKES, built, expansion_of, item_of, trees, written_levels
@@ -41,15 +41,15 @@ def expected_row(sentence, level, scheme):
 
 @pytest.mark.slow
 @settings(deadline=None, max_examples=80)
-@given(st.data(), st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "inside-out", "none"]))
+@given(st.data(), st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "none"]))
 def test_rows_are_the_levels_of_the_trees(data, sentences, scheme):
     vocabulary = built(sentences, binarization=scheme)
     rows, items = [], []
     for number, sentence in enumerate(sentences):
         deepest = len(written_levels(sentence, scheme))
-        levels = data.draw(st.none() | st.integers(1, deepest).map(lambda level: (level,)))
-        items.append(item_of(7 + number, sentence, vocabulary, levels, 1.0 + number))
-        rows += [(number, level) for level in levels or range(1, deepest + 1)]
+        level = data.draw(st.none() | st.integers(1, deepest))
+        items.append(item_of(7 + number, sentence, vocabulary, level, 1.0 + number))
+        rows += [(number, each) for each in ([level] if level else range(1, deepest + 1))]
     batch = collate_levels(ItemBatch(items, 5, vocabulary))
     assert batch.sentences.tolist() == [number for number, _ in rows]
     assert batch.weights.tolist() == [1.0 + number for number, _ in rows]
@@ -140,17 +140,10 @@ def test_trees_that_are_irregular_are_lifted_in_the_words_order():
     assert inputs[2] == "c"
 
 
-def test_labels_that_keep_the_tree_are_placeholders():
-    vocabulary = built([LIKES], lossless=True)
-    assert "advmod^0" in vocabulary.tables["placeholders"]
-    batch = collate_levels(ItemBatch([item_of(0, LIKES, vocabulary)], 1, vocabulary))
-    assert list(rows_of(batch, vocabulary))[2][0][2] == "[advmod^0]"
-
-
 def test_sentences_without_trees_and_vocabularies_without_placeholders_are_refused():
     vocabulary = built([LIKES])
     bare = LevelItem(TokenItem(3, np.array([2, 3])))
     with pytest.raises(UserError, match=r"item 4: .*tree"):
         collate_levels(ItemBatch([bare], 1, vocabulary))
     with pytest.raises(UserError, match="ExpansionVocabulary"):
-        collate_levels(ItemBatch([bare], 1, Vocabulary.of_words("ab")))
+        collate_levels(ItemBatch([item_of(0, LIKES, vocabulary)], 1, Vocabulary.of_words("ab")))
