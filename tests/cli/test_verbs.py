@@ -67,7 +67,7 @@ def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, 
     (tmp_path / "demo_transformer.yaml").write_text("{}")
     lines, here = (f"class_path: depgen.data.text_lines.TextLines, init_args: {{folder: {name}}}" for name in ABSENT)
     sentences = f"class_path: depgen.data.sentences.SingleSentences, init_args: {{corpus: {{{lines}}}}}"
-    pairs = "class_path: depgen.data.sts.SimilarityTasks, init_args: {folder: nowhere}"
+    pairs = "class_path: depgen.data.tasks.SimilarityTasks, init_args: {folder: nowhere}"
     corpora = {"lines": lines, "sentences": sentences, "no_valid": here, "pairs": pairs}
     for name, corpus in corpora.items():
         (tmp_path / f"{name}.yaml").write_text(f"data: {{init_args: {{corpus: {{{corpus}}}}}}}")

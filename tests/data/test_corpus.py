@@ -15,7 +15,6 @@ from depgen.data.corpus import form_in, form_of
 from depgen.data.document_lines import DocumentLines
 from depgen.data.exclusion import WithoutSentences
 from depgen.data.generated import GeneratedStories
-from depgen.data.glue import GluePrompts
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.json_documents import JsonDocuments
 from depgen.data.mixed import Retokenized, WithMoreTraining
@@ -25,6 +24,7 @@ from depgen.data.sampled_training import SampledTraining
 from depgen.data.seeded import SeededSplits
 from depgen.data.sentences import SingleSentences
 from depgen.data.tagged import TaggedDocuments
+from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank, DependencyColumns, SdpTreebank
 from depgen.data.wikitext import WikiText
@@ -71,8 +71,8 @@ WRAPPERS = {
     BareWords: {},
     partial(BareWords, lowercase=False): {},
 }
-NO_TEXT_OF_USERS = {GeneratedStories, GluePrompts, SampledTraining, NormalizedTreebank}
-"""Nobody's text, tasks with prompts, a system's samples; and one that goes by tags, which a user's text has not."""
+NO_TEXT_OF_USERS = {GeneratedStories, GluePrompts, SimilarityTasks, SampledTraining, NormalizedTreebank}
+"""Nobody's text, tasks, a system's samples; and one that goes by tags, which a user's text has not."""
 
 
 @pytest.fixture
