@@ -16,8 +16,7 @@ import torch
 from depgen.annotation.named_parser import parser_named
 from depgen.annotation.scores import attachment_scores
 from depgen.cli import main
-from depgen.data.saved_vocabulary import load_vocabulary
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.evaluation.trained import load_trained
 from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.conllu import read_conllu

@@ -31,10 +31,9 @@ from depgen.data.encoded import EncodedSplit
 from depgen.data.files import content_fingerprint
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.text import CorpusData
 from depgen.data.tokenization import tokenize
-from depgen.data.vocabulary import UNK_WORD, Vocabulary
+from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint

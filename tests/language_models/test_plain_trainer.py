@@ -16,11 +16,10 @@ from depgen.data.bare_words import BareWords
 from depgen.data.batch import TokenBatch
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedStories
-from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.sentences import SingleSentences
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
-from depgen.data.vocabulary import SubwordPieces, WordVocabulary
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM

@@ -8,11 +8,10 @@ import yaml
 from depgen.cli import main
 from depgen.data.annotated import AnnotatedSplit
 from depgen.data.batch import ItemBatch
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.text import TextData
 from depgen.data.text_lines import TextLines
 from depgen.data.treebank import ConlluTreebank
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
