@@ -60,15 +60,13 @@ ABSENT = ("nowhere", "here")
         (["fit", "--config", "lines.yaml", "--config", "demo_transformer.yaml"], "/nowhere/train.txt"),
         (["fit", "-c", "no_valid.yaml", "--data.corpus.folder", "nowhere"], "/nowhere/train.txt"),
         (["fit", "-c", "no_valid.yaml", "--data.init_args.corpus.init_args.train=no.txt"], "/here/no.txt"),
-        (["fit", "--config", "pairs.yaml"], "/nowhere/STSBenchmark/sts-train.csv"),
     ],
 )
 def test_what_is_not_there_is_named_before_anything_heavy_is_imported(tmp_path, monkeypatch, arguments, message):
     (tmp_path / "demo_transformer.yaml").write_text("{}")
     lines, here = (f"class_path: depgen.data.text_lines.TextLines, init_args: {{folder: {name}}}" for name in ABSENT)
     sentences = f"class_path: depgen.data.sentences.SingleSentences, init_args: {{corpus: {{{lines}}}}}"
-    pairs = "class_path: depgen.data.tasks.SimilarityTasks, init_args: {folder: nowhere}"
-    corpora = {"lines": lines, "sentences": sentences, "no_valid": here, "pairs": pairs}
+    corpora = {"lines": lines, "sentences": sentences, "no_valid": here}
     for name, corpus in corpora.items():
         (tmp_path / f"{name}.yaml").write_text(f"data: {{init_args: {{corpus: {{{corpus}}}}}}}")
     (tmp_path / "here").mkdir()

@@ -146,6 +146,7 @@ def unigram(tmp_path_factory):
 
 
 def test_pieces_align_with_words_and_decode_to_the_text(pieces, unigram):
+    assert "Ġwalk" in pieces.types
     words = ["walking", "talked", "ünïcode"]
     for vocabulary in (pieces, unigram):
         encoding = encode(vocabulary, words)
