@@ -25,7 +25,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.data.batch import Batch, ItemBatch, TokenBatch, TokenItem, WordBatch, collate_tokens
+from depgen.data.batch import Batch, ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Split, SplitStatistics
 from depgen.data.encoded import EncodedSplit
 from depgen.data.files import content_fingerprint
@@ -300,8 +300,8 @@ def read_year(folder: Path) -> list[JudgedPair]:
         if len(rows) != len(scores):
             raise UserError(f"{gold}: expected a line for each of the {len(rows)} in {path.name}, found {len(scores)}.")
         pairs += [
-            JudgedPair(f"{path.name}:{number}", *texts, similarity_of(score, f"{gold}:{number}"))
-            for (number, texts), score in zip(rows, scores, strict=True)
+            JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{gold}:{number}"))
+            for (number, (first, second)), score in zip(rows, scores, strict=True)
             if score.strip()
         ]
     return pairs
@@ -420,7 +420,7 @@ class TaskBatch(Batch):
     """Examples as a system reads them, and their answers.
 
     Attributes:
-        sequences: the first sentence of every example, then the second of every one, in the view of the system.
+        sequences: the first sentence of every example, then the second of every one, as the system's collate makes it.
         answers: see `Example`.
         items: each example's place in its split.
         test_sets: see `Example`.
@@ -430,7 +430,7 @@ class TaskBatch(Batch):
 
     on_cpu: ClassVar[frozenset[str]] = frozenset({"items", "test_sets", "seen"})
 
-    sequences: TokenBatch | WordBatch
+    sequences: Any
     answers: Float[Tensor, " batch"]
     items: Int[Tensor, " batch"]
     test_sets: Int[Tensor, " batch"]
@@ -481,8 +481,8 @@ class EncodedExamples:
         assert self.split.sentences is not None
         assert self.split.documents is not None
         first, after = self.split.documents[index : index + 2]
-        bounds: np.ndarray = self.split.sentences[first : after + 1]
-        return bounds - bounds[0]
+        bounds = self.split.sentences[first : after + 1]
+        return np.asarray(bounds - bounds[0])
 
     def __getitem__(self, index: int) -> EncodedExample:
         item, example = self.split[index], self.examples[index]
