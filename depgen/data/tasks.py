@@ -277,7 +277,13 @@ class JudgedPair(NamedTuple):
 
 
 def read_pairs(path: Path, wanted: Sequence[str], columns: Sequence[str] = ()) -> list[JudgedPair]:
-    """The pairs of a file whose columns hold sentences and similarity, in this order; see `read_rows`."""
+    """The pairs of a file.
+
+    Args:
+        path: the file.
+        wanted: the columns of both sentences and of the similarity.
+        columns: see `read_rows`.
+    """
     return [
         JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{path}:{number}"))
         for number, (first, second, score) in read_rows(path, wanted, columns)
@@ -362,9 +368,9 @@ class SimilarityTasks(TaskCorpus):
             UserError: a file is missing, or is not as expected.
         """
         if split != "test":
-            yield from map(self._example, self._training_pairs if split == "train" else self._pairs("stsb", "dev"))
+            yield from map(self._example, self._training_pairs() if split == "train" else self._pairs("stsb", "dev"))
             return
-        seen = {pair.letters for pair in (*self._training_pairs, *self._pairs("stsb", "dev"))}
+        seen = {pair.letters for pair in (*self._training_pairs(), *self._pairs("stsb", "dev"))}
         for place, name in enumerate(TEST_SETS):
             if name in _YEARS:
                 pairs = read_year(find_data(Path(self.folder) / _YEARS[name], how_to_get=_HOW_TO_GET))
@@ -384,17 +390,14 @@ class SimilarityTasks(TaskCorpus):
         options = {"reader": "SimilarityTasks", "split": split, "train": self.train, "numbers": self.numbers}
         return content_fingerprint(paths, **options)
 
-    @cached_property
     def _training_pairs(self) -> list[JudgedPair]:
         return [pair for name in self.train for pair in self._pairs(name, "train")]
 
     def _pairs(self, name: str, part: str) -> list[JudgedPair]:
         path = self._file(name, part)
-        return (
-            read_pairs(path, SICK_COLUMNS)
-            if name == "sick"
-            else read_pairs(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
-        )
+        if name == "sick":
+            return read_pairs(path, SICK_COLUMNS)
+        return read_pairs(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
 
     def _file(self, name: str, part: str) -> Path:
         return find_file(Path(self.folder) / _FILES[name].format(part), how_to_get=_HOW_TO_GET)
@@ -470,7 +473,7 @@ class EncodedExamples:
         assert len(split) == len(examples), f"{len(split)} documents for {len(examples)} examples"
         self.split, self.examples = split, examples
 
-    @property
+    @cached_property
     def lengths(self) -> Int[np.ndarray, " examples"]:
         """The tokens of each in a batch of its like: of its longest sentence, as often as it has sentences."""
         bounds = map(self._bounds, range(len(self.examples)))
@@ -523,7 +526,7 @@ class TaskData(CorpusData):
     ) -> None:
         super().__init__(corpus, annotator, ("train", "valid", "test"), workers=workers, seed=seed, collate=collate)
         check_at_least(1, examples_per_batch=examples_per_batch)
-        self.encoder = encoder
+        self.encoder, self._examples = encoder, dict[Split, list[Example]]()
         self.examples_per_batch, self.eval_tokens_per_batch = examples_per_batch, eval_tokens_per_batch
 
     @cached_property
@@ -556,7 +559,9 @@ class TaskData(CorpusData):
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Shuffled examples of an epoch; at validation and test every example once."""
-        examples = EncodedExamples(self.filled_split(split), list(self.corpus.examples(split)))
+        if split not in self._examples:  # read once for all epochs
+            self._examples[split] = list(self.corpus.examples(split))
+        examples = EncodedExamples(self.filled_split(split), self._examples[split])
         if epoch is None:
             return self._by_length(examples, self.eval_tokens_per_batch, None)
         ones = np.ones(len(examples.examples), np.int64)  # the unit of a batch is an example, however long
