@@ -70,8 +70,8 @@ def leaves_of(package, base):
     return {each for each in classes if not any(issubclass(other, each) for other in classes - {each})}
 
 
-ELSEWHERE = {"depgen.models.prompted.PromptedModel"}
-"""Systems that begin from a run of another one: `tests.models.test_prompted` trains it by the command line."""
+ELSEWHERE = {"depgen.models.finetuned.PromptedModel"}
+"""Systems that begin from a run of another one: `tests.models.test_finetuned` trains it by the command line."""
 
 
 def class_paths(settings):

@@ -29,12 +29,12 @@ TRAINED = {
 TUNED = {
     "trainer": {"max_epochs": 1, "accelerator": "cpu"},
     "model": {
-        "class_path": "depgen.models.sentence_similarity.SentenceSimilarity",
+        "class_path": "depgen.models.finetuned.SentenceSimilarity",
         "init_args": {"finetune": "frozen_parser"},
     },
     "data": {
-        "class_path": "depgen.data.sentence_pairs.SentencePairs",
-        "init_args": {"encoder": "udgn", "corpus": {"class_path": "depgen.data.sts.SimilarityTasks"}},
+        "class_path": "depgen.data.tasks.TaskData",
+        "init_args": {"encoder": "udgn", "corpus": {"class_path": "depgen.data.tasks.SimilarityTasks"}},
     },
 }
 MEASURES = [f"{kind}_{decoding}" for decoding in ("tree", "argmax") for kind in ("dda", "uda")]

@@ -22,7 +22,6 @@ from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.cli.unusable import usable
 from depgen.data.run_record import DataRecord, data_tags, other_data
-from depgen.data.saved_vocabulary import checked_vocabulary_size
 from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
@@ -31,7 +30,7 @@ from depgen.language_models.base import LanguageModel
 from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed
 from depgen.training.callbacks import InitialWeights, LossGuard, ProgressLines, RunRecord
-from depgen.training.checkpoints import CheckpointWriter
+from depgen.training.checkpoints import CheckpointWriter, checked_vocabulary_size
 from depgen.training.experiment_runs import TEST_ITEMS
 from depgen.training.logs import CurveLogger
 from depgen.training.provenance import describe_run

@@ -15,8 +15,7 @@ from torch.utils.data import Dataset
 from depgen.data.batch import ItemBatch
 from depgen.data.corpus import Split
 from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
-from depgen.data.saved_vocabulary import load_vocabulary, vocabulary_of_checkpoint
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import Vocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError, check_at_least
 from depgen.seeds import checked_seed
 

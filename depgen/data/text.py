@@ -15,9 +15,15 @@ from depgen.data.corpus import Corpus, Split, drawn_documents, form_of
 from depgen.data.module import Collate, EncodedData, Items
 from depgen.data.rows import document_of_row
 from depgen.data.sampler import ResumableLoader
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.table import AnnotatedSplit, DocumentJoining, EncodedSplit, encoded_table, sizes_of
-from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, VocabularyBuilder, WordVocabulary, reads_trees
+from depgen.data.vocabulary import (
+    VOCABULARY_FILE,
+    Vocabulary,
+    VocabularyBuilder,
+    WordVocabulary,
+    load_vocabulary,
+    reads_trees,
+)
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.trees.annotator import Annotator, leaves_out

@@ -1,7 +1,8 @@
 """Vocabularies: token types of a `tokenizers.Tokenizer` with named special ones and side tables, saved with the run.
 
-Types are words (WordLevel) or pieces (byte-level BPE, Unigram). Texts are encoded word by word. Vocabularies that
-are built here begin with `<eos>`, which also begins a sequence, `<unk>` and other special tokens. Padding has no id.
+Types are words (WordLevel) or pieces (byte-level BPE; in ready tokenizers Unigram too). Texts are encoded word by word.
+Vocabularies that are built here begin with `<eos>`, which also begins a sequence, `<unk>` and other special tokens.
+Padding has no id.
 """
 
 import json
@@ -9,18 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int
 
-from depgen.data.piece_training import BYTES, trained_bpe, trained_unigram
+from depgen.data.corpus import Corpus
 from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
-from depgen.training.runs import run_of_name
+from depgen.training.runs import check_vocabulary, run_of_name
 from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
@@ -34,7 +35,7 @@ TOKENIZER_FILE = "tokenizer.json"
 LABELS = "labels"
 """The table of a vocabulary that holds the labels of constituents, for systems that write trees with their texts."""
 
-Table = list[str] | list[list[str]]
+Table = Sequence[str] | Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,21 @@ class Vocabulary:
         size: number of token types: one more than the largest id.
 
     Raises:
-        UserError: a damaged tokenizer, one of an unknown kind or without a special token, or a damaged table.
+        UserError: a damaged tokenizer, or one of an unknown kind or without a special token.
 
     >>> vocabulary = Vocabulary.of_words(["the", "cat"], specials=["mask_id", "[nsubj]"])
     >>> vocabulary.size, vocabulary.pieces("cat"), vocabulary.decode([4, 5, 1]), vocabulary.special_ids["[nsubj]"]
     (6, (5,), 'the cat <unk>', 3)
     """
 
-    def __init__(self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Table] | None = None
+    ) -> None:
         self._json, self._tokenizer = tokenizer, _tokenizer(tokenizer)
-        self.specials, self.tables = dict(specials), _checked_tables(tables or {})
+        self.specials = dict(specials)
+        self.tables: dict[str, list[Any]] = {
+            name: [row if isinstance(row, str) else list(row) for row in rows] for name, rows in (tables or {}).items()
+        }
         self.special_ids = {name: self._id_of_special(name, spelt) for name, spelt in self.specials.items()}
         self.eos: int = self.special_ids["eos"]
         self.unk: int = self.special_ids.get("unk", -1)
@@ -90,7 +96,7 @@ class Vocabulary:
 
     @classmethod
     def of_words(
-        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Any] | None = None
+        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
     ) -> "Vocabulary":
         """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens, then the words in their order.
 
@@ -105,18 +111,42 @@ class Vocabulary:
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         named = special_tokens(specials)
-        listed = Counter(words)
-        if both := [spelt for spelt in named.values() if spelt in listed]:
-            raise UserError(f"The vocabulary lists {both[0]!r} as a word, which is a special token: leave it out.")
-        if twice := len(words) - len(listed):
-            first = next(word for word, count in listed.items() if count > 1)
-            raise UserError(f"The vocabulary lists {twice} words twice, such as {first!r}.")
-        ids = {word: index for index, word in enumerate((*named.values(), *listed))}
+        types = [*named.values(), *words]
+        if len(set(types)) < len(types):
+            twice = Counter(types).most_common(1)[0][0]
+            raise UserError(f"The vocabulary lists {twice!r} twice, or as a word though it is a special token.")
+        ids = {word: index for index, word in enumerate(types)}
         tokenizer = Tokenizer(models.WordLevel(ids, named["unk"]))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         return cls(tokenizer.to_str(), specials=named, tables=tables)
 
-    def with_tables(self, tables: Mapping[str, Any]) -> "Vocabulary":
+    @classmethod
+    def of_files(cls, files: Mapping[str, str], where: Path | str) -> "Vocabulary":
+        """The vocabulary whose `files` these are.
+
+        Args:
+            files: their texts by name.
+            where: what they lie in, for messages.
+
+        Raises:
+            UserError: one is missing or damaged, or they are not of one vocabulary.
+        """
+        try:
+            content = json.loads(files[VOCABULARY_FILE])
+            specials, tables, digest = content["specials"], content["tables"], content["sha256"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{where}/{VOCABULARY_FILE}: expected a vocabulary, found: {error!r}. Copy both files again."
+            ) from error
+        tokenizer = files.get(TOKENIZER_FILE, "")
+        if lines_sha256([tokenizer]) != digest:
+            raise UserError(
+                f"{where}/{VOCABULARY_FILE}: expected the {TOKENIZER_FILE} that was saved with it, found another. Copy "
+                "both files again."
+            )
+        return cls(tokenizer, specials=specials, tables=tables)
+
+    def with_tables(self, tables: Mapping[str, Table]) -> "Vocabulary":
         """The same vocabulary with more side tables."""
         return type(self)(self._json, specials=self.specials, tables={**self.tables, **tables})
 
@@ -227,23 +257,6 @@ def _tokenizer(content: str) -> Any:  # noqa: ANN401 - the library has no types
     return tokenizer
 
 
-def _checked_tables(tables: Mapping[str, Any]) -> dict[str, Table]:
-    """Side tables as lists, once it is certain that they are strings or rows of strings."""
-    found: dict[str, Table] = {}
-    for name, rows in tables.items():
-        if _is_list(rows) and all(isinstance(row, str) for row in rows):
-            found[name] = list(rows)
-        elif _is_list(rows) and all(_is_list(row) and all(isinstance(each, str) for each in row) for row in rows):
-            found[name] = [list(row) for row in rows]
-        else:
-            raise UserError(f"Table {name!r}: expected strings, or rows of strings, found {str(rows)[:80]}.")
-    return found
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
-
-
 def encode(vocabulary: Vocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:
     """The ids of a word sequence and the word that each piece belongs to.
 
@@ -330,16 +343,15 @@ class WordVocabulary:
 
     def fingerprint(self) -> str:
         """The options, as a string."""
-        former = {"mask_id": " masks", "start": " starts"}
-        more = "".join(former.get(name, f" {name!r}") for name in self.specials)
-        return f"word min_count={self.min_count} max_size={self.max_size}{more}"
+        return f"word min_count={self.min_count} max_size={self.max_size} specials={self.specials}"
 
 
 class SubwordPieces:
     """Builds a byte-level BPE vocabulary, or takes a ready tokenizer.
 
     Args:
-        size: number of types to learn, the special ones and the 256 bytes included; not used with `tokenizer`.
+        size: number of types, the special ones and the 256 bytes included, which are never left out; not used with
+            `tokenizer`.
         tokenizer: path of a `tokenizer.json`, a run, or what `depgen.hub` finds a model's folder by.
         eos_token: the ready tokenizer's end-of-text token (GPT-2: `<|endoftext|>`).
         specials: names of further special tokens; a ready tokenizer must have them.
@@ -349,11 +361,6 @@ class SubwordPieces:
         self, size: int = 8000, tokenizer: str | None = None, eos_token: str = EOS_WORD, specials: Sequence[str] = ()
     ) -> None:
         self.size, self.tokenizer, self.eos_token, self.specials = size, tokenizer, eos_token, tuple(specials)
-        spelt = special_tokens(specials).values()
-        if tokenizer is None and size < len(spelt) + BYTES:
-            raise UserError(
-                f"size must be at least {len(spelt) + BYTES}: {', '.join(spelt)} and the {BYTES} bytes; found {size}."
-            )
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """Pieces learnt from the words of the documents, or the ready ones."""
@@ -361,15 +368,33 @@ class SubwordPieces:
         if self.tokenizer is not None:
             del named["unk"]
             return Vocabulary(text_of_file(self._file()), specials={**named, "eos": self.eos_token})
-        tokenizer = trained_bpe(word_counts(documents), size=self.size, specials=list(named.values()))
-        return Vocabulary(tokenizer, specials=named)
+        return Vocabulary(self._learnt(word_counts(documents), list(named.values())), specials=named)
+
+    def _learnt(self, counts: Mapping[str, int], specials: list[str]) -> str:
+        """A byte-level BPE tokenizer (Radford et al., 2019) of `size` types or fewer; the special tokens come first.
+
+        Each word is a text with one space before it, so that no piece spans two words.
+        """
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+        tokenizer = Tokenizer(models.BPE())
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=self.size,
+            special_tokens=specials,
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        )
+        texts = (repeat(f" {word}", count) for word, count in sorted(counts.items()))
+        tokenizer.train_from_iterator(chain.from_iterable(texts), trainer)
+        return str(tokenizer.to_str())
 
     def fingerprint(self) -> str:
         """The options, as a string; a ready tokenizer by its content."""
-        more = "".join(f" {name!r}" for name in self.specials)
-        if self.tokenizer is None:
-            return f"bpe size={self.size}{more}"
-        return f"tokenizer {file_sha256(self._file())} eos={self.eos_token}{more}"
+        learnt = self.tokenizer is None
+        made = f"bpe size={self.size}" if learnt else f"tokenizer {file_sha256(self._file())} eos={self.eos_token}"
+        return f"{made} specials={self.specials}"
 
     def _file(self) -> Path:
         assert self.tokenizer is not None
@@ -379,23 +404,74 @@ class SubwordPieces:
         return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
 
 
-class UnigramPieces:
-    """Builds a Unigram vocabulary, as SentencePiece does; see `depgen.data.piece_training.trained_unigram`.
+class CorpusVocabulary:
+    """Builds on a corpus's training split, whichever part of it a run learns from.
+
+    Perplexities of runs on parts of different size compare only where all predict words out of the same vocabulary.
 
     Args:
-        size: number of types to learn, the special ones and all characters of the documents included.
-        specials: names of further special tokens.
+        corpus: whose training split the builder is given.
+        builder: builds the vocabulary; every word by default.
     """
 
-    def __init__(self, size: int = 8000, specials: Sequence[str] = ()) -> None:
-        self.size, self.specials = size, tuple(specials)
+    def __init__(self, corpus: Corpus, builder: VocabularyBuilder | None = None) -> None:
+        self.corpus, self.builder = corpus, builder or WordVocabulary()
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
-        """Pieces learnt from the words of the documents."""
-        named = special_tokens(self.specials)
-        tokenizer = trained_unigram(word_counts(documents), size=self.size, specials=list(named.values()))
-        return Vocabulary(tokenizer, specials=named)
+        """The vocabulary of the corpus; the documents that the run learns from do not matter."""
+        return self.builder.build(self.corpus.documents("train"))
 
     def fingerprint(self) -> str:
-        """The options, as a string."""
-        return f"unigram size={self.size}" + "".join(f" {name!r}" for name in self.specials)
+        """Of the corpus and the builder."""
+        return lines_sha256(["corpus vocabulary", self.corpus.fingerprint("train"), self.builder.fingerprint()])
+
+
+class ReadyVocabulary:
+    """Takes a vocabulary that was saved before, whatever the documents are.
+
+    Args:
+        folder: where it lies, such as `RUN/vocabulary`.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder).expanduser()
+
+    def build(self, documents: Iterable[Document]) -> Vocabulary:
+        """The saved one."""
+        return load_vocabulary(self.folder)
+
+    def fingerprint(self) -> str:
+        """A digest of its files."""
+        return f"ready {lines_sha256(load_vocabulary(self.folder).files().values())}"
+
+
+# -- saved vocabularies -----------------------------------------------------------------------------------------------
+
+
+def load_vocabulary(folder: Path) -> Vocabulary:
+    """The vocabulary saved in a folder.
+
+    Raises:
+        UserError: there is none, it is damaged, or it is a run's and not the one of its training.
+    """
+    check_vocabulary(folder)
+    if not (folder / VOCABULARY_FILE).is_file():
+        raise UserError(
+            f"No vocabulary at {folder / VOCABULARY_FILE}. A run folder carries its own; name one that `depgen fit` "
+            "made."
+        )
+    files = {name: text_of_file(folder / name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)}
+    return Vocabulary.of_files(files, folder)
+
+
+def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | None:
+    """The vocabulary that a checkpoint holds; None for checkpoints without one.
+
+    Args:
+        content: of the checkpoint, in which a data module keeps its state under its class name.
+    """
+    for name, state in content.items():
+        files = state.get("vocabulary") if isinstance(state, Mapping) else None
+        if isinstance(files, Mapping) and VOCABULARY_FILE in files:
+            return Vocabulary.of_files(files, f"checkpoint, {name}")
+    return None

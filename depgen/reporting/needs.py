@@ -9,8 +9,7 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.annotation.supar_structures import SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.annotation.tagger import SpacyTagger
 from depgen.backbones.pretrained import PretrainedTransformer
-from depgen.data.prompts import Prompts
-from depgen.data.sentence_pairs import SentencePairs
+from depgen.data.tasks import TaskData
 from depgen.data.vocabulary import SubwordPieces
 from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.evaluation.trees.induced_trees import InducedTrees
@@ -24,8 +23,7 @@ _PARSERS: Mapping[type, str] = {
 }
 """Classes that load a trained parser, with the argument that names it."""
 _RUNS: Mapping[type, str] = {
-    SentencePairs: "encoder",
-    Prompts: "encoder",
+    TaskData: "encoder",
     InducedTrees: "run",
     InducedGraphs: "run",
     PretrainedTransformer: "pretrained",
@@ -48,7 +46,7 @@ def parsers_in(settings: Mapping[str, Any]) -> list[str]:
 def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
     """What settings load that may be a run, by the dotted name of the option that names each.
 
-    >>> pairs = {"class_path": "depgen.data.sentence_pairs.SentencePairs", "init_args": {"encoder": "udgn_ptb/small"}}
+    >>> pairs = {"class_path": "depgen.data.tasks.TaskData", "init_args": {"encoder": "udgn_ptb/small"}}
     >>> runs_in({"data": pairs})
     {'data.init_args.encoder': 'udgn_ptb/small'}
     """

@@ -82,3 +82,21 @@ class CheckpointWriter(TorchCheckpointIO):
         """The content of a file, read as by `load_checkpoint`; Lightning keeps bare weights in such files too."""
         content: dict[str, Any] = _content(Path(path), map_location or "cpu", mmap=False)
         return content
+
+
+def checked_vocabulary_size(size: int, checkpoint: Path | None) -> int:
+    """The number of token types, once it is certain that the system of a checkpoint has an embedding for as many.
+
+    Systems whose hyper-parameters do not say the number are not checked, nor is it without a checkpoint.
+
+    Raises:
+        UserError: the system was trained with another number.
+    """
+    settings = {} if checkpoint is None else load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}
+    expected = settings.get("vocabulary_size", size)
+    if size != expected:
+        raise UserError(
+            f"{checkpoint}: expected the vocabulary that it was trained with, of {expected} token types, found one of "
+            f"{size}. Copy the run's own vocabulary folder again."
+        )
+    return size

@@ -8,15 +8,12 @@ import numpy as np
 import torch
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, WordBatch, whole_documents
-from depgen.data.prompts import PromptBatch
-from depgen.data.sentence_pairs import EncodedPair, PairBatch, collate_pairs
+from depgen.data.tasks import EncodedExample, Example, TaskBatch
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import MaskedLanguageModel
-from depgen.models.prompted import PromptedModel
-from depgen.models.sentence_similarity import SentenceSimilarity
-from depgen.nn.lengths import mask_of
+from depgen.models.finetuned import PromptedModel, SentenceSimilarity
 from tests.contract.systems import VOCABULARY, writes_levels
 from tests.contract.trees import TREES, levels_of
 from tests.models.labelled_trees import LABELS
@@ -48,31 +45,35 @@ def batch_of(model: LanguageModel, documents: Sequence[Document]) -> Batch:
         return whole_documents(documents, STARTING)
     texts = [np.concatenate(document).astype(np.int32) for document in documents]
     if isinstance(model, SentenceSimilarity):
-        pairs = [EncodedPair(k, ids, ids[::-1].copy(), 1.0, 0, False) for k, ids in enumerate(texts)]
-        return collate_pairs(ItemBatch(pairs, len(pairs), PLAIN, global_items=len(pairs)))
+        pairs = [(TokenItem(k, ids), TokenItem(k, ids[::-1].copy())) for k, ids in enumerate(texts)]
+        return model.collate(task_items(pairs, MASKING))
     items: list[Any] = [TokenItem(k, ids) for k, ids in enumerate(texts)]
     if isinstance(model, PromptedModel):
-        return model.collate(ItemBatch([(item, 1.0) for item in items], len(items), PLAIN))
+        return model.collate(task_items([(item,) for item in items], PLAIN))
     if writes_levels(model):  # the deepest
         items = [levels_of(k, ids)[-1] for k, ids in enumerate(texts)]
     return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in texts), vocabulary_of(model)))
 
 
+def task_items(sentences: Sequence[tuple[TokenItem, ...]], vocabulary: Vocabulary) -> ItemBatch:
+    """A batch of examples of a task."""
+    examples = [EncodedExample(items, Example("", (), 1.0)) for items in sentences]
+    return ItemBatch(examples, len(examples), vocabulary, global_items=len(examples))
+
+
 def places_of(batch: Batch) -> torch.Tensor:
     """True where a batch holds a word, False at padding."""
-    if isinstance(batch, PromptBatch):
-        return places_of(batch.sequences)
-    return mask_of(batch.lengths, batch.tokens.shape[1]) if isinstance(batch, PairBatch) else batch.is_word
+    return places_of(batch.sequences) if isinstance(batch, TaskBatch) else batch.is_word
 
 
 def inputs_of(batch: Batch) -> str:
     """The field of the token ids that the system reads."""
-    return "tokens" if isinstance(batch, WordBatch | PairBatch) else "inputs"
+    return "tokens" if isinstance(batch, WordBatch) else "inputs"
 
 
 def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
     """The batch with another token at some places."""
-    if isinstance(batch, PromptBatch):
+    if isinstance(batch, TaskBatch):
         return replace(batch, sequences=with_input(batch.sequences, place, word))
     name = inputs_of(batch)
     return replace(batch, **{name: getattr(batch, name).masked_fill(place, word)})
@@ -82,7 +83,7 @@ def with_input(batch: Batch, place: torch.Tensor, word: int) -> Batch:
 def scores_of(model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
     """What `forward` gives each row, padding left out."""
     found = model(batch)
-    if isinstance(batch, PairBatch | PromptBatch):
+    if isinstance(batch, TaskBatch):
         return list(found[:, None])
     return [row[here] for row, here in zip(found, batch.is_word, strict=True)]
 

@@ -27,12 +27,11 @@ from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.models.dtg import DTG
+from depgen.models.finetuned import PromptedModel, SentenceSimilarity
 from depgen.models.gilt import GiLT
 from depgen.models.itexp import ITEXP
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.models.prompted import PromptedModel
 from depgen.models.pushdown import Pushdown
-from depgen.models.sentence_similarity import SentenceSimilarity
 from depgen.models.structformer import StructFormer
 from depgen.models.tg import TransformerGrammar
 from depgen.models.udgn import UDGN

@@ -9,9 +9,14 @@ import torch
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.data.batch import ItemBatch
-from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.text import TextData
-from depgen.data.vocabulary import SubwordPieces, UnigramPieces, Vocabulary, WordVocabulary, reads_trees
+from depgen.data.vocabulary import (
+    SubwordPieces,
+    Vocabulary,
+    WordVocabulary,
+    reads_trees,
+    vocabulary_of_checkpoint,
+)
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 
@@ -117,9 +122,8 @@ def test_a_collate_sees_the_placeholders_and_the_table_that_the_builder_made(wor
     assert third[-1] == vocabulary.unk, "a literal [nsubj] in a text is no placeholder"
 
 
-@pytest.mark.parametrize(("builder", "size"), [(SubwordPieces, 280), (UnigramPieces, 40)])
-def test_pieces_have_placeholders_and_tables_too(builder, size):
-    data = data_of(builder, size, left_dependents="first_piece")
+def test_pieces_have_placeholders_and_tables_too():
+    data = data_of(SubwordPieces, 280, left_dependents="first_piece")
     assert data.vocabulary.types[2:7] == ("<pad>", "[amod]", "[nsubj]", "[obj]", "[root]")
     (batch,) = data.val_dataloader()
     assert sorted(batch.placeholders.unique().tolist()) == [2, 3, 4, 5, 6]

@@ -5,12 +5,9 @@ from dataclasses import replace
 
 import pytest
 import torch
-from depgen.data.level_batch import LevelCollate
-from depgen.data.level_items import LevelItem
 
 from depgen.annotation.trivial import GoldTrees
 from depgen.data.batch import Batch, ItemBatch, Stretch
-from depgen.data.levels import ExpansionVocabulary
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces
 from depgen.models.dmlm import DependencyCollate
@@ -82,7 +79,6 @@ CASES = {
     "bracketings": ("constituency", SubwordPieces(size=260), BracketingCollate()),
     "strings of trees": ("constituency", ConstituentLabels(), TreeCollate(5)),
     "strings of arcs": ("tree", SubwordPieces(size=260), DerivationCollate(260)),
-    "levels": ("tree", ExpansionVocabulary(), LevelCollate()),
 }  # fmt: skip
 
 
@@ -94,7 +90,6 @@ def test_a_batch_of_views_that_were_made_ahead_is_that_of_views_made_now(case, m
     assert viewed.viewed(collate) is viewed
 
     def batch(items):
-        items = [LevelItem(item) for item in items] if case == "levels" else items
         return collate(ItemBatch(items, 9, split.vocabulary))
 
     expected = batch([split[number] for number in (2, 0, 1)])

@@ -1,24 +1,29 @@
-"""Vocabularies of words and of pieces: ids, unknown words, special tokens, side tables, alignment."""
+"""Vocabularies of words and of pieces: ids, unknown words, special tokens, side tables, alignment, files."""
 
 import pickle
 from collections import Counter
 
 import numpy as np
 import pytest
+from depgen.data.text_lines import TextLines
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.text import TextData
 from depgen.data.vocabulary import (
     TOKENIZER_FILE,
+    VOCABULARY_FILE,
+    CorpusVocabulary,
+    ReadyVocabulary,
     SubwordPieces,
-    UnigramPieces,
     Vocabulary,
     WordVocabulary,
     encode,
     is_unknown,
+    load_vocabulary,
     special_tokens,
+    vocabulary_of_checkpoint,
 )
 from depgen.errors import UserError
 from tests.vocabularies import documents_of
@@ -28,7 +33,6 @@ TALK = {"walking": 5, "walked": 4, "talking": 3, "ünïcode": 1}
 BUILDERS = {
     "words": WordVocabulary(min_count=2, specials=["pad", "[nsubj]"]),
     "BPE": SubwordPieces(size=275, specials=["pad", "[nsubj]"]),
-    "Unigram": UnigramPieces(size=40, specials=["pad", "[nsubj]"]),
 }
 WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="▁"), min_size=1, max_size=6)
 """A word without white space, and without the character that marks where a word begins."""
@@ -81,12 +85,11 @@ def test_sequences_may_begin_with_a_token_for_that():
     assert built(WordVocabulary(), ["a"]).start == 0
 
 
-def test_fingerprints_are_what_caches_were_made_under():
-    assert WordVocabulary().fingerprint() == "word min_count=1 max_size=None"
-    assert WordVocabulary(min_count=5, max_size=9, masks=True).fingerprint() == "word min_count=5 max_size=9 masks"
-    assert WordVocabulary(masks=True, starts=True).fingerprint() == "word min_count=1 max_size=None masks starts"
-    assert SubwordPieces(size=300).fingerprint() == "bpe size=300"
-    assert len({builder.fingerprint() for builder in (*BUILDERS.values(), UnigramPieces(40), SubwordPieces(275))}) == 5
+def test_fingerprints_follow_every_option():
+    options = [{}, {"min_count": 2}, {"max_size": 9}, {"masks": True}, {"starts": True}, {"specials": ["pad"]}]
+    builders = [WordVocabulary(**each) for each in options]
+    builders += [SubwordPieces(), SubwordPieces(size=300), SubwordPieces(specials=["pad"])]
+    assert len({builder.fingerprint() for builder in builders}) == 9
 
 
 # -- special tokens ---------------------------------------------------------------------------------------------------
@@ -109,22 +112,16 @@ def test_special_tokens_of_one_name_or_spelling_are_refused():
 
 
 def test_a_word_that_is_listed_twice_or_is_a_special_token_is_refused():
-    with pytest.raises(UserError, match="1 words twice, such as 'a'"):
-        Vocabulary.of_words(["a", "b", "a"])
-    with pytest.raises(UserError, match="'<mask>' as a word, which is a special token"):
-        Vocabulary.of_words(["a", "<mask>"], specials=["mask_id"])
+    for words, named in ((["a", "b", "a"], "'a' twice"), (["a", "<mask>"], "'<mask>' twice")):
+        with pytest.raises(UserError, match=named):
+            Vocabulary.of_words(words, specials=["mask_id"])
 
 
-def test_sizes_below_the_least_are_refused():
-    assert built(SubwordPieces(size=258), ["a"]).size == 258
-    with pytest.raises(UserError, match="size must be at least 259: <eos>, <unk>, <mask> and the 256 bytes"):
-        SubwordPieces(size=258, specials=["mask_id"])
+def test_special_tokens_and_bytes_are_part_of_the_size():
+    assert built(SubwordPieces(size=258), ["a"]).size == built(SubwordPieces(size=9), ["a"]).size == 258
     assert built(WordVocabulary(max_size=4, masks=True), COUNTS).types == ("<eos>", "<unk>", "<mask>", "the")
     with pytest.raises(UserError, match="at least 4: <eos>, <unk>, <mask> and a word; found 3"):
         WordVocabulary(max_size=3, masks=True)
-    assert built(UnigramPieces(size=6), ["ab", "ba"]).size == 6
-    with pytest.raises(UserError, match="size must be at least 6: <eos>, <unk>, all characters and one piece"):
-        built(UnigramPieces(size=5), ["ab", "ba"])
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------------
@@ -136,11 +133,20 @@ def pieces():
 
 
 @pytest.fixture(scope="module")
-def unigram():
-    return built(UnigramPieces(size=60), {**TALK, "a": 2, "$": 1, "cats": 4, "caw": 1})
+def unigram(tmp_path_factory):
+    """A ready tokenizer of another library's making, whose words begin with `▁`."""
+    tokenizer = Tokenizer(models.Unigram())
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never")
+    tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="never")
+    trainer = trainers.UnigramTrainer(
+        vocab_size=60, special_tokens=["<eos>", "<unk>"], unk_token="<unk>", show_progress=False
+    )
+    tokenizer.train_from_iterator([f" {word}" for word in (*TALK, *"abcdefghüï") for _ in range(3)], trainer)
+    return Vocabulary(tokenizer.to_str(), specials={"eos": "<eos>", "unk": "<unk>"})
 
 
 def test_pieces_align_with_words_and_decode_to_the_text(pieces, unigram):
+    assert "Ġwalk" in pieces.types
     words = ["walking", "talked", "ünïcode"]
     for vocabulary in (pieces, unigram):
         encoding = encode(vocabulary, words)
@@ -192,20 +198,8 @@ def test_a_ready_tokenizer_without_a_piece_for_a_word_says_so():
         vocabulary.pieces("b", space=False)
 
 
-def test_no_unigram_word_begins_with_a_bare_mark_if_a_word_of_the_text_begins_so(unigram):
-    assert "▁$" in unigram.types
-    for word in (*TALK, "cat", "cot", "king", "$", "$$", "wünï"):
-        assert unigram.types[unigram.pieces(word)[0]] != "▁" or word[0] not in "wtüac$", word
-    assert unigram.types[unigram.pieces("king")[0]] == "▁", "no word of the text begins with k"
-    assert [unigram.types[index] for index in unigram.pieces("☃t")] == ["▁", "<unk>", "t"]
-    assert [is_unknown(unigram, word) for word in ("☃t", "king")] == [True, False]
-
-
-def test_unigram_pieces_are_the_same_whenever_they_are_learnt():
-    words = np.random.default_rng(0).choice(list("abcde"), (300, 5))
-    counts = Counter("".join(word[: 1 + place % 5]) for place, word in enumerate(words))
-    found = {built(UnigramPieces(size=80), counts).files()[TOKENIZER_FILE] for _ in range(3)}
-    assert len(found) == 1
+def test_a_word_with_an_unknown_piece_is_unknown(unigram):
+    assert [is_unknown(unigram, word) for word in ("☃t", "walked")] == [True, False]
 
 
 # -- the beginnings of words ------------------------------------------------------------------------------------------
@@ -259,11 +253,101 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
             assert again.decode(range(vocabulary.size)) == vocabulary.decode(range(vocabulary.size))
 
 
-def test_tables_hold_strings_or_rows_of_strings():
-    plain = Vocabulary.of_words(["a"], tables={"labels": ["nsubj"]})
-    both = plain.with_tables({"expansions": [["nsubj", "det"], []]})
+def test_tables_are_added():
+    plain = Vocabulary.of_words(["a"], tables={"labels": ("nsubj",)})
+    both = plain.with_tables({"expansions": [("nsubj", "det"), []]})
     assert both.tables == {"labels": ["nsubj"], "expansions": [["nsubj", "det"], []]}
     assert plain.tables == {"labels": ["nsubj"]}
-    for rows in ([1], ["a", ["b"]], [["a", 2]], [None], "ab", 3, {"a": "b"}):
-        with pytest.raises(UserError, match="'wrong': expected strings, or rows of strings"):
-            plain.with_tables({"wrong": rows})
+
+
+# -- files that are damaged -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A saved vocabulary of pieces."""
+    built(SubwordPieces(size=270), TALK).save(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("name", "change", "said"), [
+    (VOCABULARY_FILE, lambda text: None, "No vocabulary at"),
+    *((VOCABULARY_FILE, lambda text, content=content: content, r"vocabulary\.json: expected a vocabulary")
+      for content in ("{", "[]", "", '{"specials": {"eos": "<eos>"}, "tables": {}}')),
+    (VOCABULARY_FILE, lambda text: text.replace('"<eos>"', '"<end>"'), "The tokenizer has no token '<end>'"),
+    (TOKENIZER_FILE, lambda text: None, r"tokenizer\.json.*found"),
+    (TOKENIZER_FILE, lambda text: text.replace('Ġwalk"', 'Ġwelk"'), r"expected the tokenizer\.json that was saved"),
+])  # fmt: skip
+def test_a_damaged_vocabulary_is_refused(folder, name, change, said):
+    path = folder / name
+    text = change(path.read_text(encoding="utf-8"))
+    path.unlink()
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=said):
+        load_vocabulary(folder)
+
+
+def test_a_checkpoint_holds_both_files_or_is_refused(folder):
+    saved = load_vocabulary(folder)
+    held = vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": saved.files()}})
+    assert held.files() == saved.files()
+    assert vocabulary_of_checkpoint({"epoch": 1}) is None
+    with pytest.raises(UserError, match=r"checkpoint, TextData.*tokenizer\.json that was saved"):
+        vocabulary_of_checkpoint({"TextData": {"vocabulary": {VOCABULARY_FILE: saved.files()[VOCABULARY_FILE]}}})
+
+
+@pytest.mark.parametrize("content", ["{", "{}", ""])
+def test_a_damaged_ready_tokenizer_is_refused(folder, content):
+    (folder / TOKENIZER_FILE).write_text(content)
+    with pytest.raises(UserError, match=r"tokenizer\.json.*found"):
+        SubwordPieces(tokenizer=str(folder)).build([])
+
+
+def test_a_tokenizer_of_an_unknown_kind_is_refused():
+    tokenizer = Tokenizer(models.WordPiece({"<eos>": 0, "a": 1}, unk_token="<eos>"))
+    with pytest.raises(UserError, match=r"Expected a tokenizer of kind WordLevel, BPE or Unigram.*found WordPiece"):
+        Vocabulary(tokenizer.to_str(), specials={"eos": "<eos>"})
+
+
+# -- vocabularies of other data ---------------------------------------------------------------------------------------
+
+
+def corpus(folder, train="a b b\nc b a\n"):
+    for split, text in (("train", train), ("valid", "a d\n"), ("test", "a\n")):
+        (folder / f"{split}.txt").write_text(text)
+    return TextLines(str(folder))
+
+
+def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    whole = corpus(tmp_path)
+    sizes = {
+        shared: [
+            TextData(whole, max_documents=count, vocabulary=CorpusVocabulary(whole) if shared else None).vocabulary_size
+            for count in (1, None)
+        ]
+        for shared in (True, False)
+    }
+    assert sizes == {True: [5, 5], False: [4, 5]}
+
+
+def test_the_words_of_a_corpus_are_cut_and_masked_as_its_builder_says(tmp_path):
+    builder = CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2, masks=True))
+    assert builder.build(documents_of(["z", "z"])).types == ("<eos>", "<unk>", "<mask>", "b", "a")
+
+
+def test_the_fingerprint_of_a_corpuss_vocabulary_follows_corpus_and_builder(tmp_path):
+    first = CorpusVocabulary(corpus(tmp_path)).fingerprint()
+    assert CorpusVocabulary(corpus(tmp_path)).fingerprint() == first
+    assert CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2)).fingerprint() != first
+    assert CorpusVocabulary(corpus(tmp_path, train="a\n")).fingerprint() != first
+
+
+def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
+    Vocabulary.of_words(["cat"]).save(tmp_path)
+    ready = ReadyVocabulary(str(tmp_path))
+    assert ready.build(documents_of(COUNTS)).types == ("<eos>", "<unk>", "cat")
+    before = ready.fingerprint()
+    Vocabulary.of_words(["dog"]).save(tmp_path)
+    assert ready.fingerprint() != before

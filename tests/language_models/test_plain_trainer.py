@@ -17,10 +17,9 @@ from depgen.data.corpora import TextLines
 from depgen.data.corpus import WithSteps
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.saved_vocabulary import vocabulary_of_checkpoint
 from depgen.data.steps import BareWords, SingleSentences
 from depgen.data.text import TextData
-from depgen.data.vocabulary import SubwordPieces, WordVocabulary
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM

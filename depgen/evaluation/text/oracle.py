@@ -33,8 +33,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
-from depgen.data.saved_vocabulary import load_vocabulary
-from depgen.data.vocabulary import encode
+from depgen.data.vocabulary import encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.text.outcome import MeasuredItems

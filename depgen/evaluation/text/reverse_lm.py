@@ -98,7 +98,7 @@ def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[st
         "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
     }
     vocabulary = {
-        "class_path": "depgen.data.ready_vocabulary.ReadyVocabulary",
+        "class_path": "depgen.data.vocabulary.ReadyVocabulary",
         "init_args": {"folder": str((oracle / "vocabulary").absolute())},
     }
     arguments = {**data["init_args"], "corpus": corpus, "vocabulary": vocabulary}

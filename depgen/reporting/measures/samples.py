@@ -13,7 +13,7 @@ from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Split
 from depgen.data.experiment import data_of
 from depgen.data.levels import binarization_of
-from depgen.data.saved_vocabulary import load_vocabulary
+from depgen.data.vocabulary import load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.evaluation.trees.generated_trees import (

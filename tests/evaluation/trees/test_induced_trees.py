@@ -8,10 +8,9 @@ import yaml
 from depgen.cli import main
 from depgen.data.batch import ItemBatch
 from depgen.data.corpora import Ewt, TextLines
-from depgen.data.saved_vocabulary import load_vocabulary
 from depgen.data.table import AnnotatedSplit
 from depgen.data.text import TextData
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
