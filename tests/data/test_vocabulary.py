@@ -5,11 +5,11 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from depgen.data.text_lines import TextLines
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from depgen.data.corpora import TextLines
 from depgen.data.text import TextData
 from depgen.data.vocabulary import (
     TOKENIZER_FILE,
