@@ -114,9 +114,10 @@ class StructuredLanguageModel(LeftToRight):
         """What a hypothesis has built; empty for a text without tokens."""
         raise NotImplementedError(f"{type(self).__name__} has no structure_of")
 
-    def targets_searched(self, batch: TokenBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
+    def targets_searched(self, batch: Any, *, with_end: bool) -> Int[Tensor, " batch"]:  # noqa: ANN401
         """How many targets of each text are searched, on the CPU."""
-        return batch.lengths
+        lengths: Tensor = batch.lengths
+        return lengths
 
     def leaders(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
         """See `depgen.decoding.beam.leaders`; by default each text is searched by itself."""

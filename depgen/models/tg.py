@@ -613,14 +613,15 @@ class TransformerGrammar(StructuredLanguageModel):
         """See `COLUMNS`."""
         return COLUMNS
 
-    def targets_searched(self, batch: TokenBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
+    def targets_searched(self, batch: TreeBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
         """All targets but the end of a text that may continue; none of a text without words, which has no tree."""
-        return (batch.lengths - int(not with_end)).masked_fill(batch.lengths == 1, 0)
+        return (batch.lengths - int(not with_end)).masked_fill((batch.targets[:, 0] == batch.eos).cpu(), 0)
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """See `StructuredLanguageModel`; a text without words has the log-probability -inf."""
+        assert isinstance(batch, TreeBatch)
         log_probs = super().log_probs(batch)
-        log_probs[batch.lengths == 1, 0] = -torch.inf
+        log_probs[batch.targets[:, 0] == batch.eos, 0] = -torch.inf
         return log_probs
 
     def beginning_of(self, batch: TreeBatch) -> GrammarState:
