@@ -87,5 +87,5 @@ def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool
         return dumps({"corpus": corpus.name, "splits": rows}, indent=2)
     import pandas as pd
 
-    table = pd.DataFrame(rows, dtype=object).to_string(index=False, na_rep="", float_format="{:.4g}".format)
-    return f"{corpus.name}\n{table}"
+    table = pd.DataFrame(rows, dtype=object).fillna("")
+    return f"{corpus.name}\n{table.to_string(index=False, float_format='{:.4g}'.format)}"
