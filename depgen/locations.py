@@ -178,9 +178,9 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def folder_written_whole(folder: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the place of `folder` when all is done; nothing changes if it is not."""
-    part = folder.with_name(f".{folder.name}.{os.getpid()}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    """A folder to write into, which takes the place of `folder` when all is done; for one process at a time."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
     part.mkdir(parents=True)
     try:
         yield part

@@ -53,4 +53,4 @@ def shared_folder(tmp_path_factory):
 @pytest.fixture
 def runs_of_any_name(monkeypatch):
     """The command line takes every name of a run for one that exists, for tests that give it a model by themselves."""
-    monkeypatch.setattr("depgen.cli.named_files.find_run", lambda name: None)
+    monkeypatch.setattr("depgen.cli.named_files.find_run", lambda name, **_: None)

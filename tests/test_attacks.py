@@ -396,14 +396,3 @@ def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeyp
     said = capsys.readouterr().err
     assert "Out of memory" in said
     assert "tokens_per_batch" in said
-
-
-def test_a_full_disk_of_the_cache_is_one_line(place, monkeypatch, capsys):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "Error writing bytes to file. Detail: [errno 28] No space left on device")
-
-    shutil.rmtree(place.home / "cache" / "tables")
-    monkeypatch.setattr("datasets.Dataset.from_generator", full)
-    assert main(["fit", "--config", str(place.home / "lm.yaml")]) == 2
-    assert "set DEPGEN_CACHE" in capsys.readouterr().err
-    assert not list((place.home / "cache" / "tables").glob("*.part"))

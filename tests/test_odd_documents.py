@@ -36,7 +36,7 @@ def test_what_has_no_words_is_left_out_and_said(data, caplog):
     assert [len(item.sentences) for item in map(data.segmented("test", longest=None).__getitem__, range(3))] == [
         1, 3, LONG,
     ]  # fmt: skip
-    assert [message.partition("left out ")[2] for message in caplog.messages if "test: left out" in message] == [
+    assert [message.partition("left out ")[2] for message in caplog.messages if "left out" in message][:2] == [
         "2 sentences without a token.", "2 documents without a token.",
     ]  # fmt: skip
 

@@ -22,9 +22,8 @@ def test_a_broken_file_is_named(tmp_path, content, message):
 
 
 def test_what_is_refused_within_a_choice_of_classes_is_said_in_its_own_words(tmp_path):
-    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage"}
-    vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 3}}
-    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus, "vocabulary": vocabulary}}
+    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": {"train": -1}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"data": data}))
-    with pytest.raises(UserError, match=r"^size must be at least 258"):
+    with pytest.raises(UserError, match=r"^GeneratedLanguage: sizes"):
         data_of(tmp_path / "a.yaml")

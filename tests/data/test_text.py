@@ -205,15 +205,6 @@ def test_what_lies_in_a_cache_that_cannot_be_written_is_read(tmp_path):
     assert TextData(Fixture()).split("train").counts.tolist() == before.counts.tolist()
 
 
-def test_a_cache_that_cannot_be_written_is_named(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "file"))
-    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
-        TextData(Fixture()).vocabulary_size  # noqa: B018
-    with pytest.raises(UserError, match="set DEPGEN_CACHE"):
-        TextData(Fixture()).prepare_data()
-
-
 class AlsoForTests(Fixture):
     def documents(self, split):
         return iter(DOCUMENTS)

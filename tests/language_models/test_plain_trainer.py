@@ -98,12 +98,12 @@ class Phases(L.Callback):
 
 
 def test_phases_follow_each_other_from_the_best_weights(data, tmp_path):
-    model, phases = DMLM(TINY, data.vocabulary_size, 1, 2), Phases()
+    model, phases = DMLM(TINY, data.vocabulary_size, 1 / 3), Phases()
     fitted = trainer(tmp_path, callbacks=[phases])
     fitted.fit(model, data)
     assert phases.seen == ["dependency_modeling", "language_modeling", "language_modeling"]
     names = {path.name for path in (tmp_path / "checkpoints").glob("*best.ckpt")}
-    assert names == {"dependency_modeling-best.ckpt", "language_modeling-best.ckpt", "best.ckpt"}
+    assert names == {"dependency_modeling-best.ckpt", "best.ckpt"}
     (figures,) = fitted.test(model, data, verbose=False)
     assert {"test/loss", "test/perplexity", "test/word_perplexity", "test/unk_rate"} == figures.keys()
     items, *_ = model.test_scores()
@@ -112,9 +112,9 @@ def test_phases_follow_each_other_from_the_best_weights(data, tmp_path):
 
 @pytest.mark.slow
 def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(data, tmp_path):
-    model = DMLM(TINY, data.vocabulary_size, 1, 2)
+    model = DMLM(TINY, data.vocabulary_size, 1 / 3)
     trainer(tmp_path).fit(model, data)
-    again, phases = DMLM(TINY, data.vocabulary_size, 1, 2), Phases()
+    again, phases = DMLM(TINY, data.vocabulary_size, 1 / 3), Phases()
     before = load_checkpoint(tmp_path / "checkpoints" / "dependency_modeling-best.ckpt")["state_dict"]
     for each in (model, again):
         phases = Phases()
@@ -125,7 +125,7 @@ def test_a_later_fit_begins_with_the_first_phase_and_takes_no_earlier_weights(da
 
 @pytest.mark.slow
 def test_a_system_built_by_functions_is_saved_and_loaded_without_code(data, tmp_path):
-    model = DMLM(local, data.vocabulary_size, 1, 2, optimizer=partial(torch.optim.Adam, lr=0.01))
+    model = DMLM(local, data.vocabulary_size, 1 / 3, optimizer=partial(torch.optim.Adam, lr=0.01))
     fitted = trainer(tmp_path)
     fitted.fit(model, data)
     path = tmp_path / "lightning.ckpt"
@@ -223,7 +223,7 @@ def test_networks_of_streams_keep_their_regulariser(data, tmp_path):
 
 
 def test_what_a_checkpoint_cannot_hold_is_refused_before_training(data, tmp_path):
-    model = DMLM(lambda size: TINY(size), data.vocabulary_size, 1, 2)
+    model = DMLM(lambda size: TINY(size), data.vocabulary_size, 1 / 3)
     with pytest.raises(UserError, match=r"backbone: expected .* functools\.partial"):
         trainer(tmp_path).fit(model, data)
 
@@ -242,7 +242,7 @@ def test_steps_are_seeded_like_those_of_a_run(data, tmp_path, monkeypatch):
 
 
 def test_losses_and_log_probabilities_in_a_notebook(data):
-    model = DMLM(TINY, data.vocabulary_size, 1, 2)
+    model = DMLM(TINY, data.vocabulary_size, 1 / 3)
     data.prepare_data()
     data.setup("fit")
     batch = next(iter(data.train_dataloader()))

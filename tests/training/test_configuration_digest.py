@@ -47,7 +47,7 @@ def test_what_changes_no_number_leaves_the_digest(tmp_path, change):
         lambda content: content["model"]["init_args"]["optimizer"].update(class_path="torch.optim.AdamW"),
         lambda content: content["data"]["init_args"].update(max_documents=5),
         lambda content: content["data"]["init_args"]["vocabulary"]["init_args"].pop("masks"),
-        lambda content: content["data"]["init_args"]["corpus"]["init_args"]["corpus"]["init_args"].update(train="x"),
+        lambda content: content["data"]["init_args"]["corpus"]["init_args"].update(train="x"),
     ],
 )
 def test_a_changed_value_changes_the_digest(tmp_path, change):

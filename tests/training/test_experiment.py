@@ -83,7 +83,6 @@ def test_an_experiment_without_the_size_is_refused_and_where_it_was_looked_for_i
             {"model": {"init_args": {"context": {"class_path": "depgen.models.dclm.NoContext"}}}},
             "model.init_args.context",
         ),
-        ({"trainer": {"callbacks": [{"class_path": "a.B"}]}}, "trainer.callbacks.0.class_path"),
         ({"model": {"init_args": {"context": None}}}, "model.init_args.context"),
     ],
 )

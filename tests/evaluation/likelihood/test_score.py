@@ -59,7 +59,7 @@ def runs(tmp_path_factory):
         loaded[name] = Trained(spread(make(VOCABULARY.size)).eval(), VOCABULARY, run, Path(f"{name}.ckpt"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_RUNS", str(root))
-        patch.setattr("depgen.evaluation.loading.load_trained", lambda run, *, device, trust: loaded[run])
+        patch.setattr("depgen.evaluation.loading.load_trained", lambda run, *, device: loaded[run])
         yield
 
 

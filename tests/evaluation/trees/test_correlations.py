@@ -255,7 +255,7 @@ def test_trees_whose_relations_are_blanks_have_none():
 def test_it_says_how_many_sentences_have_none():
     some = Document((Sentence(("it", "slept"), (2, 0), ("nsubj", "root")), Sentence(("so",))), "d1")
     corpus = SimpleNamespace(name="WSJ", published={}, fingerprint=str, documents=lambda split: iter([some]))
-    with pytest.raises(UserError, match=r"found no heads. 1 of 2 sentences lack them. .*with_trees_only: true"):
+    with pytest.raises(UserError, match=r"found no heads. 1 of 2 sentences lack them. .*steps.WithTreesOnly"):
         sentences_with_relations(corpus, "test")
 
 

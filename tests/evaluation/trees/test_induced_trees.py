@@ -213,7 +213,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
     with pytest.raises(UserError, match=r"name it by `form`.*bare, bare_cased, ptb"):
         InducedTrees(str(copy)).annotate([QUOTED])
-    lines["init_args"]["published"] = "ptb"
+    settings["data"]["init_args"]["corpus"] = {"class_path": "depgen.data.corpora.Ptb"}
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
     assert InducedTrees(str(copy)).text_form == "ptb"
     assert InducedTrees(str(copy), form="bare").text_form == "bare"
@@ -225,7 +225,7 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
     with pytest.raises(UserError, match="sentence 2: expected words"):
         trees.annotate([QUOTED, Sentence(())])
 
-    def other(checkpoint, *, device, trust):
+    def other(checkpoint, *, device):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
 
     monkeypatch.setattr(annotating_run, "load_trained", other)
