@@ -8,7 +8,6 @@ from depgen.metrics.significance import levene_over_seeds
 from depgen.reporting.age import Age
 from depgen.reporting.compare import LEVEL, SystemComparison
 from depgen.reporting.definition import Column, Row
-from depgen.reporting.digests import change_since
 from depgen.reporting.extras import mean_of, p_value_in_words, tokens_of
 from depgen.reporting.intervals import CONFIDENCE, RESAMPLES, SEED
 from depgen.reporting.results import BOUND, OF_DOCUMENTS, UNKNOWN, Result
@@ -145,7 +144,7 @@ def _care(ours: Ours) -> Iterator[str]:
     for row in ours.definition.rows:
         if len({result.config_sha256 for result in ours.of(row.name)}) > 1:
             yield f"the seeds of {row.name} are of different configurations"
-    rows = _grouped((change_since(result.config_sha256), row.name) for row, result in _results(ours))
+    rows = _grouped((result.made_before, row.name) for row, result in _results(ours))
     for change, names in sorted((change, names) for change, names in rows.items() if change is not None):
         yield f"made before {change}: {_rows_listed(ours, names)}"
 

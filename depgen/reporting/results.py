@@ -19,7 +19,6 @@ from depgen.data.source import DataSource
 from depgen.errors import UserError
 from depgen.locations import json_object, results_root, write_atomically
 from depgen.reporting.definition import Row
-from depgen.reporting.digests import digest_today
 from depgen.reporting.fields import read_as
 from depgen.reporting.generation import Generation
 
@@ -65,8 +64,7 @@ class Result:
         hardware: in words.
         date: ISO, in UTC.
         commit: of the code that trained, `+` where the tree had changes.
-        config_sha256: of the experiment's resolved configuration (`depgen.training.configuration_digest`); what was
-            written before has the successor of its digest (`depgen.reporting.digests`).
+        config_sha256: of the experiment's resolved configuration (`depgen.training.configuration_digest`).
         curve: (training tokens seen, validation perplexity), in order; empty where validation gives no perplexity.
         clock: (optimiser steps, seconds of wall time) at each validation; empty where they were not kept.
         generation: how its texts were made; None where there are none, or where an older version did not keep it.
@@ -78,6 +76,7 @@ class Result:
         beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
             every other network, or where an older version did not keep it.
         precision: that it was trained in where its experiment asks for another one.
+        made_before: a correction of the code after which the row is to be made again; None for all others.
     """
 
     table: str
@@ -105,16 +104,16 @@ class Result:
     run: str | None = None
     processor_seconds: float | None = None
     precision: str | None = None
+    made_before: str | None = None
 
     @classmethod
     def from_dict(cls, content: object, *, where: str) -> "Result":
-        """The checked result, with the digest that its configuration has today.
+        """The checked result.
 
         Raises:
             UserError: a name is missing, unknown, or its value of another kind; `where` is named.
         """
-        result = read_as(cls, content, where, remedy=REMEDY)
-        return dataclasses.replace(result, config_sha256=digest_today(result.config_sha256))
+        return read_as(cls, content, where, remedy=REMEDY)
 
     def scores(self, name: str) -> Float[np.ndarray, " items"] | None:
         """Per-item scores, in single precision; None where there are none.

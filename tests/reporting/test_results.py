@@ -30,7 +30,7 @@ def test_the_file_has_the_agreed_names(tmp_path):
     assert set(content) == {
         "table", "row", "size", "seed", "metrics", "not_computed", "items", "settings", "data", "trees",
         "parameters", "budget", "hardware", "date", "commit", "config_sha256", "curve", "clock", "generation",
-        "measured_commit", "beginning", "weights_sha256", "processor_seconds", "precision", "run",
+        "measured_commit", "beginning", "weights_sha256", "processor_seconds", "precision", "run", "made_before",
     }  # fmt: skip
     assert content["curve"][0] == [10000.0, 90.0]
     assert content["data"]["reduced"] is True
