@@ -1,13 +1,13 @@
 """The network of a trained system, for another one that is built on it and fine-tunes it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
-from depgen.training.class_paths import known_classes_alone
+from depgen.training.class_paths import class_in_run, known_classes_alone
 
 _Kind = TypeVar("_Kind", bound=LanguageModel)
 _NOT_BUILT_BY = ("optimizer", "scheduler", "_instantiator")
@@ -69,12 +69,9 @@ def trained_encoder(content: Mapping[str, Any], kind: type[_Kind], *, origin: Pa
 
 
 def _class_of(settings: Mapping[str, Any], kind: type[_Kind]) -> type[_Kind] | None:
-    """The class that settings name, among those that are there: a checkpoint never has anything else imported."""
-    path = settings.get("_class_path")
-    return next((each for each in _descendants(kind) if f"{each.__module__}.{each.__name__}" == path), None)
-
-
-def _descendants(kind: type[_Kind]) -> Iterator[type[_Kind]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _descendants(each)
+    """The class that settings name, if it is of the kind and a run may name it."""
+    try:
+        named = class_in_run(str(settings.get("_class_path")), Path("checkpoint"))
+    except UserError:
+        return None
+    return named if issubclass(named, kind) else None
