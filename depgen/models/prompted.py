@@ -63,7 +63,6 @@ class PromptedModel(LanguageModel):
     """
 
     encoder: LeftToRight
-    figure_names = ("accuracy", "f1", "majority_accuracy", "majority_f1", "pearson", "spearman", "correlation")
 
     def __init__(
         self,
@@ -80,6 +79,11 @@ class PromptedModel(LanguageModel):
         self.selected_by, self.answers_among, self.verbalisers = selected_by, answers_among, verbalisers
         self.phases = (Phase("fine_tuning", monitor=f"val/one_minus_{selected_by}"),)
         self.val_answers, self.test_answers = ScoredPairs(), ScoredPairs()
+
+    @classmethod
+    def figure_names(cls) -> tuple[str, ...]:
+        """What a test may log."""
+        return ("accuracy", "f1", "majority_accuracy", "majority_f1", "pearson", "spearman", "correlation")
 
     def configure_model(self) -> None:
         """Build the encoder; in a new run, with the weights of the run that the data names."""

@@ -119,7 +119,6 @@ class SentenceSimilarity(LanguageModel):
 
     encoder: MaskedLanguageModel
     head: PairHead
-    figure_names = tuple(f"{name}_{each}" for name in (*TEST_SETS, "mean") for each in CORRELATIONS)
 
     def __init__(
         self,
@@ -137,6 +136,11 @@ class SentenceSimilarity(LanguageModel):
         self.phases = (Phase("fine_tuning", monitor=f"val/one_minus_{selected_by}"),)
         self.val_pairs, self.test_pairs = ScoredPairs(), ScoredPairs()
 
+    @classmethod
+    def figure_names(cls) -> tuple[str, ...]:
+        """What a test may log."""
+        return tuple(f"{name}_{each}" for name in (*TEST_SETS, "mean") for each in CORRELATIONS)
+
     def configure_model(self) -> None:
         """Build the encoder; in a new run, with the weights of the run that the data names."""
         if hasattr(self, "encoder"):
@@ -151,11 +155,6 @@ class SentenceSimilarity(LanguageModel):
             log.info("Encoder: %s", data.encoder_checkpoint)
         else:
             self.encoder = built(self.architecture, MaskedLanguageModel)
-        if self.encoder.needs_trees:
-            raise UserError(
-                f"The encoder is a {type(self.encoder).__name__} that reads by given trees (mask_from: trees), and "
-                "pairs of sentences have none: name a run with mask_from: parser by data.init_args.encoder."
-            )
         types, width = self.encoder.output_weight.shape
         assert types == self.vocabulary_size, f"an encoder of {types} types, a vocabulary of {self.vocabulary_size}"
         self.head = PairHead(width, dropout=self.dropout)

@@ -257,8 +257,10 @@ def test_an_encoder_that_is_none_is_refused(place):
     with pytest.raises(UserError, match="frozen_parser needs an encoder with a parser, found MaskedTransformer"):
         model_of(place, "masked_transformer", finetune="frozen_parser")
     told = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": 9, "mask_from": "trees"})
-    with pytest.raises(UserError, match=r"a UDGN that reads by given trees .*, and pairs of sentences have none"):
-        SentenceSimilarity(9, architecture=told).configure_model()
+    reading_trees = SentenceSimilarity(9, architecture=told)
+    reading_trees.configure_model()
+    with pytest.raises(UserError, match=r"mask_from: trees needs trees, which texts that are .* paired do not have"):
+        reading_trees.vectors(torch.tensor([[3, 4]]), torch.tensor([2]))
     model = SentenceSimilarity(9)
     model._trainer = SimpleNamespace(datamodule="text")
     with pytest.raises(UserError, match=r"set data to .*SentencePairs, found str"):

@@ -11,6 +11,7 @@ import numpy as np
 from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generated import Generated
 from depgen.decoding.generation import Writer
+from depgen.decoding.levels import ExpansionOptions
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
@@ -151,7 +152,8 @@ class TextGenerator:
     def _texts(self, model: Any, prompts: Sequence[TextDocument], options: Any) -> tuple[GeneratedText, ...]:  # noqa: ANN401
         """The sentences of a prompt are one sequence."""
         vocabulary, seeds = self.vocabulary, self._seeds(len(prompts))
-        if model.writes_trees:
+        writes_trees = isinstance(options, ExpansionOptions)
+        if writes_trees:
             trees = given_trees(prompts, self.trained, self.reading, parser=options.parser)
             ids = [list(tree.tokens) if tree is not None and tree.continues else [] for tree in trees]
             given: dict[str, Any] = {"structure": trees}
@@ -169,13 +171,13 @@ class TextGenerator:
             progress=self.progress,
             **given,
         )
-        counted = isinstance(model, GraphNetwork) or model.writes_trees
+        counted = isinstance(model, GraphNetwork) or writes_trees
         labelled = not counted and LABELS in vocabulary.tables
         return tuple(
             GeneratedText(
                 prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
                 _words(vocabulary, [*begun, *each.ids]) if counted else None,
-                _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if model.writes_trees else None,
+                _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if writes_trees else None,
                 _brackets([*begun, *each.ids], each.structure, vocabulary) if labelled and each.structure else None,
             )
             for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from depgen.decoding.levels import ExpansionOptions
 from depgen.errors import UserError
 from depgen.evaluation.file_texts import PROMPT, numbered_texts
 from depgen.evaluation.loading import load_run
@@ -14,6 +15,7 @@ from depgen.evaluation.text.generated_text import GeneratedTexts
 from depgen.evaluation.text.given_text import read_given_texts
 from depgen.evaluation.text_documents import Text, read_documents
 from depgen.evaluation.trained import system_class
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
 from depgen.trees.file_formats import format_of
@@ -75,13 +77,15 @@ def generate(
         raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
     system = load_run(run, device=device, form=form)
     log.info("Writing with %s", system.trained.checkpoint)
-    if conllu and not (isinstance(system.model, GraphNetwork) or system.model.writes_trees):
+    trees = system.model.generation_options is ExpansionOptions
+    if conllu and not (isinstance(system.model, GraphNetwork) or trees):
         raise UserError(
             f"--output {output}: CoNLL-U holds texts with graphs or trees, and {type(system.model).__name__} builds "
             "none: take another ending, or a run of GiLT or ITEXP."
         )
-    read: Callable[[Path], Sequence[Text]] = read_documents if system.model.reads_sentences else read_prompts
-    if system.model.writes_trees and prompts is not None and format_of(prompts) == "conllu":
+    documents = isinstance(system.model, DocumentLanguageModel)
+    read: Callable[[Path], Sequence[Text]] = read_documents if documents else read_prompts
+    if trees and prompts is not None and format_of(prompts) == "conllu":
         read = read_given_texts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
