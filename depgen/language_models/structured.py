@@ -142,7 +142,8 @@ class StructuredLanguageModel(LeftToRight):
         """The batch with texts alone: given structures are the fields that a system adds with the default None."""
         texts = {field.name for field in fields(TokenBatch)}
         structures = [field.name for field in fields(batch) if field.name not in texts and field.default is None]
-        return replace(batch, **dict.fromkeys(structures))
+        nothing: dict[str, Any] = dict.fromkeys(structures)
+        return replace(batch, **nothing)
 
     @torch.inference_mode()
     def best_structures(
