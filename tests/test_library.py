@@ -32,3 +32,21 @@ def test_all_names_are_there_and_no_others():
     assert all(getattr(depgen, name) is not None for name in depgen.__all__)
     with pytest.raises(AttributeError, match="module 'depgen' has no attribute 'lode'"):
         _ = depgen.lode
+
+
+@pytest.mark.parametrize("system", ["dmlm", pytest.param("prompted", marks=pytest.mark.slow)])
+def test_importing_a_system_imports_no_other(system):
+    assert systems_among(modules_after(f"import depgen.models.{system}")) == {system}
+
+
+def test_fit_imports_the_system_that_it_trains_and_no_other():
+    code = (
+        "from depgen.cli import main\n"
+        "try: main(['fit', '--config', 'experiments/dmlm_brown.yaml', '--print_config'])\n"
+        "except SystemExit: pass"
+    )
+    assert systems_among(modules_after(code)) == {"dmlm"}
+
+
+def systems_among(modules):
+    return {name.removeprefix("depgen.models.") for name in modules if name.startswith("depgen.models.")}

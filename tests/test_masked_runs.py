@@ -105,7 +105,7 @@ def same(one, other, name):
 
 def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, capsys):
     plain = shared()
-    unread = "gives trees that this UDGN does not learn from: take it out, or set model.init_args.mask_from: trees"
+    unread = "gives trees that this UDGN does not learn from: take it out"
     assert unread not in capsys.readouterr().err
     content = experiment()
     content["data"]["init_args"] |= {
@@ -192,7 +192,7 @@ def test_messages_along_given_trees(place, shared, capsys, trees):
     assert len(losses(checkpoints)) == 2
     assert losses(checkpoints) != losses(shared())
     assert main(["test", "--run", str(checkpoints.parent)]) == 0
-    assert load_trained(checkpoints.parent, device="cpu").model.needs_trees
+    assert load_trained(checkpoints.parent, device="cpu").model.mask_from == "trees"
     content = along(trees)
     content["data"]["init_args"]["trees_for"] = ["train"]
     (folder / "untold.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")

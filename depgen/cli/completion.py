@@ -10,6 +10,7 @@ from depgen.cli.run_cli import RunCLI
 from depgen.cli.verb_functions import parser_of
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError
+from depgen.models import import_all
 
 Shell = Literal["bash", "zsh", "tcsh"]
 
@@ -66,6 +67,7 @@ class _ParserOnly(RunCLI):
 
 
 def _training_parser(verb: str) -> argparse.ArgumentParser:
+    import_all()
     command = _ParserOnly.__new__(_ParserOnly)
     try:
         command.__init__(Request(verb), [], source=None, checkpoint=None, locks=ExitStack())  # type: ignore[misc]

@@ -133,7 +133,7 @@ class RunCLI(LightningCLI):
         self.config["ckpt_path"] = str(self.checkpoint)
         held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
         parsed = parser.parse_object(held)
-        found = compare(self._plain(self.config), self._plain(parsed), goes_on=verb == "fit")
+        found = compare(self._plain(self.config), self._plain(parsed), self.source, goes_on=verb == "fit")
         if verb == "fit":
             self._longer, found = longer(found)
             refuse(found, self.source)

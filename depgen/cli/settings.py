@@ -1,7 +1,6 @@
 """The settings that a checkpoint was trained with, compared with the given ones."""
 
 import logging
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +22,6 @@ COURSE = (
 """The trainer's settings that a resumed run must keep, as they shape its weights; early stopping does too."""
 FREE = ("data.init_args.workers", "data.init_args.eval_tokens_per_batch")
 """Settings that change no number, so that the command line's hold."""
-FOUND = ("model.init_args.backbone.init_args.architecture", "model.init_args.architecture")
-"""What a network has found out itself and its checkpoint keeps: no setting that anyone asks for."""
 STATE = ("callbacks", "epoch", "global_step", "loops", "lr_schedulers", "optimizer_states")
 """What a checkpoint holds together with the weights. Without it training would restart without a word."""
 LINKED = "vocabulary_size"
@@ -99,20 +96,30 @@ def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict
     return settings
 
 
-def compare(asked: Mapping[str, Any], held: Mapping[str, Any], *, goes_on: bool = False) -> list[Difference]:
-    """What differs in the settings that make a model and its data; if training continues, in its course too."""
+def compare(asked: Mapping[str, Any], held: Mapping[str, Any], run: Path, *, goes_on: bool = False) -> list[Difference]:
+    """What differs in the settings that make a model and its data; if training continues, in its course too.
+
+    What neither is asked for nor was set in the run's YAML has been found out by the system, as the size of a table.
+
+    Args:
+        asked: the settings that are given.
+        held: those of `held_settings`.
+        run: its folder.
+        goes_on: whether training continues.
+    """
     found = differences(_compared(asked, goes_on), _compared(held, goes_on))
-    sizes = _table_sizes(held.get("model") or {})
+    written = read_settings(run / "config.yaml")
     return [
-        each for each in found if each.name not in (*FREE, *FOUND) and not (each.name in sizes and each.given is None)
+        each for each in found if each.name not in FREE and not (each.given is None and _at(written, each.name) is None)
     ]
 
 
-def _table_sizes(model: Mapping[str, Any]) -> set[str]:
-    """The settings that a system takes from tables of the vocabulary where they are not given."""
-    module, _, name = str(model.get("class_path")).rpartition(".")
-    system = getattr(sys.modules.get(module), name, None)
-    return {f"model.init_args.{argument}" for argument in getattr(system, "table_sizes", ())}
+def _at(settings: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
+    """The value of a setting such as `model.init_args.width`; None without one."""
+    value: Any = settings
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
 
 
 def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
-import depgen.models  # noqa: F401  (so that class names are found without their path)
 from depgen.cli.requests import Request, with_parser, with_settings_taken, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import OTHER_RUNS, check_writable, runs_root
+from depgen.models import import_all
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.class_paths import known_classes_alone
 from depgen.training.logs import quiet_libraries
@@ -31,6 +31,8 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     request = Request.of(verb, arguments)
     arguments = with_size(arguments)
     if _only_looks(arguments):
+        if "--print_config" not in arguments:
+            import_all()
         with known_classes_alone(*request.run_configs):
             RunCLI(Request(verb), with_settings_taken(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
         return None

@@ -7,7 +7,6 @@ from typing import Any
 
 import lightning as L
 
-from depgen.data.batch import collate_tokens
 from depgen.data.corpus import Split
 from depgen.data.documents import DocumentData
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
@@ -66,14 +65,8 @@ def data_tags(data: Any, model: Any) -> list[str]:  # noqa: ANN401 - any data mo
 
 
 def _learns_from_trees(model: Any, data: Any) -> bool:  # noqa: ANN401 - any data module and system
-    """Whether trees that the data give have a part in training; batches of a plain collate have none."""
-    if getattr(data, "annotator", None) is None:
-        return False
-    learns = getattr(model, "learns_from_trees", None)
-    if learns is not None:
-        return bool(learns)
-    plain = getattr(data, "plain_collate", collate_tokens)
-    return getattr(model, "collate", plain) not in (collate_tokens, plain)
+    """Whether trees that the data give have a part in training, which only systems of depgen say."""
+    return getattr(data, "annotator", None) is not None and bool(getattr(model, "learns_from_trees", False))
 
 
 def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a corpus

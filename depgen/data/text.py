@@ -304,7 +304,7 @@ class TextData(CorpusData):
     def predict_dataloader(self) -> ResumableLoader:
         """The test split, every document once; for systems that take each sentence by itself, every sentence once."""
         model = None if self.trainer is None else self.trainer.lightning_module
-        if getattr(model, "sentences_alone", False):
+        if getattr(model, "sentence_context", None) == "none":
             return self._by_length(self._sentences("test"), self.eval_tokens_per_batch, None)
         return self.test_dataloader()
 

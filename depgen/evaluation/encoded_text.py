@@ -12,6 +12,7 @@ from depgen.evaluation.likelihood.documents import DocumentIds
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.trees.sentence import Sentence
 
 
@@ -56,7 +57,7 @@ class TextEncoder:
     def sentences(self, document: TextDocument) -> list[EncodedSentence]:
         """The sentences of a document; the first word of each text that is encoded as one begins it."""
         vocabulary, found = self.trained.vocabulary, list[EncodedSentence]()
-        together, begins = self.as_one and not self.trained.model.reads_sentences, True
+        together, begins = self.as_one and not isinstance(self.trained.model, DocumentLanguageModel), True
         for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
             kept = self.reading.kept(sentence)
             words = self.reading.spelt(sentence, kept)
@@ -81,7 +82,7 @@ class TextEncoder:
 
     def _unit(self, sentences: Sequence[tuple[list[int], str]]) -> DocumentIds:
         model = self.trained.model
-        together = self.as_one and not model.reads_sentences
+        together = self.as_one and not isinstance(model, DocumentLanguageModel)
         lengths = [len(ids) for ids, _ in sentences]
         most = sum(lengths) if together else max(lengths)
         if model.longest_scored is not None and most > model.longest_scored:

@@ -33,6 +33,7 @@ from depgen.evaluation.trees.attention import Attention, Kind, sentence_attentio
 from depgen.evaluation.trees.graph_parser import parser_of_system
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.trees.text_form import FormName
 
 Reads = Literal["sentence", "document"]
@@ -364,7 +365,7 @@ class System:
                 f"{type(self.model).__name__} predicts each word from the others of its sentence, and reads no "
                 "document as one: leave out --reads document, and contexts."
             )
-        return self.model.reads_sentences if reads is None else reads == "document"
+        return isinstance(self.model, DocumentLanguageModel) if reads is None else reads == "document"
 
 
 def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:

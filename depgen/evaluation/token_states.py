@@ -70,13 +70,12 @@ def _states_by(model: LanguageModel) -> StatesOf:
     assert not model.training, "states are those of evaluation"
     if isinstance(model, DocumentLanguageModel):
         return partial(_of_documents, model)
-    if isinstance(model, MaskedLanguageModel) and not model.needs_trees:
+    if isinstance(model, MaskedLanguageModel):
         return partial(_of_sentences, model)
     if isinstance(model, LeftToRight) and hasattr(model, "backbone"):
         return partial(_of_sequences, model)
-    needs = ", because it encodes sentences by trees that it is given" if isinstance(model, MaskedLanguageModel) else ""
     raise UserError(
-        f"This {type(model).__name__} has no hidden states of a text's words{needs}: take a left-to-right, masked or "
+        f"This {type(model).__name__} has no hidden states of a text's words: take a left-to-right, masked or "
         "document system."
     )
 

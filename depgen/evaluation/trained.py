@@ -1,6 +1,6 @@
 """A trained system out of its run folder, with the vocabulary that travels with it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentError
 
-import depgen.models  # noqa: F401 - Lightning finds the class of a checkpoint by its name
 from depgen.data.vocabulary import Vocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
@@ -101,20 +100,18 @@ def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path
 
 
 def system_class(reference: str | Path | None) -> type[LanguageModel] | None:
-    """The class of the system that `load_trained` would load; None if it is not among those that are imported.
+    """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name.
 
     Raises:
         UserError: there is no such run or checkpoint, or it is damaged.
     """
     _, checkpoint, _ = _located(reference)
     path = (load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}).get("_class_path")
-    return next((each for each in _derived(LanguageModel) if f"{each.__module__}.{each.__qualname__}" == path), None)
-
-
-def _derived(base: type[LanguageModel]) -> Iterator[type[LanguageModel]]:
-    for each in base.__subclasses__():
-        yield each
-        yield from _derived(each)
+    try:
+        kind = class_in_run(str(path), checkpoint)
+    except UserError:
+        return None
+    return kind if issubclass(kind, LanguageModel) else None
 
 
 def _located(reference: str | Path | None) -> tuple[Path, Path, bool]:

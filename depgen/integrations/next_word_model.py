@@ -15,6 +15,7 @@ from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
 from depgen.models.causal_lm import CausalLM
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.trees.sentence import Sentence
@@ -37,14 +38,15 @@ class NextWordModel(nn.Module):
                 f"Expected a system that predicts each token from those before it, found a "
                 f"{type(system.model).__name__} in {system.trained.run}: score its texts by depgen.load(..).score."
             )
-        if not system.model.steps_by_tokens:
+        if isinstance(system.model, StructuredLanguageModel):
             raise UserError(
                 f"Expected a system that builds no structure with its tokens, found a {type(system.model).__name__} in "
                 f"{system.trained.run}, whose distribution over the next token depgen does not compute: score its "
                 "texts by depgen.load(..).score."
             )
         self.model: LeftToRight = system.model
-        positions = {} if self.model.max_length is None else {"max_position_embeddings": self.model.max_length}
+        longest = self.model.longest_scored
+        positions = {} if longest is None else {"max_position_embeddings": longest + 1}  # <eos> in front
         self.config = PretrainedConfig(vocab_size=system.tokenizer.size, **positions)
 
     @property

@@ -1,6 +1,6 @@
 """The thin base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 from torchmetrics import Metric, MetricCollection
 
-from depgen.data.batch import Batch, ItemBatch
+from depgen.data.batch import Batch, ItemBatch, collate_documents, collate_tokens, collate_words
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
@@ -31,6 +31,9 @@ from depgen.training.randomness import StepSeed
 Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
 in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""
+
+SentenceContext = Literal["none", "previous", "document"]
+"""Sentences of a document: none, the one before it, or all before it."""
 
 
 class LanguageModel(L.LightningModule):
@@ -53,29 +56,17 @@ class LanguageModel(L.LightningModule):
     Attributes:
         phases: the objectives, one after the other.
         likelihood: what `sentence_log_probs` returns.
-        reads_sentences: whether it knows of a document's sentences; otherwise a document is one sequence of tokens.
-        sentences_alone: whether `sentence_log_probs` and `predict_step` take each sentence of a document by itself.
-        sentences_in_pairs: whether a sentence's score depends on the sentence before it alone, and there is a table of
-            all pairs, `pair_log_likelihoods`.
+        sentence_context: what the scores of a document's sentence depend on beside it. Of `none`, `predict_step` too
+            takes each sentence by itself.
         longest_scored: tokens of the longest sequence that `sentence_log_probs` reads, without beginning and end; None
             for any. Data of whole texts (`depgen.data.text.TextData`) are held against it before training.
         generation_options: the dataclass of its options of generation; None: it does not generate texts.
-        writes_trees: whether the structures of its texts are dependency trees: `heads` and `relations` of the tokens.
-        table_sizes: constructor arguments that are the number of rows of a table of the vocabulary, each with the name
-            of the table; see `configure_model`.
-        figure_names: what a test logs, by which columns of tables are checked before training; a system that logs more
-            adds its names.
     """
 
     likelihood: Likelihood = "exact"
-    reads_sentences: bool = False
-    sentences_alone: bool = False
-    sentences_in_pairs: bool = False
+    sentence_context: SentenceContext = "document"
     longest_scored: int | None = None
     generation_options: type[Any] | None = None
-    writes_trees: bool = False
-    table_sizes: Mapping[str, str] = {}
-    figure_names: tuple[str, ...] = ("loss", "perplexity", "unk_rate")
     phases: tuple[Phase, ...] = (Phase("language_modeling"),)
 
     def __init__(self, *, optimizer: OptimizerFactory | None = None, scheduler: SchedulerFactory | None = None) -> None:
@@ -83,13 +74,24 @@ class LanguageModel(L.LightningModule):
         self._optimizer = None if optimizer is None else factory(optimizer, OptimizerFactory)
         self._scheduler = None if scheduler is None else factory(scheduler, SchedulerFactory)
         self.phase = 0
-        self.val_figures, self.test_figures = (MetricCollection(self.figures(), compute_groups=False) for _ in range(2))
+        self._measure_in(passes=1)
         self.test_items = KeptItems()
         self._of_text = True
 
-    def figures(self) -> dict[str, Metric]:
-        """New metrics of a split, by the name that they are logged under."""
-        return {"loss": Loss(), "perplexity": Perplexity(), "unk_rate": UnknownRate()}
+    @classmethod
+    def figures(cls, passes: int = 1) -> dict[str, Metric]:
+        """New metrics of a split in which each item is scored some times, by the name that they are logged under."""
+        return {"loss": Loss(passes), "perplexity": Perplexity(passes), "unk_rate": UnknownRate()}
+
+    @classmethod
+    def figure_names(cls) -> tuple[str, ...]:
+        """What a test logs, by which columns of tables are checked before training; whoever logs more adds names."""
+        return tuple(cls.figures())
+
+    def _measure_in(self, passes: int) -> None:
+        self.val_figures, self.test_figures = (
+            MetricCollection(self.figures(passes), compute_groups=False) for _ in range(2)
+        )
 
     # -- what a system provides -----------------------------------------------------------------------------------
 
@@ -97,6 +99,11 @@ class LanguageModel(L.LightningModule):
     def collate(self) -> Callable[[ItemBatch], Batch]:
         """The function that makes this system's batches; picklable, so that worker processes can run it."""
         raise NotImplementedError(f"{type(self).__name__} has no collate function")
+
+    @property
+    def learns_from_trees(self) -> bool:
+        """Whether trees of the data have a part in training; by default where a system has batches of its own."""
+        return self.collate not in (collate_tokens, collate_words, collate_documents)
 
     def forward(self, batch: Any) -> Tensor:  # noqa: ANN401, the system's own
         """The log-probability (nats) of each target of a batch, or whatever else the system predicts."""
@@ -141,21 +148,15 @@ class LanguageModel(L.LightningModule):
             "that gives texts and their structure a joint probability."
         )
 
-    def pair_log_likelihoods(
-        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
-    ) -> Float64[np.ndarray, "sentences before"] | None:
-        """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
-
-        Every order of the sentences is a sum of such entries. None where a sentence depends on more than the one before
-        it; `sentences_in_pairs` says so without reading any. In evaluation mode.
-        """
+    @property
+    def output_bias(self) -> Float[Tensor, " vocab"] | None:
+        """The output bias, where there is one."""
         return None
 
     @property
     def output_biases(self) -> list[Tensor]:
-        """The biases of all outputs over the vocabulary; none by default, or `output_bias` where a system has that."""
-        bias = getattr(self, "output_bias", None)
-        return [] if bias is None else [bias]
+        """The biases of all outputs over the vocabulary."""
+        return [] if self.output_bias is None else [self.output_bias]
 
     # -- phases and optimisers ------------------------------------------------------------------------------------
 
@@ -222,29 +223,29 @@ class LanguageModel(L.LightningModule):
         if stage == "fit":
             plain_settings(type(self), self.hparams)
 
-    def configure_model(self) -> None:
-        """Take the `table_sizes` that were not given from the data module's vocabulary, and store them in `hparams`.
+    def take_table_sizes(self, **tables: str) -> None:
+        """Take constructor arguments that were not given from the data's vocabulary, and store them in `hparams`.
 
-        A checkpoint keeps them, so that it loads without the data. A system with such sizes calls this first in its own
-        `configure_model`, and then makes the layers that need them, unless it has them already:
-
-            table_sizes = {"relations": "relations"}
+        Each argument is the number of rows of a table of the vocabulary. A checkpoint keeps it, so that it loads
+        without the data. A system calls this first in its `configure_model`, and then makes the layers of such sizes,
+        unless it has them already:
 
             def configure_model(self) -> None:
-                super().configure_model()
+                self.take_table_sizes(relations="relations")
                 if not hasattr(self, "relation_embedding"):
                     self.relation_embedding = nn.Embedding(self.hparams.relations, self.width)
 
         Its constructor has `relations: int | None = None` and calls `save_hyperparameters`.
 
+        Args:
+            tables: the name of each argument's table.
+
         Raises:
             UserError: the vocabulary has no such table, its table has another size than the one given, or there is
                 neither a size nor a data module.
         """
-        if not self.table_sizes:
-            return
         vocabulary = getattr(getattr(self._attached, "datamodule", None), "vocabulary", None)
-        for argument, table in self.table_sizes.items():
+        for argument, table in tables.items():
             self.hparams[argument] = self._table_size(argument, table, vocabulary)
 
     def _table_size(self, argument: str, table: str, vocabulary: Vocabulary | None) -> int:

@@ -62,7 +62,6 @@ class DocumentLanguageModel(LanguageModel):
         kwargs: see `LanguageModel`.
     """
 
-    reads_sentences = True
     generation_options = DocumentOptions
 
     def __init__(
@@ -109,9 +108,9 @@ class DocumentLanguageModel(LanguageModel):
         """The output bias, where there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no output bias")
 
-    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
-        """Features in two summands, from systems that have such (`sentences_in_pairs`)."""
-        return None
+    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures:
+        """Features in two summands, of systems whose sentences depend on the one before alone."""
+        raise NotImplementedError(f"{type(self).__name__} has no encode_separately")
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """An auxiliary loss, summed over the batch (nats); None if there is none."""
@@ -159,7 +158,12 @@ class DocumentLanguageModel(LanguageModel):
                 for ids in documents[0]
             )
             return [[each.cpu().numpy() for each in self._log_probs_in_turn(pairs)]]
-        return self._whole_log_probs(documents, vocabulary)
+        batch = whole_documents(documents, vocabulary).to(self.device)
+        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
+        return [
+            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
+            for row, sentences in enumerate(documents)
+        ]
 
     def _log_probs_in_turn(
         self, sentences: Iterable[Int[Tensor, "inputs_and_targets word"]]
@@ -170,29 +174,19 @@ class DocumentLanguageModel(LanguageModel):
             features, before = self.step(inputs[None], before)
             yield word_log_probs(features[0], self.output_weight, self.output_bias, targets)
 
-    def _whole_log_probs(
-        self, documents: Sequence[Sequence[Sequence[int]]], vocabulary: Vocabulary
-    ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """The log-probabilities of the tokens of documents, all in one batch."""
-        batch = whole_documents(documents, vocabulary).to(self.device)
-        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
-        return [
-            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
-            for row, sentences in enumerate(documents)
-        ]
-
     @torch.inference_mode()
     def pair_log_likelihoods(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
-    ) -> Float64[np.ndarray, "sentences before"] | None:
-        """See `LanguageModel`; where features have two summands, for about the cost of encoding the sentences once."""
-        if not self.sentences_in_pairs:
-            return None
+    ) -> Float64[np.ndarray, "sentences before"]:
+        """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
+
+        Of systems with `sentence_context: previous`: every order of the sentences is a sum of such entries. For about
+        the cost of encoding the sentences once, in evaluation mode.
+        """
         own, added, targets, sentence_of = [], [], [], []
         for first, part in _in_parts(sentences):
             batch = whole_documents([part], vocabulary).to(self.device)
             found, is_word = self.encode_separately(batch), batch.is_word
-            assert found is not None, f"{type(self).__name__} has sentences in pairs but no summands"
             own.append(found.own[is_word])
             added.append(found.added[0, min(first, 1) :])  # the beginning once
             targets.append(batch.targets[is_word])
@@ -276,6 +270,8 @@ def pairwise_log_likelihoods(
 ) -> Float64[Tensor, "sentences contexts"]:
     """Sums of `log softmax((own[t] + added[c]) @ weight.T + bias)[targets[t]]` over each sentence's t, for all c; nats.
 
+    Position t is of the sentence `sentence_of[t]`, counted from 0.
+
     O(words x vocab x (features + contexts)) where one pair after the other is O(words x contexts x vocab x features);
     memory is O((sentences + vocab) x contexts). Exponentials are taken in float64 below the highest logit of each
     factor; where these highest are of words so different that all products vanish, the pair's logits are added first.
@@ -283,14 +279,6 @@ def pairwise_log_likelihoods(
     The logits of position t with context c are a_t + b_c, of which a_t is the product of the position's own features
     with the output matrix and b_c that of the context. The normalisers of all pairs, `sum_v exp(a_tv) exp(b_cv)`, are
     then a product of two matrices again.
-
-    Args:
-        own: features of positions by themselves.
-        added: what contexts add to them.
-        weight: output matrix.
-        bias: output bias.
-        targets: the word at each position.
-        sentence_of: its sentence, from 0 on.
 
     >>> two = torch.tensor([0, 1])
     >>> pairwise_log_likelihoods(torch.eye(2), torch.eye(2), torch.eye(2), None, two, two).exp()

@@ -57,16 +57,10 @@ class LeftToRight(LanguageModel):
 
     Attributes:
         backbone: the network from tokens to hidden states, in systems that take one.
-        max_length: tokens of the longest text that it can encode; None for any.
-        steps_by_tokens: whether `generation_step` gives the distribution over the next token, given the tokens before.
-            False where its steps build a structure too: the distribution is then a sum over structures.
     """
 
     backbone: Backbone
-    max_length: int | None = None
-    steps_by_tokens: bool = True
     generation_options: type[BeamOptions] = TokenOptions
-    figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
     def __init__(
         self,
@@ -78,9 +72,10 @@ class LeftToRight(LanguageModel):
         self.regularizer = regularizer
         self._carried: dict[bool, StreamState | None] = {}
 
-    def figures(self) -> dict[str, Metric]:
+    @classmethod
+    def figures(cls, passes: int = 1) -> dict[str, Metric]:
         """The figures of every system, and the perplexity per word, equal to that per token where tokens are words."""
-        return {**super().figures(), "word_perplexity": WordPerplexity()}
+        return {**super().figures(passes), "word_perplexity": WordPerplexity(passes)}
 
     def use_backbone(self, backbone: Backbone) -> None:
         """Set `backbone`; constructor arguments that it inferred become hyper-parameters.
@@ -90,8 +85,8 @@ class LeftToRight(LanguageModel):
         """
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
-        self.backbone, self.max_length = backbone, backbone.max_length
-        self.longest_scored = None if self.max_length is None else self.max_length - 1  # <eos> in front
+        self.backbone = backbone
+        self.longest_scored = None if backbone.max_length is None else backbone.max_length - 1  # <eos> in front
         if backbone.arguments_found and "backbone" in self.hparams:
             self.hparams["backbone"] = _with(self.hparams["backbone"], backbone)
 
@@ -206,11 +201,6 @@ class LeftToRight(LanguageModel):
 
         Called by `sentence_log_probs` with structure. A system with a joint distribution overrides this method alone.
 
-        Args:
-            batch: the documents, a row each.
-            documents: see `sentence_log_probs`.
-            structure: see `sentence_log_probs`.
-
         Raises:
             UserError: the system scores no structure.
         """
@@ -219,8 +209,8 @@ class LeftToRight(LanguageModel):
     def _refuse_longer(self, tokens: int) -> None:
         if self.longest_scored is not None and tokens > self.longest_scored:
             raise UserError(
-                f"A text of {tokens} tokens does not fit into the {self.max_length} positions of this model, of which "
-                "<eos> takes the first: cut it into shorter ones, or read its sentences by themselves."
+                f"A text of {tokens} tokens does not fit into the {self.longest_scored + 1} positions of this model, "
+                "of which <eos> takes the first: cut it into shorter ones, or read its sentences by themselves."
             )
 
     def generation_step(
@@ -339,13 +329,15 @@ class LeftToRight(LanguageModel):
 
     def refuse_longer_texts(self, prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:
         """Raises UserError if prompts and texts after them would not fit into what the system can read."""
-        longest = 1 + max(map(len, prompts), default=0)
-        # the last token drawn is not read again
-        if self.max_length is not None and longest + max_new_tokens - 1 > self.max_length:
+        if self.longest_scored is None:
+            return
+        longest, positions = 1 + max(map(len, prompts), default=0), self.longest_scored + 1
+        room = positions + 1 - longest  # the last token drawn is not read again
+        if max_new_tokens > room:
+            remedy = f"Ask for at most {room} new tokens." if room > 0 else "Shorten the prompts."
             raise UserError(
                 f"The longest prompt has {longest} tokens, <eos> in front included; with {max_new_tokens} new ones it "
-                f"does not fit into the {self.max_length} positions of this model. "
-                f"{_remedy(self.max_length + 1 - longest)}"
+                f"does not fit into the {positions} positions of this model. {remedy}"
             )
 
 
@@ -357,7 +349,3 @@ def _with(made_from: Any, backbone: Backbone) -> Any:  # noqa: ANN401
     if isinstance(made_from, Mapping):
         return {**made_from, "init_args": {**(made_from.get("init_args") or {}), **found}}
     return partial(type(backbone) if isfunction(made_from) else made_from, **found)
-
-
-def _remedy(room: int) -> str:
-    return f"Ask for at most {room} new tokens." if room > 0 else "Shorten the prompts."

@@ -10,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
-from torchmetrics import Metric
 
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
@@ -18,8 +17,8 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.language_models.base import LanguageModel, Likelihood
-from depgen.metrics.item_scores import ItemScores, Loss, Perplexity, UnknownRate
+from depgen.language_models.base import LanguageModel, Likelihood, SentenceContext
+from depgen.metrics.item_scores import ItemScores
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, precise_device
@@ -123,15 +122,11 @@ class MaskedLanguageModel(LanguageModel):
 
     Attributes:
         backbone: the network that reads, in systems that take one.
-        needs_trees: whether sentences are encoded with trees that are given.
-        tree_options: the options by which it learns from given trees, for messages; None without any.
     """
 
     likelihood: Likelihood = "pseudo"
-    sentences_alone = True
+    sentence_context: SentenceContext = "none"
     backbone: Transformer
-    needs_trees: bool = False
-    tree_options: str | None = None
 
     def __init__(
         self,
@@ -141,13 +136,13 @@ class MaskedLanguageModel(LanguageModel):
         evaluation_seed: int = 0,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        self.evaluation_masks = evaluation_masks
         super().__init__(**kwargs)
         if not 0 < mask_rate <= 1:
             raise UserError(f"mask_rate: expected a share above 0 and at most 1, found {mask_rate}.")
         if evaluation_masks < 1:
             raise UserError(f"evaluation_masks: expected at least 1, found {evaluation_masks}.")
         self.mask_rate, self.evaluation_masks, self.evaluation_seed = mask_rate, evaluation_masks, evaluation_seed
+        self._measure_in(passes=evaluation_masks)
 
     @property
     def collate(self) -> Callable[[ItemBatch], WordBatch]:
@@ -208,8 +203,8 @@ class MaskedLanguageModel(LanguageModel):
 
     @property
     def learns_from_trees(self) -> bool:
-        """Whether trees that are given have a part in training."""
-        return self.needs_trees
+        """Not by default."""
+        return False
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -227,9 +222,9 @@ class MaskedLanguageModel(LanguageModel):
             )  # fmt: skip
         if data.annotator is not None and not self.learns_from_trees:
             log.warning(
-                "data.init_args.annotator gives trees that this %s does not learn from: take it out%s.",
+                "data.init_args.annotator gives trees that this %s does not learn from: take it out, or set an option "
+                "by which it learns from trees, if it has one.",
                 type(self).__name__,
-                f", or set {self.tree_options}" if self.tree_options else "",
             )
 
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
@@ -294,11 +289,6 @@ class MaskedLanguageModel(LanguageModel):
         training never predicts: its probability is close to 0.
         """
         self._refuse_structure(structure)
-        if self.needs_trees:
-            raise UserError(
-                f"This {type(self).__name__} reads sentences by trees that it is given, and a text to be scored has "
-                "none: take a run that needs no trees."
-            )
         sentences = [np.asarray(ids) for document in documents for ids in document]
         longest = max(map(len, sentences))
         if self.longest_scored is not None and longest > self.longest_scored:
@@ -361,11 +351,6 @@ class MaskedLanguageModel(LanguageModel):
     def evaluation_mask(self, batch: WordBatch, number: int) -> Bool[Tensor, "batch length"]:
         """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
         return self._drawn(batch, self.evaluation_seed, number)
-
-    def figures(self) -> dict[str, Metric]:
-        """The figures of every system, over several passes."""
-        passes = self.evaluation_masks
-        return {"loss": Loss(passes), "perplexity": Perplexity(passes), "unk_rate": UnknownRate()}
 
     def item_scores(self, batch: WordBatch) -> ItemScores:
         """The nats of each sentence's masked words in every pass."""

@@ -69,13 +69,10 @@ class StructuredLanguageModel(LeftToRight):
     Attributes:
         vocabulary_size: number of token types; the ids of other choices follow.
         beam_size: hypotheses about the structure of a text that is scored.
-        structure_fields: fields of a batch that hold given structures; they are None where none are given.
     """
 
     likelihood: Likelihood = "bound"
     generation_options = StructureOptions
-    steps_by_tokens = False
-    structure_fields: tuple[str, ...] = ()
     vocabulary_size: int
     beam_size: int
 
@@ -148,8 +145,10 @@ class StructuredLanguageModel(LeftToRight):
         super().test_step(self.without_structures(batch), batch_idx)
 
     def without_structures(self, batch: TokenBatch) -> TokenBatch:
-        """The batch with texts alone."""
-        nothing: dict[str, Any] = dict.fromkeys(self.structure_fields)
+        """The batch with texts alone: given structures are the fields that a system adds with the default None."""
+        texts = {field.name for field in fields(TokenBatch)}
+        structures = [field.name for field in fields(batch) if field.name not in texts and field.default is None]
+        nothing: dict[str, Any] = dict.fromkeys(structures)
         return replace(batch, **nothing)
 
     @torch.inference_mode()

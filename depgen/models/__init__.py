@@ -1,7 +1,10 @@
-"""The systems, one file each; all are imported so that class paths and checkpoints find them."""
+"""The systems, one module each. Importing one imports no other: class paths name the module."""
 
 import importlib
 import pkgutil
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+
+def import_all() -> None:
+    """Import every system, so that help lists them and their short names are found there."""
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")

@@ -47,7 +47,7 @@ Deviations
 """
 
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -56,6 +56,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.data.batch import DocumentBatch
+from depgen.language_models.base import SentenceContext
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import Dropout
 from depgen.nn.length_groups import encode_by_length
@@ -86,12 +87,12 @@ class ContextNetwork(nn.Module):
     Attributes:
         features: their size.
         output_bias: whether the output has a bias.
-        sentences_alone: whether there is no context at all.
+        sentence_context: see `LanguageModel`.
     """
 
     features: int
     output_bias: bool = True
-    sentences_alone: bool = False
+    sentence_context: SentenceContext = "document"
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -113,17 +114,6 @@ class ContextNetwork(nn.Module):
         raise NotImplementedError
 
 
-@runtime_checkable
-class PairwiseContext(Protocol):
-    """A network in which a sentence depends only on the one before it, by a vector added to its features."""
-
-    def separately(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> SeparateFeatures:
-        """The features in two summands."""
-        ...
-
-
 class NoContext(ContextNetwork):
     """RNNLM: encodes every sentence by itself.
 
@@ -134,7 +124,7 @@ class NoContext(ContextNetwork):
         cell: which LSTM.
     """
 
-    sentences_alone = True
+    sentence_context: SentenceContext = "none"
 
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
@@ -159,7 +149,7 @@ class NoContext(ContextNetwork):
 class CarriedState(NoContext):
     """DRNNLM: encodes a document as one sequence; every sentence begins from the last state of the one before."""
 
-    sentences_alone = False
+    sentence_context: SentenceContext = "document"
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -235,6 +225,8 @@ class ContextToOutput(ContextNetwork):
         cell: which LSTM.
     """
 
+    sentence_context: SentenceContext = "previous"
+
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = 2 * size
@@ -261,7 +253,7 @@ class ContextToOutput(ContextNetwork):
     def separately(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> SeparateFeatures:
-        """[h; 0] and [0; c]."""
+        """The features in two summands, [h; 0] and [0; c]."""
         hidden, contexts = self._encode_all(embedded, lengths)
         size = hidden.shape[-1]
         return SeparateFeatures(F.pad(hidden, (0, size)), F.pad(contexts, (size, 0)))
@@ -519,8 +511,7 @@ class DCLM(DocumentLanguageModel):
         output = partial(nn.Linear, self.context.features, vocabulary_size, bias=self.context.output_bias)
         self.output = output()
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None
-        self.sentences_alone = self.context.sentences_alone
-        self.sentences_in_pairs = isinstance(self.context, PairwiseContext)
+        self.sentence_context = self.context.sentence_context
         self.dropout, self.first_word_twice = Dropout(dropout), first_word_twice
         self._initialize(initialization)
 
@@ -575,10 +566,9 @@ class DCLM(DocumentLanguageModel):
         """See `DocumentLanguageModel`."""
         return self.context.step(self.embedding(inputs), before)
 
-    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures | None:
+    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures:
         """The summands of a context that a sentence takes from the one before it alone."""
-        if not isinstance(self.context, PairwiseContext):
-            return None
+        assert isinstance(self.context, ContextToOutput)
         return self.context.separately(self.embedding(batch.inputs), batch.lengths)
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:

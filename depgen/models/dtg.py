@@ -509,7 +509,6 @@ class DTG(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
     """
 
-    structure_fields = ("strings", "changed")
     backbone: Transformer
 
     def __init__(

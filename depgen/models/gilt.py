@@ -58,6 +58,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
+from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, only_item, word_numbers
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, leaders, search_parts
@@ -431,8 +432,6 @@ class GiLT(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
     """
 
-    structure_fields = ("tapes", "from_earlier", "to_earlier")
-
     def __init__(
         self,
         backbone: BackboneFactory,
@@ -476,7 +475,7 @@ class GiLT(StructuredLanguageModel):
         self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
         middle_layer = layers // 2 + 1 if middle_layer is None else middle_layer
         self.middle_layer = layers_up_to(layers, middle_layer=middle_layer)
-        relative = getattr(self.backbone, "content_bias", None) is not None
+        relative = isinstance(self.backbone, Transformer) and self.backbone.relative is not None
         self.tape_through = tape_through or ("content" if relative else "key")
         if self.tape_through != "key" and not relative:
             raise UserError(
@@ -578,18 +577,22 @@ class GiLT(StructuredLanguageModel):
             return None
         table = self._table(layer) if tables is None else tables[layer - self.first_tape_layer]
         if self.tape_through == "position":
-            backbone: Any = self.backbone
-            queries = queries + (backbone.position_bias - backbone.content_bias)[:, None]
+            assert isinstance(self.backbone, Transformer)
+            assert self.backbone.relative is not None
+            relative = self.backbone.relative
+            queries = queries + (relative.position_bias - relative.content_bias)[:, None]
         of_heads = table.view(*table.shape[:2], *queries.shape[1::2])
         scaled: Tensor = coded_scores(queries, of_heads, codes) * queries.size(-1) ** -0.5
         return scaled
 
     def _table(self, layer: int) -> Float[Tensor, "features codes width"]:
         """The key of each value of each feature in a layer."""
-        backbone: Any = self.backbone
-        through = {"content": "key_weight", "position": "position_weight"}.get(self.tape_through)
-        key_weight = None if through is None else getattr(backbone, through)(layer)
-        return self.tape_attention.table(layer - self.first_tape_layer, key_weight)
+        place = layer - self.first_tape_layer
+        if self.tape_through == "key":
+            return self.tape_attention.table(place, None)
+        assert isinstance(self.backbone, Transformer)
+        weight_of = self.backbone.key_weight if self.tape_through == "content" else self.backbone.position_weight
+        return self.tape_attention.table(place, weight_of(layer))
 
     def _states(self, layers: Sequence[Tensor]) -> Float[Tensor, "batch length two_widths"]:
         """The middle and the last but one layer, one after the other."""

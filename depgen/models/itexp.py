@@ -43,7 +43,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -561,12 +560,8 @@ class ITEXP(LanguageModel):
     """
 
     likelihood = "bound"
-    sentences_alone = True
-    writes_trees = True
+    sentence_context = "none"
     generation_options = ExpansionOptions
-    learns_from_trees = True
-    table_sizes = MappingProxyType({"expansions": "expansions", "placeholders": "placeholders"})
-    figure_names = (*LanguageModel.figure_names, "word_perplexity")
 
     def __init__(
         self,
@@ -603,7 +598,7 @@ class ITEXP(LanguageModel):
         Its weights are drawn from a seed that the constructor drew: among several devices, Lightning goes back to the
         first random number in between.
         """
-        super().configure_model()
+        self.take_table_sizes(expansions="expansions", placeholders="placeholders")
         if not hasattr(self, "expansion_output"):
             size, width = self.hparams["expansions"], self.backbone.width
             with isolate_rng():
@@ -612,9 +607,10 @@ class ITEXP(LanguageModel):
                 self.expansion_embedding = nn.Embedding(size, width, padding_idx=PAD_EXPANSION)
             nn.init.zeros_(self.expansion_output.bias)
 
-    def figures(self) -> dict[str, Metric]:
+    @classmethod
+    def figures(cls, passes: int = 1) -> dict[str, Metric]:
         """Those of the base, and perplexity per word."""
-        return {**super().figures(), "word_perplexity": WordPerplexity()}
+        return {**super().figures(passes), "word_perplexity": WordPerplexity(passes)}
 
     @property
     def collate(self) -> Callable[[ItemBatch], LevelBatch]:

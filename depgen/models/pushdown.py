@@ -342,7 +342,6 @@ class Pushdown(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
     """
 
-    structure_fields = ("attachments", "depths")
     backbone: Transformer
 
     def __init__(

@@ -37,7 +37,7 @@ Deviations
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
@@ -414,8 +414,6 @@ class TransformerGrammar(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
     """
 
-    structure_fields = ("strings", "predicting", "before_words")
-    table_sizes: Mapping[str, str] = {"labels": LABELS}
     backbone: Transformer
 
     def __init__(
@@ -443,7 +441,7 @@ class TransformerGrammar(StructuredLanguageModel):
 
     def configure_model(self) -> None:
         """Make the backbone, once the number of labels is known."""
-        super().configure_model()
+        self.take_table_sizes(labels=LABELS)
         if not hasattr(self, "backbone"):
             self._with_labels(self.hparams["labels"])
 

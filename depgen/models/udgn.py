@@ -341,8 +341,6 @@ class UDGN(MaskedLanguageModel):
         kwargs: see `MaskedLanguageModel`.
     """
 
-    tree_options = "model.init_args.mask_from: trees, or a supervised_weight above 0"
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -394,7 +392,7 @@ class UDGN(MaskedLanguageModel):
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.dropout = Dropout(dropout)
         self.marginals, self.mask_from, self.mask_floor = marginals, mask_from, mask_floor
-        self.supervised_weight, self.needs_trees = supervised_weight, mask_from == "trees"
+        self.supervised_weight = supervised_weight
         if not self._parser_learns:
             self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
 
@@ -417,7 +415,7 @@ class UDGN(MaskedLanguageModel):
     @property
     def learns_from_trees(self) -> bool:
         """Whether messages pass along given trees, or the parser learns from them."""
-        return self.needs_trees or self.supervised_weight > 0
+        return self.mask_from == "trees" or self.supervised_weight > 0
 
     @property
     def _parser_learns(self) -> bool:
@@ -547,7 +545,8 @@ class UDGN(MaskedLanguageModel):
 def _given(heads: Int[Tensor, "batch length"] | None, option: str, *, splits: str) -> Int[Tensor, "batch length"]:
     if heads is None:
         raise UserError(
-            f"{option} needs trees: name an annotator under data.init_args.annotator, and the splits that get trees "
-            f"under data.init_args.trees_for: {splits}."
+            f"{option} needs trees, which texts that are scored, encoded or paired do not have: take a run without it. "
+            "To train, name an annotator under data.init_args.annotator, and the splits that get trees under "
+            f"data.init_args.trees_for: {splits}."
         )
     return heads

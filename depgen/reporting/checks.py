@@ -7,6 +7,7 @@ from pathlib import Path
 
 from depgen.data.corpus import SPLITS
 from depgen.errors import UserError, did_you_mean, nearest
+from depgen.language_models.base import LanguageModel
 from depgen.reporting.definition import Row, TableDefinition
 from depgen.reporting.experiments import experiment_file, is_path, table_path
 from depgen.reporting.numbers import measures_of
@@ -110,5 +111,5 @@ def _figures_of_test(row: Row, size: str) -> tuple[str, ...] | None:
     experiment = row.experiment_at(size)
     path = str((experiment.settings.get("model") or {}).get("class_path"))
     system = class_at(path, experiment.file) if "." in path else object
-    closed = system.__module__.startswith("depgen.") or "figure_names" in vars(system)
-    return getattr(system, "figure_names", None) if closed else None
+    closed = system.__module__.startswith("depgen.") or {"figures", "figure_names"} & {*vars(system)}
+    return system.figure_names() if closed and issubclass(system, LanguageModel) else None

@@ -15,6 +15,7 @@ from depgen.data.stream import Columns, Segments
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.trees.binarization import depths as depths_of
@@ -185,7 +186,8 @@ def texts_score_as_batches_do(model: LanguageModel, folder: Path) -> None:
         found = score_documents(model, DOCUMENTS[::-1], vocabulary=vocabulary_of(model), tokens_per_batch=budget)[::-1]
         assert_same([torch.from_numpy(np.concatenate(each)) for each in found], expected, f"{budget} tokens a batch")
         for document, scores in zip(DOCUMENTS, found, strict=True):
-            ends = [model.reads_sentences] * (len(document) - 1) + [True]  # who knows of sentences ends each of them
+            knows_sentences = isinstance(model, DocumentLanguageModel)  # who does ends each of them
+            ends = [knows_sentences] * (len(document) - 1) + [True]
             assert [len(each) for each in scores] == [len(ids) + end for ids, end in zip(document, ends, strict=True)]
     with torch.no_grad():
         scores = model.item_scores(batch)

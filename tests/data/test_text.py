@@ -216,8 +216,8 @@ def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(bu
     data = TextData(AlsoForTests(), vocabulary=builder, joining=joining)
     sentences = [" ".join(sentence.words) for document in DOCUMENTS for sentence in document.sentences]
     documents = [" ".join(document.words()) for document in DOCUMENTS]
-    for alone, expected in ((True, sentences), (False, documents)):
-        model = SimpleNamespace(sentences_alone=alone)
+    for context, expected in (("none", sentences), ("document", documents)):
+        model = SimpleNamespace(sentence_context=context)
         data.trainer = SimpleNamespace(lightning_module=model, world_size=1, global_rank=0, strategy=ON_CPU)
         loader = data.predict_dataloader()
         found = [loader.dataset[item].ids.tolist() for item in range(len(loader.dataset))]

@@ -1,7 +1,6 @@
 """What every system has from its base."""
 
 from types import SimpleNamespace
-from typing import ClassVar
 
 import lightning as L
 import pytest
@@ -36,14 +35,12 @@ def test_the_default_optimiser_is_fairseqs_adam():
 class Related(LanguageModel):
     """A system with a size that is that of a table."""
 
-    table_sizes: ClassVar = {"relations": "labels"}
-
     def __init__(self, relations: int | None = None):
         super().__init__()
         self.save_hyperparameters()
 
     def configure_model(self):
-        super().configure_model()
+        self.take_table_sizes(relations="labels")
         if not hasattr(self, "embedding"):
             self.embedding = torch.nn.Embedding(self.hparams.relations, 2)
 

@@ -58,18 +58,12 @@ def test_a_table_of_pairs_is_what_reading_finds(dtype, tolerance):
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_only_a_context_of_one_sentence_has_a_table(context):
-    found = model(context)
-    table = found.pair_log_likelihoods(SENTENCES, vocabulary=VOCABULARY)
-    assert (table is not None) == found.sentences_in_pairs == (context is ContextToOutput)
-
-
-@pytest.mark.parametrize("context", CONTEXTS)
 def test_sentences_that_stand_alone_are_told_apart(context):
     found = model(context)
     (inside,), alone = read(found, SENTENCES), [scores[0] for scores in read(found, *([ids] for ids in SENTENCES))]
     same = np.allclose(inside, alone, rtol=0, atol=1e-12)
-    assert found.sentences_alone == same == (context is NoContext)
+    assert (found.sentence_context == "none") == same == (context is NoContext)
+    assert (found.sentence_context == "previous") == (context is ContextToOutput)
 
 
 class Largest(TorchDispatchMode):

@@ -265,7 +265,7 @@ def test_a_sentence_longer_than_the_positions_is_refused_and_one_that_fills_them
 
 def test_a_system_that_reads_by_given_trees_is_refused():
     model = UDGN(VOCABULARY.size, **SMALL_UDGN, mask_from="trees").eval()
-    with pytest.raises(UserError, match="This UDGN reads sentences by trees that it is given"):
+    with pytest.raises(UserError, match="mask_from: trees needs trees"):
         scores_of(model, DOCUMENTS)
 
 

@@ -102,7 +102,6 @@ class GraphState(Rows):
 class GraphLM(StructuredLanguageModel):
     """p(words, graph): a word by the states before it, its arc by these and the word, and the next state by both."""
 
-    structure_fields = ("choices",)
     collate = property(lambda self: collate_graphs)
     output = property(lambda self: (self.backbone.output_weight, self.backbone.output_bias))
 

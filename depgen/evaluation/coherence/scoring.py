@@ -19,6 +19,7 @@ from depgen.evaluation.coherence.arrangements import Trial
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]
@@ -50,11 +51,11 @@ def score_trials(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     coded = [_Coded(trial, vocabulary, reading) for trial in trials]
-    if model.sentences_alone:
+    if model.sentence_context == "none":
         return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, progress))
     total = sum(len(trial.arrangements) for trial in trials)
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
-        if model.sentences_in_pairs:
+        if isinstance(model, DocumentLanguageModel) and model.sentence_context == "previous":
             return list(_of_pairs(model, coded, vocabulary, advance))
         return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
 
@@ -124,14 +125,13 @@ def _of_single_sentences(
 
 
 def _of_pairs(
-    model: LanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, advance: Callable[[int], None]
+    model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, advance: Callable[[int], None]
 ) -> Iterator[LogLikelihoods]:
     """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
     for each in coded:
         table = (
             model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary) if each.sentences else np.zeros((0, 1))
         )
-        assert table is not None
         orders = zip(each.read, each.before, strict=True)
         yield each.log_likelihoods([math.fsum(table[order, before].tolist()) for order, before in orders])
         advance(len(each.row_of))

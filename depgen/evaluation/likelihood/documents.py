@@ -12,6 +12,7 @@ from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.progress import progress_bar
 
 DocumentIds = Sequence[Sequence[int]]
@@ -64,7 +65,7 @@ def tokens_at_once(model: LanguageModel) -> int:
     On a CPU the hidden states of a small batch stay in the caches. A system that encodes documents sentence by sentence
     needs larger batches, because each of its steps computes one word of each document.
     """
-    small = model.device.type == "cpu" and not model.reads_sentences
+    small = model.device.type == "cpu" and not isinstance(model, DocumentLanguageModel)
     return TOKENS_AT_ONCE_ON_CPU if small else TOKENS_AT_ONCE
 
 

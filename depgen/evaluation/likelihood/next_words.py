@@ -15,6 +15,7 @@ from depgen.evaluation.likelihood.documents import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar
@@ -55,7 +56,7 @@ def figures_of_next_words(
         UserError: the system has no distribution over the next word, or one that is a sum over structures.
     """
     if isinstance(model, LeftToRight):
-        if not model.steps_by_tokens:
+        if isinstance(model, StructuredLanguageModel):
             raise _no_next_word(
                 model, "builds a structure too, and depgen does not sum the next word's probabilities over structures"
             )

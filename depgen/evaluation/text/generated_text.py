@@ -21,6 +21,7 @@ from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.bracketing import constituents_over_words
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork
+from depgen.models.itexp import ExpansionOptions
 from depgen.seeds import seed_of
 from depgen.trees.conllu import format_conllu
 from depgen.trees.constituency import format_constituents
@@ -162,13 +163,14 @@ class TextGenerator:
             batch_size=self.batch_size,
             progress=self.progress,
         )
-        counted = isinstance(model, GraphNetwork) or model.writes_trees
+        writes_trees = isinstance(options, ExpansionOptions)
+        counted = isinstance(model, GraphNetwork) or writes_trees
         labelled = not counted and LABELS in vocabulary.tables
         return tuple(
             GeneratedText(
                 prompt.text, _one_line(vocabulary, each.ids), seed, each.log_prob, each.structure,
                 _words(vocabulary, [*begun, *each.ids]) if counted else None,
-                _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if model.writes_trees else None,
+                _tree_of_words([*begun, *each.ids], each.structure, vocabulary) if writes_trees else None,
                 _brackets([*begun, *each.ids], each.structure, vocabulary) if labelled and each.structure else None,
             )
             for prompt, begun, each, seed in zip(self._copies(prompts), self._copies(ids), texts, seeds, strict=True)

@@ -13,8 +13,10 @@ from depgen.evaluation.loading import load_run
 from depgen.evaluation.text.generated_text import GeneratedTexts
 from depgen.evaluation.text_documents import Text, read_documents
 from depgen.evaluation.trained import system_class
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.locations import check_output, write_atomically
+from depgen.models.itexp import ExpansionOptions
 from depgen.trees.text_form import FormName
 
 log = logging.getLogger(__name__)
@@ -72,12 +74,14 @@ def generate(
         raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
     system = load_run(run, device=device, form=form)
     log.info("Writing with %s", system.trained.checkpoint)
-    if conllu and not (isinstance(system.model, GraphNetwork) or system.model.writes_trees):
+    trees = system.model.generation_options is ExpansionOptions
+    if conllu and not (isinstance(system.model, GraphNetwork) or trees):
         raise UserError(
             f"--output {output}: CoNLL-U holds texts with graphs or trees, and {type(system.model).__name__} builds "
             "none: take another ending, or a run of GiLT or ITEXP."
         )
-    read: Callable[[Path], Sequence[Text]] = read_documents if system.model.reads_sentences else read_prompts
+    documents = isinstance(system.model, DocumentLanguageModel)
+    read: Callable[[Path], Sequence[Text]] = read_documents if documents else read_prompts
     texts = system.generate(
         None if prompts is None else read(prompts), number=number, max_new_tokens=max_new_tokens,
         batch_size=batch_size, seed=seed, progress=sys.stderr.isatty(), **options,

@@ -143,7 +143,7 @@ def _self_attention(
 ) -> tuple[Tensor, int]:
     """The weights of a layer, and its number from 0."""
     device = next(model.parameters()).device
-    if isinstance(model, MaskedLanguageModel) and not model.needs_trees:
+    if isinstance(model, MaskedLanguageModel):
         lengths = torch.tensor([len(ids)], device=device)
         layers = model.encode(torch.tensor([ids], device=device), lengths, attention=True).attention
         assert layers is not None

@@ -30,6 +30,7 @@ from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel
 from depgen.metrics.correlation import RelationCorrelation
+from depgen.models.udgn import UDGN
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
 
@@ -192,7 +193,7 @@ def correlations_of(trained: Trained, sentences: Sequence[Sentence]) -> HeadCorr
         UserError: the system is none that shows what its attention heads weigh.
     """
     along = None
-    if getattr(trained.model, "needs_trees", False):
+    if isinstance(trained.model, UDGN) and trained.model.mask_from == "trees":
         along = data_of(trained.run / "config.yaml").annotator.annotate(sentences)
     return correlate_heads(trained.model, trained.vocabulary, sentences, along=along)
 

@@ -88,8 +88,7 @@ def _log_other_settings(run: Path, other: Path) -> None:
 def _kinds(trained: Trained) -> Iterator[str]:
     """What all members of a consensus share."""
     yield f"a {type(trained.model).__name__}"
-    learns = getattr(trained.model, "learns_from_trees", False)
-    yield f"heads that were learnt {'from' if learns else 'without'} trees"
+    yield f"heads that were learnt {'from' if trained.model.learns_from_trees else 'without'} trees"
     vocabulary = trained.vocabulary
     yield f"vocabulary {lines_sha256(vocabulary.files().values())[:12]} of {vocabulary.size:,} types"
 

@@ -12,6 +12,7 @@ from depgen.evaluation.loading import load_run
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.metrics.perplexity import perplexity
 from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.measurement import numbers_of_test
@@ -65,7 +66,7 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     """
     documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
     model = trained.model
-    encoder = TextEncoder(trained, reading_of_run(trained.run), as_one=model.reads_sentences)
+    encoder = TextEncoder(trained, reading_of_run(trained.run), as_one=isinstance(model, DocumentLanguageModel))
     began = now(model.device)
     scored = score_texts(encoder, documents, tokens_per_batch=TOKENS_PER_BATCH)
     seconds = now(model.device) - began

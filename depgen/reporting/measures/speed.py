@@ -15,6 +15,7 @@ from depgen.data.vocabulary import Vocabulary, special_tokens
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
 from depgen.reporting.numbers import Numbers
 from depgen.training.experiment import Experiment
 from depgen.training.hyper_parameters import build
@@ -76,7 +77,7 @@ def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbe
 
 def _step_through(model: LeftToRight, rows: Sequence[list[int]], vocabulary: Vocabulary) -> None:
     """Score sentences of one length, token by token, by a system that scores exactly."""
-    if not model.steps_by_tokens:
+    if isinstance(model, StructuredLanguageModel):
         raise UserError(f"{type(model).__name__} also draws a structure, and its scores are exact: nothing to time.")
     ids = torch.tensor(rows, device=model.device)
     tokens = torch.nn.functional.pad(ids, (1, 1), value=vocabulary.eos)

@@ -16,6 +16,7 @@ from depgen.evaluation.text.measures import NAMES, TextEvaluation, TextOptions, 
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.evaluation.union.scoring import ROCSTORIES
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
@@ -111,7 +112,7 @@ def generated(row: TrainedRow, prompts: Sequence[str] | None = None, **how: Any)
 def _generate(row: TrainedRow, begin: Sequence[str], generation: Generation, file: Path) -> None:
     """Write the file of texts after some prompts."""
     system = load_run(row.trained.run, device=row.options.device)
-    if system.model.reads_sentences:
+    if isinstance(system.model, DocumentLanguageModel):
         run = row.trained.run
         raise UserError(f"{run}: its system reads documents sentence by sentence; `Texts` measures only other systems.")
     nothing = not any(begin)

@@ -69,10 +69,10 @@ def test_a_system_that_counts_is_never_wrong(trained, task):
         assert measures["chance"] == 50
 
 
-@pytest.mark.parametrize("alone", [False, True])
-def test_a_system_without_context_is_at_chance_by_ties_alone(trained, alone):
+@pytest.mark.parametrize("context", ["document", "none"])
+def test_a_system_without_context_is_at_chance_by_ties_alone(trained, context):
     for task in TASKS[:2]:
-        found = assess(trained(blind, sentences_alone=alone), task).measures
+        found = assess(trained(blind, sentence_context=context), task).measures
         assert found["accuracy"] == found["resampled_mean"] == pytest.approx(found["chance"])
         assert found["ties"] + found["empty"] == pytest.approx(100)
         assert found["deviation"] == pytest.approx(0, abs=1e-9)

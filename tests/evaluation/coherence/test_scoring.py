@@ -93,7 +93,7 @@ def test_the_table_of_pairs_is_as_good_as_reading(monkeypatch, task):
     monkeypatch.setattr(found, "sentence_log_probs", None)  # nothing was read, and nothing is
     score_trials(found, asked, vocabulary=VOCABULARY)
     monkeypatch.undo()
-    monkeypatch.setattr(found, "sentences_in_pairs", False)
+    monkeypatch.setattr(found, "sentence_context", "document")
     for first, second in zip(looked_up, score_trials(found, asked, vocabulary=VOCABULARY), strict=True):
         np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
 
@@ -126,7 +126,7 @@ def test_what_a_vocabulary_can_not_tell_apart_is_as_likely_to_the_last_bit(conte
 
 
 def test_sentences_that_stand_alone_are_read_once_each():
-    alone, asked = Toy(blind, sentences_alone=True), trials(CoherenceTask(shuffles=24), CORPUS)
+    alone, asked = Toy(blind, sentence_context="none"), trials(CoherenceTask(shuffles=24), CORPUS)
     scores = score_trials(alone, asked, vocabulary=VOCABULARY)
     assert alone.documents_read == 9, "of ten sentences two are the same to the vocabulary"
     reading = Toy(blind)

@@ -34,9 +34,9 @@ assert isinstance(Listed([]), Corpus)
 class Toy(LanguageModel):
     """Scores a document by a rule; remembers how many it has read."""
 
-    def __init__(self, rule, *, sentences_alone=False):
+    def __init__(self, rule, *, sentence_context="document"):
         super().__init__()
-        self.rule, self.sentences_alone, self.documents_read = rule, sentences_alone, 0
+        self.rule, self.sentence_context, self.documents_read = rule, sentence_context, 0
         self.eval()
 
     def sentence_log_probs(self, documents, *, vocabulary):

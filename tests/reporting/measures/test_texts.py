@@ -14,6 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text.generated_text import text_seed
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
+from depgen.models.dclm import DCLM
 from depgen.reporting import reproduce
 from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation
@@ -192,7 +193,7 @@ def test_a_damaged_file_is_named(project, depgen):
 
 
 def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
-    documents = SimpleNamespace(model=SimpleNamespace(reads_sentences=True))
+    documents = SimpleNamespace(model=DCLM(9))
     monkeypatch.setattr(texts, "load_run", lambda run, device: documents)
     job = a_job("toy")
     with pytest.raises(UserError, match="reads documents sentence by sentence"):
