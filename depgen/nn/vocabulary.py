@@ -71,7 +71,7 @@ class _LogSumExp(torch.autograd.Function):
         matrix, words = _with_whole_lines(weight.to(dtype)), len(weight)
         kept: list[Tensor] = []
         log_z: list[Tensor] = []
-        for states in hidden.to(dtype).split(rows):
+        for states in hidden.to(dtype).split(rows):  # type: ignore[no-untyped-call]
             scores = _scores(states, matrix, words, bias)
             highest = scores.amax(-1, keepdim=True)
             powers = scores.sub_(highest).exp_()
