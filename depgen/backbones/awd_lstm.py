@@ -16,11 +16,11 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
-from depgen.nn.dropout import weight_dropout
 from depgen.nn.left_aligned import LeftAligned
 from depgen.nn.lstm_precision import call_lstm
 
@@ -91,7 +91,7 @@ class LSTMLayer(nn.Module):
             with torch.autocast("cuda", enabled=False):
                 state = None if state is None else (state[0].float(), state[1].float())
                 return self(inputs.float(), state, padding)
-        recurrent = weight_dropout(self.weight_recurrent, self.dropped, training=self.training)
+        recurrent = F.dropout(self.weight_recurrent, self.dropped, training=self.training)
         weights = [self.weight_input, recurrent, self.bias_input, self.bias_recurrent]
         zeros = inputs.new_zeros(1, inputs.size(0), self.size)
         start = (zeros, zeros) if state is None else (state[0][None], state[1][None])

@@ -21,20 +21,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError
 from depgen.nn.dropout import Dropout
 from depgen.nn.left_aligned import LeftAligned
-from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
 from depgen.nn.recurrent_projection import RecurrentProjection
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision
+
+EPSILON, TINY = 1e-6, 1e-30
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell states of a layer, each [batch slots size], oldest first."""
@@ -387,3 +390,58 @@ class Prediction(nn.Module):
         found = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
         output = self.output(self.dropout(torch.cat((hidden, found), -1)))
         return batch_norm_of_tokens(self.normalize, output, places).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
+
+
+def batch_norm_of_tokens(
+    normalize: nn.BatchNorm1d, values: Float[Tensor, "batch length width"], places: Int[Tensor, " tokens"] | None
+) -> Float[Tensor, "batch length width"]:
+    """Batch normalisation with the statistics of tokens, not of padding; zero at padding.
+
+    Args:
+        normalize: the normalisation, over the last axis.
+        values: one vector per position.
+        places: of the tokens among all positions, row by row; None: all positions are tokens.
+    """
+    flat = values.flatten(0, 1)
+    if places is None:
+        return normalize(flat).view_as(values)  # type: ignore[no-any-return]
+    normalized = torch.zeros_like(flat)
+    normalized[places] = normalize(flat[places])
+    return normalized.view_as(values)
+
+
+class DeviationNorm(nn.Module):
+    """LN(x) = gain (x - mean) / (s + 1e-6) + bias, s the unbiased deviation (torch's layer norm: the biased one)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.gain, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
+
+    def forward(self, values: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
+        """Normalised over the last axis."""
+        return torch.addcmul(self.bias, self.gain, _Standardized.apply(values))  # type: ignore[no-untyped-call]
+
+
+class _Standardized(torch.autograd.Function):
+    """n = (x - mean) / (s + 1e-6), s the unbiased deviation; with autograd's own a step takes 1.19 times as long.
+
+    With torch's r = 1 / biased deviation and c = sqrt(size / (size - 1)): s = c / r, n = (x - mean) r / (c + 1e-6 r).
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:  # noqa: ANN401
+        size = values.size(-1)
+        by_biased, _, inverse = torch.native_layer_norm(values, [size], None, None, TINY)
+        unbiased = math.sqrt(size / (size - 1))
+        denominator = unbiased + EPSILON * inverse
+        normalized = by_biased / denominator
+        ctx.save_for_backward(normalized, inverse / denominator, inverse / (unbiased * (size - 1)))
+        return normalized
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # noqa: ANN401
+        """(g - mean(g)) / (s + 1e-6) - n sum(g n) / ((size - 1) s)."""
+        normalized, by_shift, by_scale = ctx.saved_tensors
+        along = (gradient * normalized).sum(-1, keepdim=True) * by_scale
+        return torch.addcmul((gradient - gradient.mean(-1, keepdim=True)) * by_shift, normalized, along, value=-1)

@@ -46,6 +46,7 @@ Deviations
         of the data, one segment a batch, is the code's way.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -59,11 +60,8 @@ from depgen.data.batch import DocumentBatch
 from depgen.language_models.base import SentenceContext
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
 from depgen.nn.dropout import Dropout
-from depgen.nn.length_groups import encode_by_length
 from depgen.nn.lengths import mask_of
-from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM
-from depgen.nn.sentence_contexts import encode_in_turn, last_states, longest_of_each, sentence_end_states
-from depgen.nn.standard_lstm import StandardLSTM
+from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM, StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
 from depgen.training.hyper_parameters import Factory, factory
 
@@ -135,7 +133,7 @@ class NoContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """All sentences at once."""
-        return DocumentOutput(_encode_each(self.core, embedded, lengths))
+        return DocumentOutput(encode_each(self.core, embedded, lengths))
 
     def step(
         self,
@@ -262,7 +260,7 @@ class ContextToOutput(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and after each sentence."""
-        hidden = _encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
+        hidden = encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
         return hidden, sentence_end_states(hidden, lengths, self.first_context)
 
 
@@ -430,7 +428,7 @@ class HierarchicalContext(ContextNetwork):
         bags = (embedded.detach() * is_word[..., None]).sum(2)
         states, _ = self.sentences(bags)
         context = _previous_states(states.detach(), self.first_context)
-        return DocumentOutput(_encode_each(self.core, embedded, lengths, constant=context), states)
+        return DocumentOutput(encode_each(self.core, embedded, lengths, constant=context), states)
 
     def step(
         self,
@@ -444,23 +442,89 @@ class HierarchicalContext(ContextNetwork):
         return hidden, state
 
 
-def _encode_each(
+def encode_each(
     core: nn.Module,
     embedded: Float[Tensor, "batch sentence word embedding"],
     lengths: Int[Tensor, "batch sentence"],
     *,
     constant: Float[Tensor, "batch sentence constants"] | None = None,
 ) -> Float[Tensor, "batch sentence word size"]:
-    """Hidden states of all sentences, each from a zero state, with its own constant input; see `encode_by_length`."""
+    """Hidden states of all sentences, each from a zero state, with its own constant input.
+
+    Sentences are read in groups, each up to its longest; what follows that is zero. A CPU, whose time goes into rows,
+    reads those together that are more than half as long as the longest of them; a GPU, whose time goes into launches
+    of steps, reads all at once.
+    """
     sentences, constants = embedded.flatten(0, 1), None if constant is None else constant.flatten(0, 1)
+    descending, order = lengths.flatten().sort(descending=True, stable=True)
+    order = order.to(embedded.device, non_blocking=True)
+    states, begin, filled = [], 0, int((descending > 0).sum())
+    while begin < filled:
+        longest = int(descending[begin])
+        end = int((2 * descending > longest).sum()) if embedded.device.type == "cpu" else filled
+        rows = order[begin:end]
+        own_constant = None if constants is None else constants.index_select(0, rows)
+        hidden: Tensor = core(sentences[:, :longest].index_select(0, rows), constant=own_constant)[0]
+        states.append(F.pad(hidden, (0, 0, 0, sentences.shape[1] - longest)))
+        begin = end
+    states.append(states[0].new_zeros(len(order) - filled, *states[0].shape[1:]))
+    return torch.cat(states).index_select(0, order.argsort()).view(*embedded.shape[:3], -1)
 
-    def encode(rows: Int[Tensor, " some"], longest: int) -> Float[Tensor, "some longest size"]:
-        constant = None if constants is None else constants.index_select(0, rows)
-        hidden: Tensor = core(sentences[:, :longest].index_select(0, rows), constant=constant)[0]
-        return hidden
 
-    states = encode_by_length(encode, lengths.flatten(), embedded.shape[2], device=embedded.device)
-    return states.view(*embedded.shape[:3], -1)
+def last_states(
+    states: Float[Tensor, "rows word size"], lengths: Int[Tensor, " rows"], *, otherwise: Tensor | None = None
+) -> Float[Tensor, "rows size"]:
+    """The states at each row's last word; `otherwise`, or anything, where there is none.
+
+    >>> last_states(torch.arange(6.0).view(2, 3, 1), torch.tensor([2, 3]))
+    tensor([[1.],
+            [5.]])
+    """
+    rows, lengths = torch.arange(len(states), device=states.device), lengths.to(states.device, non_blocking=True)
+    found = states[rows, (lengths - 1).clamp_min(0)]
+    return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
+
+
+def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
+    """The largest length of each sentence of a batch, at least 1.
+
+    >>> longest_of_each(torch.tensor([[2, 0], [3, 0]]))
+    [3, 1]
+    """
+    found: list[int] = lengths.amax(0).clamp_min(1).tolist()
+    return found
+
+
+def encode_in_turn(
+    encode: Callable[[int, int, Float[Tensor, "batch size"]], Float[Tensor, "batch longest size"]],
+    lengths: Int[Tensor, "batch sentence"],
+    longest: int,
+    first: Float[Tensor, " size"],
+) -> Float[Tensor, "batch sentence {longest} size"]:
+    """States of sentences that are encoded one after another, each given the last state of the one before.
+
+    Args:
+        encode: from a sentence's number, its largest length and the context of each document to states.
+        lengths: of the sentences; one of length 0 passes its context on.
+        longest: length of what is returned, at least that of the longest sentence.
+        first: the context of the first sentence.
+    """
+    context, found = first.expand(len(lengths), -1), []
+    for sentence, reach in enumerate(longest_of_each(lengths)):
+        states = encode(sentence, reach, context)
+        context = last_states(states, lengths[:, sentence], otherwise=context)
+        found.append(F.pad(states, (0, 0, 0, longest - reach)))
+    return torch.stack(found, 1)
+
+
+def sentence_end_states(
+    states: Float[Tensor, "batch sentence word size"],
+    lengths: Int[Tensor, "batch sentence"],
+    first: Float[Tensor, " size"],
+) -> Float[Tensor, "batch before size"]:
+    """The context at a document's beginning (0), and the last state of each of its sentences (from 1 on)."""
+    last = last_states(states.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+    return torch.cat((first.expand(len(last), 1, -1), last), 1)
 
 
 def _previous_states(

@@ -28,15 +28,12 @@ Deviations
     D7. The phase-1 loss is a sum over Z_t, divided by the number of positions, empty ones counted (as the code).
     D8. Eq. 2's projections have biases, as in the authors' code, and are trained from phase 2 on, where they are used.
     D9. In a stream the recurrent state is carried from segment to segment, but the mixture begins again in each, as in
-        the authors' code; `carry_window` lets it reach back in evaluation.
-    D10. Beyond the paper: `relation_weights` weighs the targets of Eq. 1 by the relation of their arc, and `gate` mixes
-        the mixture with a plain softmax of the present position. Both are off by default.
+        the authors' code.
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -54,9 +51,7 @@ from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.precise import PreciseMean
 from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
-from depgen.nn.carried_window import CarriedWindow
 from depgen.nn.growing import Growing, SeenKeys
-from depgen.nn.mixture_gate import MixtureGate
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import (
@@ -69,14 +64,9 @@ from depgen.nn.vocabulary import (
 from depgen.training.hyper_parameters import Factory, factory
 from depgen.training.phases import Phase, after
 from depgen.trees.future_dependents import future_dependents
-from depgen.trees.relation_weights import RelationWeights
 
 MixtureSpace = Literal["probability", "logit"]
 Duplicates = Literal["set", "multiset"]
-GateFactory = Factory[int, MixtureGate]
-"""From the width of the hidden states to the gate of the mixture."""
-WindowFactory = Factory[int, CarriedWindow]
-"""From the number of positions to a window that reaches back into the segment before."""
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -88,16 +78,14 @@ class DependencyBatch(TokenBatch):
 
     Attributes:
         dependents: word ids; row `b * length + t` is the set of position t of item b. None without trees.
-        weights: of the dependents, where relations are weighed (D10).
     """
 
     dependents: Ragged | None = None
-    weights: Float[Tensor, " entries"] | None = None
 
 
 @dataclass(frozen=True)
 class DependencyCollate(SystemCollate):
-    """Makes padded batches with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3, D10)."""
+    """Makes padded batches with the set Z_t of each position, as word ids (Sec. 2.1; D2, D3)."""
 
     version: ClassVar[int] = 1
     reads: ClassVar[Literal["heads"]] = "heads"
@@ -105,17 +93,22 @@ class DependencyCollate(SystemCollate):
     root_target: bool = True
     eos_target: bool = True
     duplicates: Duplicates = "set"
-    relation_weights: RelationWeights | None = None
 
     def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-        """Position and future dependent (a word id) of each arc, and its weight, in the order of positions."""
-        arcs = _item_arcs(
-            item, eos=vocabulary.eos, root_target=self.root_target, eos_target=self.eos_target,
-            relation_weights=self.relation_weights,
-        )  # fmt: skip
-        positions, ids, weights = _heaviest(*arcs) if self.duplicates == "set" else arcs
-        view = {"positions": positions.astype(np.int32), "dependents": ids.astype(np.int32)}
-        return view if self.relation_weights is None else {**view, "weights": weights}
+        """Position and future dependent (a word id) of each arc, in the order of positions."""
+        assert item.heads is not None
+        if (item.heads < 0).any():
+            raise UserError(
+                "Dependency modelling needs a tree of every sentence, but the annotator leaves some out: name one "
+                "under data.init_args.annotator that gives each a tree (KnownTrees: `otherwise` in place of "
+                "`leave_unknown`)."
+            )
+        offsets, places = future_dependents(item.heads, root_target=self.root_target, eos_target=self.eos_target)
+        positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        ids = np.append(item.ids, vocabulary.eos)[places - 1]
+        if self.duplicates == "set":
+            positions, ids = np.unique(np.stack((positions, ids)), axis=1)
+        return {"positions": positions.astype(np.int32), "dependents": ids.astype(np.int32)}
 
     def __call__(self, batch: ItemBatch) -> DependencyBatch:
         """The batch, without dependents where an item has no tree."""
@@ -128,11 +121,9 @@ class DependencyCollate(SystemCollate):
             stretches.append({**arcs, "positions": arcs["positions"] + number * width})
         arcs = {name: np.concatenate([each[name] for each in stretches]) for name in stretches[0]}
         offsets = np.concatenate([[0], np.bincount(arcs["positions"], minlength=len(stretches) * width).cumsum()])
-        weights = arcs.get("weights")
         return DependencyBatch(
             **vars(tokens),
             dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(arcs["dependents"].astype(np.int64))),
-            weights=None if weights is None else torch.from_numpy(weights.astype(np.float32)),
         )
 
 
@@ -146,47 +137,15 @@ def _stretch_arcs(stretch: Stretch, views: Sequence[Mapping[str, np.ndarray]]) -
     return {name: values[inside] for name, values in (arcs | {"positions": positions}).items()}
 
 
-Arcs = tuple[Int[np.ndarray, " arcs"], Int[np.ndarray, " arcs"], Float[np.ndarray, " arcs"]]
-"""Position, future dependent (a word id) and weight of each."""
-
-
-def _item_arcs(
-    item: TokenItem, *, eos: int, root_target: bool, eos_target: bool, relation_weights: RelationWeights | None
-) -> Arcs:
-    assert item.heads is not None
-    if (item.heads < 0).any():
-        raise UserError(
-            "Dependency modelling needs a tree of every sentence, but the annotator leaves some out: name one under "
-            "data.init_args.annotator that gives each a tree (KnownTrees: `otherwise` in place of `leave_unknown`)."
-        )
-    offsets, places = future_dependents(item.heads, root_target=root_target, eos_target=eos_target)
-    positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    ids = np.append(item.ids, eos)[places - 1]
-    if relation_weights is None:
-        return positions, ids, np.ones(len(places))
-    return positions, ids, relation_weights.of(positions, places, item.heads, item.relations)
-
-
-def _heaviest(rows: np.ndarray, ids: np.ndarray, weights: np.ndarray) -> Arcs:
-    """Each word once a position, with the largest of its weights."""
-    span = int(ids.max(initial=0)) + 1
-    pairs, which = np.unique(rows.astype(np.int64) * span + ids, return_inverse=True)
-    heaviest = np.zeros(len(pairs))
-    np.maximum.at(heaviest, which, weights)
-    return pairs // span, pairs % span, heaviest
-
-
 def dependency_nll(
     hidden: Float[Tensor, "batch length width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     dependents: Ragged,
-    weights: Float[Tensor, " entries"] | None = None,
 ) -> Float[Tensor, ""]:
     """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
 
-    sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing. With
-    `weights` each dependent counts by its weight, and |Z_t| is their sum (D10).
+    sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing.
     """
     flat = hidden.flatten(0, 1)
     occupied = dependents.counts.nonzero()[:, 0].to(hidden.device, non_blocking=True)
@@ -194,9 +153,8 @@ def dependency_nll(
     # in this order: the backward pass is in reverse order, and frees Z's temporaries before it holds W's
     # gradient from the scores
     scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
-    mass = counts if weights is None else weights.new_zeros(len(counts)).index_add(0, dependents.rows, weights)
     log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
-    return (mass[occupied] * log_z).sum() - (scores if weights is None else weights * scores).sum()
+    return (counts[occupied] * log_z).sum() - scores.sum()
 
 
 # -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------
@@ -364,16 +322,10 @@ class DMLM(LeftToRight):
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).
         window: mix only the last positions, this many; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
-        carry_window: in a stream, what lets the window reach back into the segment before, at validation and test:
-            `depgen.nn.carried_window.CarriedWindow`. None: it ends at the segment's beginning, as in training (D9).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
         root_target: the root is a target of the first position (D2; authors' code: yes).
         eos_target: the end is a target of the last word (D2; authors' code: yes).
         duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" each time.
-        relation_weights: weighs each future dependent by the relation of its arc:
-            `depgen.trees.relation_weights.RelationWeights`. None: all have weight 1 (paper).
-        gate: what mixes the mixture with a plain softmax, made from the width: `depgen.nn.mixture_gate.MixtureGate`.
-            None: the mixture alone (paper).
         kwargs: see `LeftToRight`; the regulariser is used in both phases, as in the authors' code.
     """
 
@@ -385,13 +337,10 @@ class DMLM(LeftToRight):
         attention_layer: int = -2,
         attention: AttentionFactory | None = None,
         window: int | None = None,
-        carry_window: WindowFactory | None = None,
         mixture_space: MixtureSpace = "probability",
         root_target: bool = True,
         eos_target: bool = True,
         duplicates: Duplicates = "set",
-        relation_weights: RelationWeights | None = None,
-        gate: GateFactory | None = None,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
@@ -401,7 +350,6 @@ class DMLM(LeftToRight):
         self.attention: QueryKeyAttention | None = (
             None if attention is None else factory(attention, AttentionFactory)(width)
         )
-        self.gate: MixtureGate | None = None if gate is None else factory(gate, GateFactory)(width)
         layers = self.backbone.attention_layers
         if self.attention is None and not layers:
             raise UserError(
@@ -415,11 +363,8 @@ class DMLM(LeftToRight):
             )
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
-        if carry_window is not None and (window is None or self.attention is None):
-            raise UserError("carry_window needs a window, and an attention for a network of streams.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self.carried_window = None if carry_window is None else factory(carry_window, WindowFactory)(window)
-        self._collate = DependencyCollate(root_target, eos_target, duplicates, relation_weights)
+        self._collate = DependencyCollate(root_target, eos_target, duplicates)
         first = Phase("dependency_modeling", dependency_modeling_share, "val/dependency_loss")
         self.phases = after(first, Phase("language_modeling"))
         self.dependency_loss = PreciseMean()
@@ -440,13 +385,13 @@ class DMLM(LeftToRight):
         if not isinstance(batch, DependencyBatch) or batch.dependents is None:
             raise UserError("Dependency modelling needs trees: name an annotator under data.init_args.annotator.")
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        nll = dependency_nll(output.hidden, weight, bias, batch.dependents, batch.weights)
+        nll = dependency_nll(output.hidden, weight, bias, batch.dependents)
         # without effect: data-parallel training waits for a gradient of every parameter
         return nll + sum((0 * each.sum() for each in self._mixing_parameters()), start=nll.new_zeros(()))
 
     def _mixing_parameters(self) -> list[Parameter]:
         """The parameters that only the mixture has."""
-        return [each for part in (self.attention, self.gate) if part is not None for each in part.parameters()]
+        return [] if self.attention is None else list(self.attention.parameters())
 
     def trained_parameters(self) -> list[Parameter]:
         """All parameters; in phase 1, which mixes nothing, without the mixture's own: they would only decay."""
@@ -471,17 +416,10 @@ class DMLM(LeftToRight):
         return log_dependency_attention(output.attention, window=self.window), None
 
     def _mixed_log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        attend, hidden = partial(self._attend, output, None), output.hidden
-        if self.carried_window is None or self.training:
-            log_attention, _ = attend()
-        else:
-            log_attention, hidden = self.carried_window.attend(attend, hidden, segment=batch.segment)
+        log_attention, _ = self._attend(output)
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        mixed = mix(log_attention, hidden, weight, bias, batch.targets, window=self.window)
-        if self.gate is None:
-            return mixed
-        return self.gate.mixed(mixed, output.hidden, lambda states: word_log_probs(states, weight, bias, batch.targets))
+        return mix(log_attention, output.hidden, weight, bias, batch.targets, window=self.window)
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
@@ -540,18 +478,10 @@ class DMLM(LeftToRight):
             components = components.last(self.window)
         log_attention, keys = self._attend(output, padding, past)
         log_weights, next_state = log_attention[:, -1, -len(components) :], MixtureState(output.state, components, keys)
-        mixture = Mixture(log_weights, components.tensor)
-        if probability and self.gate is None:
-            return mixture, next_state
         if probability:
-            log_probs = mixture.log_probs
-        else:
-            pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
-            log_probs = log_softmax_over_vocabulary(pooled, weight, bias)
-        if self.gate is not None:
-            plain = partial(log_softmax_over_vocabulary, weight=weight, bias=bias)
-            log_probs = self.gate.mixed(log_probs[:, None], output.hidden[:, -1:], plain)[:, 0]
-        return log_probs, next_state
+            return Mixture(log_weights, components.tensor), next_state
+        pooled = (log_weights[:, None].exp() @ components.tensor)[:, 0]
+        return log_softmax_over_vocabulary(pooled, weight, bias), next_state
 
     @torch.no_grad()
     def dependency_attention(self, tokens: Sequence[int], *, eos: int = EOS) -> Float[Tensor, "length length"]:

@@ -67,14 +67,12 @@ from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
+from depgen.nn.arc_pairs import GraphScorer, GraphScores, ScorerState
 from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
-from depgen.nn.graph_losses import graph_losses
-from depgen.nn.graph_scorer import GraphScorer, GraphScores, ScorerState, StepScores
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
-from depgen.nn.tape_attention import TapeAttention
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
@@ -312,12 +310,12 @@ class ArcChoices(Rows):
     memory: ScorerState
 
     @classmethod
-    def of(cls, scores: StepScores) -> "ArcChoices":
+    def of(cls, scores: GraphScores, memory: ScorerState) -> "ArcChoices":
         """The choices that scores of the word's arcs lead to (Section 3.2): the likeliest arcs, by their number."""
         nodes = scores.from_earlier.size(1)
         order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
-        return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], scores.state)
+        return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], memory)
 
     def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
         """The log-probabilities of the `most` likeliest numbers, -inf for all others; None keeps all."""
@@ -385,6 +383,100 @@ class HypothesisState(Rows):
     word: Int[Tensor, "rows context"]
     tables: tuple[Tensor, ...]
     pending: tuple[Tensor, Choices] | None = None
+
+
+# -- features in attention, and losses --------------------------------------------------------------------------------
+
+
+class TapeAttention(nn.Module):
+    """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
+
+    Args:
+        features: those that count.
+        graphs: whose features there are, those of a graph together.
+        layers: number of layers.
+        width: size of a hidden state.
+        feature_size: of a feature's embedding; the paper's d~.
+        codes: values of a feature.
+        std: of the projections' initial weights, which are normally distributed around 0.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[str],
+        *,
+        graphs: int = 1,
+        layers: int,
+        width: int,
+        feature_size: int,
+        codes: int,
+        std: float,
+    ) -> None:
+        super().__init__()
+        self.places = [len(FEATURES) * graph + FEATURES.index(each) for graph in range(graphs) for each in features]
+        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in self.places)
+        self.projections = nn.ModuleList(
+            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
+        )
+        for weight in self.projections.parameters():
+            nn.init.normal_(weight, std=std)
+
+    def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
+        """The key of each value of each feature.
+
+        Args:
+            layer: 0-based, among those with features.
+            key_weight: what the projections pass through, [width width]; None: nothing.
+        """
+        projections: Any = self.projections[layer]
+        of_layer = zip(self.embeddings, projections, strict=True)
+        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
+        return keys if key_weight is None else F.linear(keys, key_weight)
+
+    def codes(
+        self,
+        rows: UInt8[Tensor, "batch features length nodes"],
+        word: Int[Tensor, "batch context"],
+    ) -> UInt8[Tensor, "batch used length context"]:
+        """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
+        shown = torch.stack([rows[:, place] for place in self.places], 1)
+        shown[..., 0] = 0  # the root's values are not shown to attention
+        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
+
+
+def graph_losses(
+    scores: GraphScores,
+    from_earlier: Bool[Tensor, "batch words nodes"],
+    to_earlier: Bool[Tensor, "batch words nodes"],
+    counts: Int[Tensor, "batch words"],
+    lengths: Int[Tensor, " batch"],
+    *,
+    self_loops: bool = True,
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch words"]]:
+    """The cross-entropy (nats) of each sentence's arcs, summed over pairs, and of each word's count (Eq. 6).
+
+    Args:
+        scores: of all pairs.
+        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
+        to_earlier: whether it has one to j.
+        counts: of each word's arcs with earlier words.
+        lengths: number of words of each sentence.
+        self_loops: whether the pair of a word and itself counts.
+    """
+    words = counts.size(1)
+    node = torch.arange(words + 1, device=counts.device)
+    word = node[1:, None]
+    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
+    before = is_word & (node < word)
+    with_itself = is_word & (node <= word) if self_loops else before
+    nll = F.binary_cross_entropy_with_logits(
+        scores.from_earlier, from_earlier.to(scores.counts.dtype), reduction="none"
+    )
+    arcs = nll.masked_fill(~before, 0).sum((1, 2))
+    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts.dtype), reduction="none")
+    arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
+    chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
+    return arcs, -chosen.masked_fill(~is_word[..., 0], 0)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -761,7 +853,7 @@ class GiLT(StructuredLanguageModel):
         """The arcs that the words may have that tokens begin (Section 3.2)."""
         vectors = self.word_vectors(prefix.states, tokens)
         of_graphs = (
-            ArcChoices.of(scorer.step(memory, vectors, graph.features, opens=opens))
+            ArcChoices.of(*scorer.step(memory, vectors, graph.features, opens=opens))
             for scorer, memory, graph in zip(self.scorers, prefix.memories, prefix.graphs, strict=True)
         )
         return Choices(tuple(of_graphs), opens)

@@ -56,7 +56,7 @@ from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import Dropout, dropped
+from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.nn.lstm_precision import call_lstm
@@ -159,7 +159,7 @@ class HeadSelection(nn.Module):
                 directions.append(F.embedding(order, seen.flatten(0, 1)) if suffix else seen)
             states = torch.cat(directions, 2)
             if layer + 1 < lstm.num_layers:
-                states = dropped(states, lstm.dropout, training=self.training)
+                states = F.dropout(states, lstm.dropout, training=self.training)
         return states
 
 

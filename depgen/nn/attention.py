@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.nn.branches import Places, attend_by_rows
-from depgen.nn.dropout import check_probability, dropped
+from depgen.nn.dropout import check_probability
 from depgen.nn.growing import Growing
 
 Scores = Callable[[Tensor, "Keys"], Tensor | None]
@@ -347,11 +347,11 @@ def attend(
     keys, values = _for_heads(present.keys, heads), _for_heads(present.values, heads)
     if weigh is not None:
         weights = weigh(attention_scores(queries, keys, visibility, added))
-        return dropped(weights, dropout).to(values.dtype) @ values, None
+        return F.dropout(weights, dropout).to(values.dtype) @ values, None
     if not with_attention:
         return _fused_attention(queries, keys, values, visibility, added, dropout), None
     log_probs = attention_log_probs(queries, keys, visibility, added)
-    return dropped(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
+    return F.dropout(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
 
 
 def _for_heads(held: Tensor, heads: int) -> Tensor:

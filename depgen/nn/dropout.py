@@ -1,17 +1,14 @@
-"""Dropout, and that of recurrent language models: one mask for a whole text, for a word type, for a recurrent matrix.
+"""Dropout, and that of recurrent language models: one mask for a whole text, or for a word type.
 
 Srivastava et al. (2014); Merity, Keskar & Socher (2018), "Regularizing and Optimizing LSTM Language Models". Every mask
 is scaled by 1 / (1 - p), and a new one is drawn in each forward pass.
 """
 
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.errors import UserError
-
-_STEPS = 2**16
 
 
 def check_probability(p: float) -> float:
@@ -25,40 +22,15 @@ def check_probability(p: float) -> float:
     return p
 
 
-def dropped(values: Float[Tensor, "*axes"], p: float, *, training: bool = True) -> Float[Tensor, "*axes"]:
-    """Values of which each is 0 with probability p.
-
-    On a GPU torch's own. On a CPU 16 random bits decide for each value, where torch's own draws a Bernoulli number for
-    it and takes 2.5 times as long; p is then rounded to a multiple of 2^-16, and the scale is that of the rounded one.
-
-    Raises:
-        UserError: p is no probability.
-    """
-    check_probability(p)
-    if not training or p == 0:
-        return values
-    below = round(p * _STEPS)
-    if values.device.type != "cpu" or below == _STEPS:
-        return F.dropout(values, p)
-    bits = torch.randint(-(2**63), 2**63 - 1, (-(-values.numel() // 4),)).view(torch.int16)
-    kept = bits[: values.numel()].view(values.shape) >= below - _STEPS // 2
-    return values * kept.to(values.dtype).mul_(_STEPS / (_STEPS - below))
-
-
-class Dropout(nn.Module):
-    """`dropped` in training mode; in evaluation mode the values themselves.
+class Dropout(nn.Dropout):
+    """Torch's, which refuses what is no probability in the user's terms.
 
     Args:
         p: the probability of each value to become 0.
     """
 
     def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = check_probability(p)
-
-    def forward(self, values: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
-        """The values, of which each is 0 with probability `p` in training mode."""
-        return dropped(values, self.p, training=self.training)
+        super().__init__(check_probability(p))
 
 
 def locked_dropout(
@@ -73,7 +45,7 @@ def locked_dropout(
     """
     if not training or p == 0:
         return values
-    mask = dropped(values.new_ones(values.size(0), 1, values.size(2)), p)
+    mask = F.dropout(values.new_ones(values.size(0), 1, values.size(2)), p)
     return values * mask
 
 
@@ -83,9 +55,4 @@ def word_type_dropout(
     """An embedding matrix in which whole word types are dropped: a dropped type is missing at all of its places."""
     if not training or p == 0:
         return embedding
-    return embedding * dropped(embedding.new_ones(embedding.size(0), 1), p)
-
-
-def weight_dropout(weight: Float[Tensor, "*axes"], p: float, *, training: bool) -> Float[Tensor, "*axes"]:
-    """A weight matrix with single connections dropped (DropConnect); the gradient reaches the raw matrix."""
-    return dropped(weight, p, training=training)
+    return embedding * F.dropout(embedding.new_ones(embedding.size(0), 1), p)

@@ -35,8 +35,6 @@ from depgen.models.pushdown import Pushdown
 from depgen.models.structformer import StructFormer
 from depgen.models.tg import TransformerGrammar
 from depgen.models.udgn import UDGN
-from depgen.nn.carried_window import CarriedWindow
-from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.tree_regularization import TreeRegularization
 from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS
@@ -89,7 +87,7 @@ ENCODER = partial(
 BOTH_SIDES = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
 )
-WINDOW = {"attention": QueryKeyAttention, "window": 3, "carry_window": CarriedWindow}
+WINDOW = {"attention": QueryKeyAttention, "window": 3}
 UDGN_SIZES = {"width": 8, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 UDGN_OF_PAIRS = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": VOCABULARY, **UDGN_SIZES})
 GPT2_BLOCK = {
@@ -134,12 +132,9 @@ SYSTEMS: dict[str, System] = {
     "DM-Transformer": System(partial(DMLM, TRANSFORMER), WRITER),
     "DM-Transformer, logits": System(partial(DMLM, TRANSFORMER, mixture_space="logit"), WRITER),
     "DM-Transformer, window": System(partial(DMLM, TRANSFORMER, window=3), WRITER),
-    "DM-Transformer, gate": System(partial(DMLM, TRANSFORMER, gate=MixtureGate), WRITER),
     "DM-GPT-2": System(partial(DMLM, GPT2), WRITER),
     "DM-LSTM": System(partial(DMLM, LSTM, **WINDOW), STREAM),
     "DM-LSTM, logits": System(partial(DMLM, LSTM, **WINDOW, mixture_space="logit"), STREAM),
-    "DM-LSTM, gate": System(partial(DMLM, LSTM, **WINDOW, gate=MixtureGate), STREAM),
-    "DM-LSTM, gate, logits": System(partial(DMLM, LSTM, **WINDOW, gate=MixtureGate, mixture_space="logit"), STREAM),
     "DM-ON-LSTM": System(partial(DMLM, ON_LSTM, **WINDOW), BRACKETS),
     "DM-PRPN": System(partial(DMLM, SMALL_PRPN, **WINDOW), BRACKETS),
     **{

@@ -14,7 +14,6 @@ from depgen.models.dmlm import DependencyCollate
 from depgen.models.dtg import DerivationCollate
 from depgen.models.pushdown import BracketingCollate
 from depgen.models.tg import ConstituentLabels, TreeCollate
-from depgen.trees.relation_weights import RelationWeights
 from depgen.trees.sentence import Document, Sentence
 
 SENTENCES = [
@@ -74,8 +73,7 @@ def same(one, other):
 
 CASES = {
     "dependents": ("tree", SubwordPieces(size=260), DependencyCollate()),
-    "weighed dependents": ("tree", SubwordPieces(size=260), DependencyCollate(duplicates="multiset",
-                           relation_weights=RelationWeights({"nsubj": 0.5}))),
+    "repeated dependents": ("tree", SubwordPieces(size=260), DependencyCollate(duplicates="multiset")),
     "bracketings": ("constituency", SubwordPieces(size=260), BracketingCollate()),
     "strings of trees": ("constituency", ConstituentLabels(), TreeCollate(5)),
     "strings of arcs": ("tree", SubwordPieces(size=260), DerivationCollate(260)),

@@ -147,9 +147,7 @@ WARMUP = {"class_path": "depgen.training.schedules.InverseSquareRoot", "init_arg
 CONTEXT = {"class_path": "depgen.models.dclm.AttentionContext", "init_args": {"size": 4}}
 OF_MIXTURE = {
     "attention": "depgen.models.dmlm.QueryKeyAttention",
-    "gate": {"class_path": "depgen.nn.mixture_gate.MixtureGate"},
     "window": 3,
-    "carry_window": {"class_path": "depgen.nn.carried_window.CarriedWindow"},
 }
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext
-from depgen.nn.peephole_lstm import LayerState
-from depgen.nn.standard_lstm import StandardLSTM
+from depgen.nn.peephole_lstm import LayerState, StandardLSTM
 from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS, START, batch_of
 from tests.models.masked import alone

@@ -1,7 +1,6 @@
 """The mixture and its losses against literal versions of the equations; causality, invariance, generation, learning."""
 
 import math
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -28,10 +27,7 @@ from depgen.models.dmlm import (
     pooled_log_probs,
 )
 from depgen.nn.band import matrix_of_band
-from depgen.nn.carried_window import CarriedWindow
-from depgen.nn.mixture_gate import MixtureGate
 from depgen.training.activation import ActivationRegularizer
-from depgen.trees.relation_weights import RelationWeights
 from tests.invented_tables import split_of
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
@@ -386,84 +382,6 @@ def test_no_step_multiplies_a_vocabulary_for_each_pair_of_positions(window):
     assert long > 14 * short  # sixteen times the pairs
 
 
-# -- beyond the paper -------------------------------------------------------------------------------------------------
-
-LABELLED = TokenItem(
-    0,
-    np.array([5, 6, 7, 6], dtype=np.int32),
-    np.array([2, 0, 2, 2], dtype=np.int32),
-    relations=np.array(["det", "root", "nsubj:pass", "obj"], dtype=object),
-)
-
-
-@pytest.mark.parametrize("duplicates", ["set", "multiset"])
-def test_each_dependent_counts_by_the_relation_of_its_arc(duplicates):
-    """Position by position: BOS - root 6; 5 - its head 6, by 5's det; 6 - 7 and 6, its nsubj and obj; 6 - <eos>."""
-    weights = {"det": 0.25, "root": 3.0, "nsubj": 0.5, "obj": 0.0}
-    collate = DependencyCollate(duplicates=duplicates, relation_weights=RelationWeights(weights))
-    batch = collate(ItemBatch([LABELLED], 5, NO_WORDS))
-    expected = [(0, 6, 3.0), (1, 6, 0.25), (2, 7, 0.5), (2, 6, 0.0), (4, 0, 1.0)]
-    found = zip(batch.dependents.rows.tolist(), batch.dependents.ids.tolist(), batch.weights.tolist(), strict=True)
-    assert sorted(found) == sorted(expected)
-
-    torch.manual_seed(0)
-    hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
-    log_probs = (hidden @ matrix.T).log_softmax(-1)[0]
-    literal = -sum(weight * log_probs[position, word] for position, word, weight in expected)
-    torch.testing.assert_close(dependency_nll(hidden, matrix, None, batch.dependents, batch.weights), literal)
-
-
-def test_of_two_relations_to_one_word_type_the_heavier_counts():
-    item = replace(LABELLED, ids=np.array([5, 6, 7, 7], dtype=np.int32))
-    weights = {"nsubj:pass": 0.5, "obj": 0.125}
-    batch = DependencyCollate(relation_weights=RelationWeights(weights))(ItemBatch([item], 5, NO_WORDS))
-    at_verb = slice(*batch.dependents.offsets[2:4].tolist())
-    assert batch.dependents.ids[at_verb].tolist() == [7]
-    assert batch.weights[at_verb].tolist() == [0.5]
-
-
-def test_equal_weights_change_nothing_and_unlabelled_trees_are_refused():
-    batch, plain = (
-        DependencyCollate(relation_weights=each)(ItemBatch([LABELLED], 5, NO_WORDS))
-        for each in (RelationWeights({"iobj": 2.0}), None)
-    )
-    hidden, matrix = torch.randn(1, 5, 3), torch.randn(9, 3)
-    weighed = dependency_nll(hidden, matrix, None, batch.dependents, batch.weights)
-    torch.testing.assert_close(weighed, dependency_nll(hidden, matrix, None, plain.dependents))
-    bare = replace(LABELLED, relations=np.array(["_"] * 4, dtype=object))
-    with pytest.raises(UserError, match="labelled trees"):
-        DependencyCollate(relation_weights=RelationWeights({"det": 0.5}))(ItemBatch([bare], 5, NO_WORDS))
-
-
-def gated(**options):
-    model = over_lstm(gate=MixtureGate, **options)
-    torch.nn.init.normal_(model.gate.share.weight, std=3.0)
-    torch.nn.init.normal_(model.gate.projection.weight)
-    return model
-
-
-@pytest.mark.parametrize("space", ["probability", "logit"])
-def test_a_gate_mixes_the_mixture_with_a_softmax_of_its_own(space):
-    model, bare = gated(window=3, mixture_space=space), over_lstm(window=3, mixture_space=space)
-    bare.load_state_dict(model.state_dict(), strict=False)
-    batch = DependencyCollate()(items(0, 1))
-    hidden = model.backbone(batch.inputs).hidden
-    share = (hidden @ model.gate.share.weight.T + model.gate.share.bias).sigmoid()[..., 0]
-    logits = hidden @ model.gate.projection.weight.T @ model.backbone.output_weight.T + model.backbone.output_bias
-    plain = logits.softmax(-1).gather(-1, batch.targets[..., None])[..., 0]
-    expected = share * bare.log_probs(batch).exp() + (1 - share) * plain
-    torch.testing.assert_close(model.log_probs(batch).exp(), expected)
-
-
-def test_phase_1_leaves_the_gate_alone():
-    model = gated().train()
-    trained = {id(each) for group in model.configure_optimizers().param_groups for each in group["params"]}
-    assert not trained & {id(each) for each in model.gate.parameters()}
-    model.enter_phase(1)
-    trained = {id(each) for group in model.configure_optimizers().param_groups for each in group["params"]}
-    assert {id(each) for each in model.gate.parameters()} <= trained
-
-
 # -- in a stream ------------------------------------------------------------------------------------------------------
 
 
@@ -479,11 +397,9 @@ def along(log_probs):
     return torch.cat([each.detach() for each in log_probs], 1)
 
 
-def test_the_mixture_begins_anew_in_each_segment_unless_the_window_is_carried():
-    anew, carried = over_lstm(window=3), over_lstm(window=3, carry_window=CarriedWindow)
+def test_the_mixture_begins_anew_in_each_segment():
+    anew = over_lstm(window=3)
     whole = anew.log_probs(stream(20)[0]).detach()
-    found = along(carried.log_probs(batch) for batch in stream(6))
-    torch.testing.assert_close(found, whole)
     found = along(anew.log_probs(batch) for batch in stream(6))
     started = torch.arange(20) % 6 < 2  # positions whose window of 3 begins before their segment
     torch.testing.assert_close(found[:, ~started], whole[:, ~started])

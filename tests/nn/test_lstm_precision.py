@@ -10,8 +10,7 @@ from depgen.backbones.awd_lstm import LSTMLayer
 from depgen.models.udgn import HeadSelection
 from depgen.nn import lstm_precision
 from depgen.nn.lstm_precision import call_lstm
-from depgen.nn.peephole_lstm import LayerState
-from depgen.nn.standard_lstm import StandardLSTM
+from depgen.nn.peephole_lstm import LayerState, StandardLSTM
 
 
 def recorded(monkeypatch, supported):

@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from depgen.nn.peephole_lstm import LayerState, PeepholeLayer, PeepholeLSTM
-from depgen.nn.standard_lstm import StandardLSTM
+from depgen.nn.peephole_lstm import LayerState, PeepholeLayer, PeepholeLSTM, StandardLSTM
 
 
 def sigmoid(x):

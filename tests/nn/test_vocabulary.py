@@ -7,8 +7,8 @@ from depgen.nn import vocabulary
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, vocabulary_logsumexp, word_log_probs, word_scores
 
 WORDS = 11
-ROW = 2 * vocabulary.ROW_BYTES
-"""Bytes of a row of scores in float64, its spare end included."""
+ROW = 8 * WORDS
+"""Bytes of a row of probabilities in float64."""
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 100])
@@ -39,29 +39,33 @@ def test_gradcheck():
     assert torch.autograd.gradcheck(lambda h, w: vocabulary_logsumexp(h, w, chunk=2), (hidden, weight))
 
 
-def test_no_exponentials_are_kept_beyond_the_bound_or_without_a_gradient(monkeypatch):
-    made = []
-    room = vocabulary._room_for_powers
-    monkeypatch.setattr(
-        vocabulary, "_room_for_powers", lambda *given, wanted: made.append(room(*given, wanted=wanted)) or made[-1]
-    )
+def rows_kept(hidden, weight, chunk):
+    """How many rows of probabilities are kept for the backward pass."""
+    shapes = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda saved: shapes.append(saved.shape) or saved, lambda saved: saved
+    ):
+        vocabulary_logsumexp(hidden, weight, chunk=chunk)
+    return sum(shape[0] for shape in shapes if shape[1:] == (WORDS,))
+
+
+def test_no_probabilities_are_kept_beyond_the_bound_or_without_a_gradient(monkeypatch):
     hidden, weight = torch.randn(20, 4), torch.randn(WORDS, 4, requires_grad=True)
-    vocabulary_logsumexp(hidden, weight.detach())
+    assert rows_kept(hidden, weight, 6) == 20
+    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * 4 * WORDS + 3)
+    assert [rows_kept(hidden, weight, chunk) for chunk in (1, 3, 6)] == [5, 3, 0]
+    assert rows_kept(hidden, weight.detach(), 1) == 0
     with torch.no_grad():
-        vocabulary_logsumexp(hidden, weight)
-    with torch.inference_mode():
-        vocabulary_logsumexp(hidden, weight)
-    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * vocabulary.ROW_BYTES + 3)
-    vocabulary_logsumexp(hidden, weight)
-    assert [len(kept) for kept in made] == [0, 0, 0, 5]
+        assert rows_kept(hidden, weight, 1) == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("words", [1, 16, 33])
 def test_rows_of_scores_begin_at_cache_lines(words, dtype):
-    room = vocabulary._aligned(torch.empty(0, 4, dtype=dtype), 3, words)
-    assert room.shape == (3, words)
-    assert room.stride(0) * dtype.itemsize % vocabulary.ROW_BYTES == 0
+    matrix = vocabulary._with_whole_lines(torch.ones(words, 4, dtype=dtype))
+    scores = vocabulary._scores(torch.ones(3, 4, dtype=dtype), matrix, words, None)
+    assert torch.equal(scores, torch.full((3, words), 4.0, dtype=scores.dtype))
+    assert scores.stride(0) * dtype.itemsize % vocabulary.ROW_BYTES == 0
 
 
 def test_second_derivatives_are_refused():

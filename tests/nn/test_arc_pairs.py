@@ -5,11 +5,12 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-import depgen.nn.pair_scores
+import depgen.nn.arc_pairs
 from depgen.errors import UserError
-from depgen.nn.graph_scorer import GraphScorer
+from depgen.nn.arc_pairs import GraphScorer, Pairs, pair_scores
 from depgen.trees.feature_tapes import FEATURES
 
 WIDTH, LENGTHS = 6, (5, 1, 3)
@@ -128,7 +129,7 @@ def test_it_is_the_naive_form(option, dtype, tolerance):
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_its_gradients_are_those_of_the_naive_form(option, monkeypatch):
-    monkeypatch.setitem(depgen.nn.pair_scores.CHUNK_ELEMENTS, "cpu", 4 * 2 * WIDTH)  # four pairs at once
+    monkeypatch.setitem(depgen.nn.arc_pairs.CHUNK_ELEMENTS, "cpu", 4 * 2 * WIDTH)  # four pairs at once
     scorer, (vectors, tapes, lengths) = scorer_of(option), batch_of()
     vectors.requires_grad_()
     inputs = [vectors, *scorer.parameters()]
@@ -149,8 +150,7 @@ def steps(scorer, words, tapes, length, *, rows=1, longest=None):
     state = scorer.root_state(rows, words=longest or length)
     for t in range(length):
         features = tapes[:, t, : t + 1][:, None].expand(-1, rows, -1)
-        found = scorer.step(state, words[t].expand(rows, -1), features)
-        state = found.state
+        found, state = scorer.step(state, words[t].expand(rows, -1), features)
         yield found
 
 
@@ -178,8 +178,7 @@ def test_hypotheses_that_branch_get_the_scores_of_their_own_past():
         state, pasts, histories = state.select(rows), [pasts[r] for r in rows], [histories[r] for r in rows]
         words = torch.randn(len(rows), 3 * WIDTH, generator=generator, dtype=torch.double)
         features = torch.randint(0, 9, (3, len(rows), t + 1), generator=generator)
-        found = scorer.step(state, words, features)
-        state = found.state
+        found, state = scorer.step(state, words, features)
         pasts = [[*past, word] for past, word in zip(pasts, words, strict=True)]
         histories = [[*seen, features[:, k]] for k, seen in enumerate(histories)]
         for k, (past, seen) in enumerate(zip(pasts, histories, strict=True)):
@@ -203,8 +202,7 @@ def test_hypotheses_open_words_at_different_times():
         for row, t in enumerate(numbers):
             features[:, row, : t + 1] = tapes[row, :, t, : t + 1]
         words = torch.stack([vectors[row, min(t, 3)] for row, t in enumerate(numbers)])
-        found = scorer.step(state, words, features, opens=torch.tensor(opens).bool())
-        state = found.state
+        found, state = scorer.step(state, words, features, opens=torch.tensor(opens).bool())
         for row, t in enumerate(numbers):
             arcs = found.from_earlier[row], found.to_earlier[row]
             if opens[row]:
@@ -284,13 +282,6 @@ def test_it_starts_as_the_diagonal_form():
     assert ((diagonal.arc.weight >= 0) & (diagonal.arc.weight < 1)).all()
 
 
-def test_tables_of_fixed_weights_serve_many_sentences():
-    scorer, batch = scorer_of("code"), batch_of()
-    tables = scorer.tables(30)
-    for one, other in zip(parts(scorer(*batch, tables=tables)), parts(scorer(*batch)), strict=True):
-        torch.testing.assert_close(one, other)
-
-
 def test_a_sentence_longer_than_the_tables():
     scorer, (vectors, tapes, _) = scorer_of("code"), batch_of()
     with pytest.raises(UserError, match=r"more than 2 words.*words="):
@@ -343,13 +334,9 @@ def test_products_of_a_sentence_of_24_words():
         scorer = GraphScorer(1024)
     scorer, words = scorer.to_empty(device="cpu"), 24
     vectors, tapes = torch.zeros(2, words, 3072), torch.zeros(2, 3, words + 1, words + 1, dtype=torch.uint8)
-    tables = scorer.tables(words)
-    one, two = (
-        flops(lambda n=n: scorer(vectors[:n], tapes[:n], torch.full((n,), words), tables=tables)) for n in (1, 2)
-    )
-    of_tables = flops(lambda: scorer.tables(words))
+    first, two = (flops(lambda n=n: scorer(vectors[:n], tapes[:n], torch.full((n,), words))) for n in (1, 2))
+    one, of_tables = two - first, 2 * first - two  # tables and root are there once
     of_elements = words * (words + 1) * 2048 * 11  # sums of rows, scale, bias, relu, product with the query, sum
-    assert two == 2 * one
     assert one + of_elements <= 2.75e9
     assert one + of_elements + of_tables / 64 <= 3e9  # in a batch of 64 sentences, which share tables
 
@@ -363,7 +350,64 @@ def test_products_of_a_step_do_not_grow_with_the_words_before():
     for t in range(9):
         features = torch.zeros(3, 3, t + 1, dtype=torch.long)
         with FlopCounterMode(display=False) as counter:
-            state = scorer.step(state, torch.zeros(3, 192), features).state
+            _, state = scorer.step(state, torch.zeros(3, 192), features)
         found.append(counter.get_total_flops())
     assert len(set(found)) == 1
     assert found[0] > 0
+
+
+# -- hidden layers of pairs -------------------------------------------------------------------------------------------
+
+
+def arguments(*, words=5, codes=4, current=3, pairs=9, hidden=6):
+    generator = torch.Generator().manual_seed(0)
+    shapes = {"words": (words, hidden), "relative": (codes, hidden), "bias": (hidden,), "scale": (pairs,)}
+    tensors = {name: torch.randn(shape, generator=generator).double() for name, shape in shapes.items()}
+    tensors["queries"] = torch.randn(current, hidden, generator=generator).double()
+    sizes = {"current": (current, (pairs,)), "earlier": (words, (pairs,)), "codes": (codes, (pairs, 2))}
+    indices = {name: torch.randint(0, top, shape, generator=generator) for name, (top, shape) in sizes.items()}
+    tensors["scale"] = tensors["scale"].abs() + 0.5
+    return {name: each.requires_grad_() for name, each in tensors.items()}, Pairs(**indices)
+
+
+@pytest.mark.parametrize("pairs_at_once", [1, 4, 100])
+def test_scores_sums_and_gradients(pairs_at_once, monkeypatch):
+    tensors, pairs = arguments()
+    monkeypatch.setitem(depgen.nn.arc_pairs.CHUNK_ELEMENTS, "cpu", 6 * pairs_at_once)
+
+    def run(words, relative, bias, scale, queries):
+        return pair_scores(words, relative, bias, scale=scale, queries=queries, pairs=pairs)
+
+    scores, sums = run(**tensors)
+    wanted = torch.zeros_like(sums)
+    for k in range(9):
+        current, earlier, (one, other) = pairs.current[k], pairs.earlier[k], pairs.codes[k]
+        row = tensors["words"][earlier] + tensors["relative"][one] + tensors["relative"][other]
+        hidden = (tensors["scale"][k] * row + tensors["bias"]).clamp(min=0)
+        torch.testing.assert_close(scores[k], hidden @ tensors["queries"][current])
+        wanted[current] += hidden
+    torch.testing.assert_close(sums, wanted)
+    assert torch.autograd.gradcheck(run, tuple(tensors.values()))
+
+
+class Largest(TorchDispatchMode):
+    """The most elements of a tensor that an operation returns."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        for each in found if isinstance(found, tuple) else (found,):
+            if isinstance(each, torch.Tensor):
+                self.elements = max(self.elements, each.numel())
+        return found
+
+
+def test_hidden_layers_of_all_pairs_are_never_there_at_once(monkeypatch):
+    tensors, pairs = arguments(pairs=4000, hidden=32)
+    monkeypatch.setitem(depgen.nn.arc_pairs.CHUNK_ELEMENTS, "cpu", 5000)
+    with Largest() as seen:
+        words, relative, bias, scale, queries = tensors.values()
+        scores, sums = pair_scores(words, relative, bias, scale=scale, queries=queries, pairs=pairs)
+        (scores.sum() + sums.sum()).backward()
+    assert 4000 < seen.elements <= 8000  # the codes of all pairs are 8000 integers, their hidden layers 128,000

@@ -2,7 +2,7 @@
 
 import torch
 
-from depgen.nn.normalization import DeviationNorm, batch_norm_of_tokens
+from depgen.backbones.prpn import DeviationNorm, batch_norm_of_tokens
 
 
 def test_it_is_its_formula_and_so_is_its_gradient():

@@ -1,8 +1,9 @@
 """Contexts from sentence to sentence, beside reading every document by itself, sentence by sentence."""
 
 import torch
+from torch import nn
 
-from depgen.nn.sentence_contexts import encode_in_turn, last_states, sentence_end_states
+from depgen.models.dclm import encode_each, encode_in_turn, last_states, sentence_end_states
 
 LENGTHS = torch.tensor([[3, 1, 2], [2, 0, 4], [1, 4, 0]])
 LONGEST, SIZE = 5, 2
@@ -46,3 +47,30 @@ def test_a_row_without_words_keeps_what_was_given():
     states, given = torch.randn(3, 4, SIZE), torch.randn(3, SIZE)
     found = last_states(states, torch.tensor([0, 1, 4]), otherwise=given)
     assert torch.equal(found, torch.stack((given[0], states[1, 0], states[2, 3])))
+
+
+class Sums(nn.Module):
+    """Running sums, and the shape of all that is read."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def forward(self, inputs, *, constant):
+        self.shapes.append(tuple(inputs.shape[:2]))
+        return inputs.cumsum(1) + constant[:, None], None
+
+
+def test_sentences_that_are_read_in_groups_come_back_where_they_were():
+    torch.manual_seed(0)
+    words = torch.randn(4, 2, 6, SIZE, dtype=torch.double, requires_grad=True)
+    constant, lengths, sums = torch.randn(4, 2, SIZE).double(), torch.tensor([[2, 0], [5, 1], [5, 3], [2, 0]]), Sums()
+    found = encode_each(sums, words, lengths, constant=constant)
+    assert sums.shapes == [(3, 5), (2, 2), (1, 1)]  # 5, 5, 3; 2, 2; 1
+    filled = (torch.arange(6) < lengths[..., None])[..., None]
+    expected = words.cumsum(2) + constant[:, :, None]
+    torch.testing.assert_close(found * filled, expected * filled, rtol=0, atol=0)
+    assert not found[lengths == 0].any()
+    (gradient,) = torch.autograd.grad((found * filled).sum(), words)
+    (of_all,) = torch.autograd.grad((expected * filled).sum(), words)
+    assert torch.equal(gradient, of_all)
