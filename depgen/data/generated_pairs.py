@@ -76,13 +76,11 @@ def pronoun_pairs(number: int, *, swapped: Literal["gender", "number"], seed: in
     """
     random, rows = Random(f"pronouns/{swapped}/{seed}"), []
     for k in range(number):
-        number_of = random.choice(NUMBERS) if swapped == "number" else "singular"
-        gender = random.choice(("masculine", "feminine"))
-        other: tuple[Number, Gender] = (
-            (_other(number_of), gender)
-            if swapped == "number"
-            else (number_of, "feminine" if gender == "masculine" else "masculine")
-        )
+        number_of: Number = random.choice(NUMBERS) if swapped == "number" else "singular"
+        genders: list[Gender] = ["masculine", "feminine"]
+        random.shuffle(genders)
+        gender, other_gender = genders
+        other = (_other(number_of), gender) if swapped == "number" else (number_of, other_gender)
         good, bad = (
             Grammar(depth=0).sample(Random(f"{seed}/{k}"), ("_opening", *features))
             for features in ((number_of, gender), other)

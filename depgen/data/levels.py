@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -56,7 +56,7 @@ def binarization_of(vocabulary: Vocabulary) -> Binarization:
             "depgen.data.levels.ExpansionVocabulary."
         )
     (binarization,) = vocabulary.tables["binarization"]
-    return binarization  # type: ignore[return-value]
+    return cast(Binarization, binarization)
 
 
 class ExpansionVocabulary:

@@ -14,7 +14,7 @@ from depgen.machine_code import compiled
 
 @compiled
 def _log_sum(values: Float64[np.ndarray, " values"]) -> float:
-    highest = values.max()
+    highest = float(values.max())
     return highest if highest == -np.inf else highest + math.log(np.exp(values - highest).sum())
 
 

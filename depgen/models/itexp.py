@@ -225,11 +225,14 @@ def _written_trees(
     sentences: Sequence[TokenItem], starts: Int[np.ndarray, " sentences"], vocabulary: Vocabulary
 ) -> tuple[Int[np.ndarray, " tokens"], list[str]]:
     """Heads (numbered through) and labels of the trees that are written."""
+    columns: list[Int[np.ndarray, " words"]] = []
+    relations: list[str] = []
     for sentence in sentences:
         if sentence.heads is None or sentence.relations is None:
             raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
-    heads = np.concatenate([sentence.heads for sentence in sentences]).astype(np.int64)
-    relations = [*chain.from_iterable(sentence.relations for sentence in sentences)]
+        columns.append(sentence.heads)
+        relations += sentence.relations
+    heads = np.concatenate(columns).astype(np.int64)
     return written_tree(numbered_through(heads, starts), relations, binarization_of(vocabulary), starts)
 
 
@@ -323,8 +326,8 @@ class ExpansionTable:
             children[k, : len(left) + len(right)] = torch.tensor([number[label] for label in (*left, *right)])
         before, after = control(rows, [{*left, *right} for left, right in sides], options)
         counts = torch.tensor([[len(left), len(right)] for left, right in sides]).T
-        columns = (*counts, children, before, after)
-        return cls(*(column.to(device) for column in columns), leaf=rows.index([HEAD]))
+        columns = {"left": counts[0], "right": counts[1], "children": children, "before": before, "after": after}
+        return cls(**{name: column.to(device) for name, column in columns.items()}, leaf=rows.index([HEAD]))
 
 
 def control(
@@ -494,7 +497,7 @@ class Skeletons:
         """The trees of a CoNLL-U file with at most so many levels and tokens each; a word `_` is to be written."""
         if not Path(path).is_file():
             raise UserError(f"skeletons: expected a file in CoNLL-U, found none at {path}. Check the path.")
-        trees = []
+        trees: list[TokenItem] = []
         sentences = chain.from_iterable(document.sentences for document in read_conllu(Path(path), by_document=False))
         for number, sentence in enumerate(sentences, start=1):
             name = f"{path}: sentence {number}"
@@ -533,9 +536,9 @@ class Skeletons:
         """The expansions of each text's tree at a level, and the words that are given, else -1."""
         rows = self.firsts[texts.numbers.cpu() % len(self.trees)] + level - 1
         length = texts.tokens.shape[1]
-        return tuple(
-            column[rows, :length].to(texts.tokens.device) for column in (self.levels.expansions, self.levels.targets)
-        )
+        columns = (self.levels.expansions, self.levels.targets)
+        expansions_at, words_at = (column[rows, :length].to(texts.tokens.device) for column in columns)
+        return expansions_at, words_at
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
