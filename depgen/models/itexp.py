@@ -231,7 +231,7 @@ def _written_trees(
         if sentence.heads is None or sentence.relations is None:
             raise UserError(f"item {sentence.index + 1}: expected a sentence with its tree, found none: give trees.")
         columns.append(sentence.heads)
-        relations += sentence.relations
+        relations.extend(sentence.relations)
     heads = np.concatenate(columns).astype(np.int64)
     return written_tree(numbered_through(heads, starts), relations, binarization_of(vocabulary), starts)
 
