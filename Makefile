@@ -72,9 +72,9 @@ $(developer): $(ready)
 	$(python) -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-demo: $(ready) ## train Transformer and DM-Transformer on generated stories; a table, their endings, a report page
+demo: $(ready) ## train Transformer and DM-Transformer on a small language; a table, their endings, a report page
 	$(depgen) reproduce demo
-	$(depgen) case-study demo_stories
+	$(depgen) case-study demo_endings
 	$(depgen) report --tables demo --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process

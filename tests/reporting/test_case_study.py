@@ -273,7 +273,7 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
 def test_the_papers_three_case_studies(monkeypatch):
     monkeypatch.chdir(Path(__file__).parents[2])
     dmlm = [name for name in study_names() if not name.startswith("itexp_")]
-    assert dmlm == ["demo_stories", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
+    assert dmlm == ["demo_endings", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
     systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
     for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
         study = load_study(name)
