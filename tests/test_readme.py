@@ -152,7 +152,6 @@ def write_own(folder: Path) -> None:
         "\n".join(["#SDP 2015", "#20001001", *("\t".join(row.split()) for row in rows), "\n"])
     )
     header = ",".join(f"sentence{number}" for number in range(1, 6))
-    (folder / "raw.csv").write_text(f"{header}\nAda lost her keys.,She ran.,She cried.,She won.,The end.\n")
     (folder / "mine.yaml").write_text(
         MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
     )
@@ -227,7 +226,6 @@ def test_depgens_commands_run_one_after_the_other(place, capsys):
         if TABLE not in command and command not in commands("README"):
             run(command, capsys)
     assert Path("attention.png").read_bytes().startswith(b"\x89PNG")
-    assert "[FEMALE]" in Path("stories.csv").read_text()
     parsed = [document.sentences[0].words for document in read_conllu(Path("sentences.conllu"), by_document=False)]
     assert parsed == [("Ada", "lost", "her", "keys", ",", "again", "."), ("She", "ran", "!")]
     assert Path("trees.html").read_text().count("<figure>") == 2

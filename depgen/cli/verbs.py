@@ -114,9 +114,6 @@ VERBS = {
     "data-statistics": Verb(
         "print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"
     ),
-    "delexicalize": Verb(
-        "replace people's names in raw stories by placeholders", "depgen.annotation.delexicalize:delexicalize_file"
-    ),
     "reproduce": Verb(
         "train and test the missing rows of a table",
         "depgen.reporting.reproduce:reproduce",
@@ -245,7 +242,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "push",
             "export-pretrained",
         ),
-        "Corpora and parsers": ("data-statistics", "delexicalize", "train-parser", "annotate"),
+        "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",

@@ -151,8 +151,8 @@ class HubCorpus(CorpusOfSteps):
     def content(self, split: Split) -> str:
         """A digest of the split's files (on the hub, of its commit) and of the reading options."""
         theirs = self._split_of(split)
-        kept = ("steps", "name", "dataset", "configuration", "revision", "train", "valid", "test")
-        options = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in kept]
+        not_in_digest = ("steps", "name", "dataset", "configuration", "revision", "train", "valid", "test")
+        options = [f"{each.name} {getattr(self, each.name)}" for each in fields(self) if each.name not in not_in_digest]
         return lines_sha256([self._source.digest(theirs), str(self._is_wikitext), *options])
 
     @property

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -217,6 +218,11 @@ class LevelData(TextData):
             raise UserError(f"levels_per_sentence: expected all or 1, found {levels_per_sentence}.")
         self.levels_per_sentence = levels_per_sentence
         self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
+
+    def use_vocabulary(self, folder: Path) -> None:
+        """Take the vocabulary of a run folder; nothing is rebuilt."""
+        super().use_vocabulary(folder)
+        self._sizes.clear()
 
     def level_sizes(self, split: Split) -> tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]:
         """The number of levels of each sentence; and of each level of all sentences the tokens that are read.

@@ -85,8 +85,6 @@ class CapitalizedNames:
         UserError: the stories have no capitals.
     """
 
-    method = "capitalised words"
-
     def __init__(self, stories: Sequence[Story], genders: Mapping[str, Gender | None]) -> None:
         self._genders = genders
         self._lower: Counter[str] = Counter()
@@ -191,8 +189,8 @@ def genders_in_story(
     return result
 
 
-def delexicalize(story: Story, names: Mapping[Position, Gender], counts: Counter[Gender] | None = None) -> list[str]:
-    """The story's sentences in lower case, one placeholder for each run of names (that of its first); adds to `counts`.
+def delexicalize(story: Story, names: Mapping[Position, Gender]) -> list[str]:
+    """The story's sentences in lower case, one placeholder for each run of names (that of its first).
 
     >>> delexicalize([["Ann", "Lee", "'s", "Dog", "ran"]], {(0, 0): "FEMALE", (0, 1): "NEUTRAL"})
     ["[FEMALE] 's dog ran"]
@@ -204,9 +202,6 @@ def delexicalize(story: Story, names: Mapping[Position, Gender], counts: Counter
             if (number, index) not in names:
                 tokens.append(token.lower())
             elif (number, index - 1) not in names:
-                gender = names[number, index]
-                tokens.append(f"[{gender}]")
-                if counts is not None:
-                    counts[gender] += 1
+                tokens.append(f"[{names[number, index]}]")
         sentences.append(" ".join(tokens))
     return sentences

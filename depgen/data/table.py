@@ -125,7 +125,7 @@ class AnnotatedSplit:
         corpus: where the documents come from.
         split: which of its splits.
         annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
-        whole_documents: give each document to the annotator as one long sentence (option C of the DMLM notes).
+        whole_documents: give each document to the annotator as one long sentence (`joining: whole`).
         max_documents: only the first of the split's documents, this many; None for all.
     """
 

@@ -20,7 +20,7 @@ _BROUGHT_BY: Mapping[FormName, str] = {
     "bare": "The step depgen.data.steps.BareWords brings a corpus into that form",
     "bare_cased": "The step depgen.data.steps.BareWords with lowercase: false brings a corpus into that form",
     "ptb": "The step depgen.data.steps.Normalized brings a treebank into that form",
-    "stories": "depgen delexicalize brings stories into that form",
+    "stories": "the step depgen.data.steps.PlaceholdersForNames brings stories into that form",
     "lower": "The step depgen.data.steps.Lowercase brings a corpus into that form",
 }
 

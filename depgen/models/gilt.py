@@ -149,7 +149,7 @@ class Tapes:
     def choices(self, word: Int[np.ndarray, " length"], edges: Sequence[Edge]) -> list[int]:
         """The number of arcs of each token's word with earlier words; 0 at tokens that continue a word.
 
-        The numbers of several graphs are one, as `depgen.decoding.graph_search.Choices` counts.
+        The numbers of several graphs are one, as `Choices` counts.
 
         >>> Tapes().choices(np.array([1, 2, 2]), [(0, 1, "root"), (2, 1, "dep"), (0, 2, "root")])
         [1, 2, 0]

@@ -1,6 +1,5 @@
 """What the rows of a table need before they are trained: what is at hand, what is made first, how long all takes."""
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
-from depgen.locations import cache_root, data_root, made_once
+from depgen.locations import cache_root, made_once
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.extras import seconds_of
 from depgen.reporting.jobs import Job
@@ -121,7 +120,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
     others = list[Preparation]()
     if "union" in measures and options.union is None:
         experiments["union"] = scorer = Experiment(experiments_root() / UNION_CONFIGS[size])
-        others += _union(scorer)
+        others.append(_union(scorer))
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=size)
         training = oracle_training(oracle.file, oracle.size)
@@ -148,20 +147,9 @@ def _parser(name: str) -> Preparation:
     return Preparation(f"parser {name}", ("train-parser", "--config", str(config)), is_made)
 
 
-def _union(scorer: Experiment) -> Iterator[Preparation]:
-    """UNION; raw stories at hand, with names still in, are brought into the corpus's form before and join it."""
-    folder = data_root() / "rocstories"
-    apart = [str(path.absolute()) for name in ("valid", "test") if (path := folder / f"{name}.csv").is_file()]
-    made = list[str]()
-    for path in sorted(folder.glob("raw_*.csv")):
-        output = cache_root() / "rocstories" / path.name.removeprefix("raw_")
-        tagger = ("--tagger", "ewt_lowercased") if "lowercased" in path.name else ()
-        command = ("delexicalize", "--source", str(path), "--output", str(output), *tagger, "--apart_from", *apart)
-        yield Preparation(f"stories of {path.name}", command, output.is_file)
-        made.append(str(output.absolute()))
-    further = [f"--data.corpus.init_args.additional_train={json.dumps(made)}"] if made else []
-    command = ("train-union", *(f"--config={path}" for path in scorer.files), *further)
-    yield Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None)
+def _union(scorer: Experiment) -> Preparation:
+    command = ("train-union", *(f"--config={path}" for path in scorer.files))
+    return Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None)
 
 
 def plan_of(

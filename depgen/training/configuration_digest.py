@@ -173,6 +173,6 @@ def _name(class_path: str) -> str:
 
 
 def _class(class_path: str) -> Any:  # noqa: ANN401
-    """The class that a path names; classes of `depgen.models` may be named by their module's package too."""
+    """The class that a path names."""
     module, _, name = class_path.rpartition(".")
     return getattr(importlib.import_module(module), name)

@@ -75,24 +75,6 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
     assert maker.verbs[3:] == ["train-oracle"], "the others are at hand"
 
 
-def test_raw_stories_join_those_that_union_is_trained_on(needy, monkeypatch):
-    monkeypatch.setenv("DEPGEN_DATA", str(needy))
-    for name in ("raw_cased", "raw_lowercased", "valid", "test"):
-        (needy / "rocstories").mkdir(exist_ok=True)
-        (needy / f"rocstories/{name}.csv").touch()
-    made = [str(cache_root() / f"rocstories/{name}.csv") for name in ("cased", "lowercased")]
-    maker = Maker()
-    plan_of(jobs_of("Base"), jobs_of("Base"), None).make(maker)
-    cased, lowercased, union = (arguments for arguments, _ in maker.calls[1:4])
-    apart = [str(needy / f"rocstories/{name}.csv") for name in ("valid", "test")]
-    assert cased == [
-        "delexicalize", "--source", str(needy / "rocstories/raw_cased.csv"), "--output", made[0],
-        "--apart_from", *apart,
-    ]  # fmt: skip
-    assert lowercased[5:7] == ["--tagger", "ewt_lowercased"]
-    assert union[-1] == f'--data.corpus.init_args.additional_train=["{made[0]}", "{made[1]}"]'
-
-
 def test_what_is_made_depends_on_the_rows(needy):
     (needy / "experiments/union_rocstories_small.yaml").write_text("data: {}")
     names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
