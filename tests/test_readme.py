@@ -151,7 +151,6 @@ def write_own(folder: Path) -> None:
     (folder / "gold.sdp").write_text(
         "\n".join(["#SDP 2015", "#20001001", *("\t".join(row.split()) for row in rows), "\n"])
     )
-    header = ",".join(f"sentence{number}" for number in range(1, 6))
     (folder / "mine.yaml").write_text(
         MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
     )
