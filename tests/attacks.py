@@ -13,7 +13,7 @@ from depgen.cli import main
 from tests.fixtures.kinds import ADAM, DOCUMENT_WORDS, MASKED_WORDS, WORDS, Settings, experiment, named
 
 STORIES = named("data.generated.GeneratedLanguage", train=4, valid=2, test=2, sentences=[5, 5])
-SENTENCES = named("data.corpus.WithSteps", corpus=STORIES, steps=["depgen.data.steps.SingleSentences"])
+SENTENCES = named("data.corpus.WithSteps", corpus=STORIES, steps=[named("data.steps.SingleSentences")])
 TRANSFORMER = named("backbones.transformer.Transformer", layers=1, width=8, attention_heads=2, feedforward=8)
 CONTEXT = named("models.dclm.AttentionContext", size=8)
 LM = named("models.causal_lm.CausalLM", backbone=TRANSFORMER, optimizer=ADAM)

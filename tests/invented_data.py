@@ -1,4 +1,4 @@
-"""A folder of corpora made on the spot, laid out like the real one, all from the story grammar."""
+"""A folder of corpora made on the spot, laid out like the real one, all of the small generated language."""
 
 import csv
 import gzip
@@ -57,7 +57,7 @@ def write_documents(folder: Path, corpus: GeneratedLanguage) -> None:
     (folder / "wsj_sample" / "dependency").mkdir(parents=True)
     for number in range(44):  # more than the 40 that are held out
         path = folder / "wsj_sample" / "dependency" / f"wsj_{number:04}.dp"
-        sentences = documents[number % len(documents)].sentences
+        sentences = documents[number % (len(documents) // 2)].sentences  # `ptb` keeps sentences that are not here
         path.write_text("\n".join(map(_columns, sentences)), encoding="utf-8")
     (folder / "brown").mkdir()
     for number in range(102):  # more than the 100 that are held out

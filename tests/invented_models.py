@@ -87,11 +87,11 @@ def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str =
     return run
 
 
-def write_other_seed(run: Path, copy: Path, loss: float | None = None) -> Path:
+def write_other_seed(run: Path, copy: Path, loss: float | None = None, *, seed: int = 1) -> Path:
     """A copy of a run of UDGN with other weights of its parser and this validation loss; None for none."""
     shutil.copytree(run, copy)
     content = torch.load(copy / "checkpoints/best.ckpt", weights_only=True)
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(seed)
     for name, weights in content["state_dict"].items():
         if name.startswith("parser."):
             weights.normal_(std=0.5, generator=generator)

@@ -9,7 +9,6 @@ import json
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -304,8 +303,6 @@ def train(settings: Settings, folder: Path) -> list[list[str]]:
         enable_model_summary=False, callbacks=[counted := Waits()],
         gradient_clip_val=settings["trainer"].get("gradient_clip_val"),
     )  # fmt: skip
-    if hasattr(model, "dependency_loss"):
-        model.phases = tuple(replace(each, epochs=1) for each in model.phases)
     trainer.fit(model, data)
     trainer.validate(model, data, verbose=False)
     trainer.test(model, data, verbose=False)

@@ -34,7 +34,7 @@ def test_all_names_are_there_and_no_others():
         _ = depgen.lode
 
 
-@pytest.mark.parametrize("system", ["dmlm", pytest.param("prompted", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("system", ["dmlm", pytest.param("finetuned", marks=pytest.mark.slow)])
 def test_importing_a_system_imports_no_other(system):
     assert systems_among(modules_after(f"import depgen.models.{system}")) == {system}
 

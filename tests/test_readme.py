@@ -341,20 +341,15 @@ def test_an_optimizer_a_schedule_and_a_plain_trainer_are_taken_as_the_guide_says
     Path("base.yaml").write_text(yaml.safe_dump(settings_of_mine({"class_path": "depgen.models.causal_lm.CausalLM"})))
     Path("sgd.yaml").write_text(block("yaml", "training", "    optimizer:"))
     fit = ["fit", "--config", "base.yaml", "--trainer.max_epochs", "1"]
-    assert main([*fit, "--config", "sgd.yaml"]) == 0, capsys.readouterr().err
+    longer = "--model.scheduler.total_steps=200"  # than the one step of this phase, which the warm-up alone exceeds
+    assert main([*fit, "--config", "sgd.yaml", longer]) == 0, capsys.readouterr().err
     (run,) = Path("runs/base+sgd").iterdir()
     (state,) = torch.load(run / "checkpoints/resume.ckpt", weights_only=True)["optimizer_states"]
     (group,) = state["param_groups"]
     assert group["momentum"] == 0.9
     assert group["lr"] == pytest.approx(0.5 * 2 / 100)  # after one step of the warm-up
-    for option, expected in (
-        ("--model.optimizer.lr=0.5", "--model.optimizer torch.optim.AdamW"),
-        ("--model.scheduler.total_steps=9", "--model.scheduler depgen.training.schedules.Cosine"),
-        ("--model.optimizer.accumulate_clipped=true", "--model.optimizer depgen.training.adagrad.ClippedAdagrad"),
-    ):
-        capsys.readouterr()
-        assert main([*fit, option]) == 2
-        assert f"Name one first: {expected}" in capsys.readouterr().err
+    for option in ("optimizer.lr=0.5", "scheduler.total_steps=9", "optimizer.accumulate_clipped=true"):
+        assert main([*fit, f"--model.{option}"]) == 2  # its class is to come first
     exec(block("python", "training", "import lightning"), {})
 
 

@@ -137,9 +137,14 @@ class Phases(Checkpoint):
         return self.ends[self.index] - self.saved_epochs
 
     def is_over(self, trainer: L.Trainer) -> bool:
-        """Whether training has come to the end of the last phase, and was not stopped on the way."""
+        """Whether training has come to the end of the last phase, neither stopped on the way nor diverged."""
         out_of_steps = 0 < trainer.max_steps <= trainer.global_step
-        return self.in_last_phase and (out_of_steps or trainer.current_epoch >= self.end)
+        return self.in_last_phase and not self.diverged and (out_of_steps or trainer.current_epoch >= self.end)
+
+    @property
+    def diverged(self) -> bool:
+        """Whether nothing that the phase was judged by so far was finite."""
+        return self.validated and self.best == math.inf
 
     def value(self, trainer: L.Trainer) -> float:
         """The latest value of what the phase is judged by; infinity for NaN, and where perplexity is no number.
@@ -221,6 +226,15 @@ class Phases(Checkpoint):
             logger.warning("Phase %s was never validated: its last weights are kept as the best.", self.phase.name)
             trainer.save_checkpoint(self.path)
 
+    def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Refuse what has diverged where a resumed run has no epoch left, so that its training neither begins nor ends.
+
+        Raises:
+            UserError: nothing that the phase is judged by was finite.
+        """
+        if not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            self._refuse_divergence()
+
     def end_phase(self, trainer: L.Trainer) -> None:
         """Let the phase end with the present epoch; the last phase ends the training."""
         self.saved_epochs = self.ends[self.index] - (trainer.current_epoch + 1)
@@ -254,7 +268,7 @@ class Phases(Checkpoint):
         )
 
     def _refuse_divergence(self) -> None:
-        if self.validated and self.best == math.inf:
+        if self.diverged:
             raise UserError(
                 f"Phase {self.phase.name} has diverged: {self.phase.monitor} (or {PERPLEXITY}) was never finite. "
                 "Begin a new run with a lower learning rate, a longer warm-up or clipped gradients "

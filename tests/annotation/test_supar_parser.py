@@ -14,6 +14,7 @@ from depgen.annotation.supar_compatibility import apply_fixes
 from depgen.annotation.supar_network import WORD_PAIRS, BiaffineSizes, LengthBatches, ParserVocabulary
 from depgen.annotation.supar_parser import SuparAnnotator, _parse_by_supar
 from depgen.annotation.supar_training import BiaffineParser, single_root_trees
+from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
 from depgen.trees.conllu import write_conllu
@@ -58,8 +59,12 @@ def test_trees_are_distributed_by_the_scores_of_arcs(annotator):
     for sentence, trees, parsed in zip(sentences, found, annotator.annotate(sentences), strict=True):
         assert trees.arcs.shape == (len(sentence), len(sentence))
         assert np.exp(trees.labels).sum(-1) == pytest.approx(1)
-        ((heads, relations),) = trees.best(1)  # the best trees of all are projective
-        assert (tuple(heads), relations) == (parsed.heads, parsed.relations)
+        scores = trees.arcs + trees.labels.max(-1)
+        roots, length = trees.roots[None], np.array([len(sentence)])
+        (heads,) = maximum_spanning_trees(scores[None], length, root_scores=roots)  # the best of all are projective
+        best = trees.labels.argmax(-1)[np.arange(len(heads)), heads - 1]
+        names = tuple(trees.relations[number] if head else "root" for head, number in zip(heads, best, strict=True))
+        assert (tuple(heads), names) == (parsed.heads, parsed.relations)
         for tree in trees.sample(20, np.random.default_rng(0)):
             check_tree(tree[0].tolist(), "here", single_root=True)
             assert [relation == "root" for relation in tree[1]] == (tree[0] == 0).tolist()

@@ -80,6 +80,8 @@ def _maker(settings: Settings) -> "partial[Any]":
 
 
 def _value(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_value(name, each) for each in value]
     if not isinstance(value, Mapping) or "class_path" not in value:
         return value
     return _maker(value) if name in FACTORIES else _maker(value)()

@@ -512,7 +512,7 @@ def test_a_piece_that_continues_a_word_follows_no_arc():
 
 @pytest.mark.slow
 def test_it_learns_the_trees_of_eight_sentences():
-    torch.manual_seed(1)
+    torch.manual_seed(3)
     model = DTG(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=30, word_beam_size=None)
     generator = np.random.default_rng(1)
     sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]

@@ -400,7 +400,7 @@ def test_prompts_are_trained_tested_and_load_without_their_encoder(place, tmp_pa
     assert main(["test", "--run", str(run)]) == 0
     model = load_trained(str(run)).model
     metrics = json.loads((run / "test.json").read_text())["metrics"]
-    expected = {"pearson", "spearman", "correlation"} if task == "stsb" else {*PromptedModel.figure_names[:4]}
+    expected = {"pearson", "spearman", "correlation"} if task == "stsb" else {*PromptedModel.figure_names()[:4]}
     assert {name.removeprefix("test/") for name in metrics} >= expected
     assert type(model.encoder).__name__ == ("GiLT" if encoder == "gilt" else "CausalLM")
     assert model.verbalisers == ([] if task == "stsb" else model.hparams.verbalisers)
@@ -473,9 +473,6 @@ def test_a_table_finds_its_facts_in_a_run(tuned):
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
-BY_TREES = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_size": 9, "mask_from": "trees"})
-
-
 @pytest.mark.parametrize(("make", "named"), [
     (lambda place: prompts_of("stsb"), "selected_by: accuracy is no figure"),
     (lambda place: prompts_of("rte", selected_by="correlation"), "selected_by: correlation is no figure"),
@@ -485,7 +482,6 @@ BY_TREES = json.dumps({"_class_path": "depgen.models.udgn.UDGN", "vocabulary_siz
     (lambda place: system_of(SentenceSimilarity, TaskData(SimilarityTasks(), "nowhere")), "No run at"),
     (lambda place: system_of(PromptedModel, SimpleNamespace(vocabulary_size=9)), r"set data to .*TaskData, found"),
     (lambda place: pairs_of(place, "masked_transformer", finetune="frozen_parser"), "needs an encoder with a parser"),
-    (lambda place: SentenceSimilarity(9, architecture=BY_TREES).configure_model(), "UDGN that reads by given trees"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(place, make, named):
     with pytest.raises(UserError, match=named):

@@ -105,18 +105,18 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
             settings[entry.key or ".".join(entry.nested_key)] = json.loads(entry.value_json)
     assert begun.project == "depgen"
     assert begun.run_group == "hub"
-    assert list(begun.tags) == ["trial", "DMLM", "ud", "gold"]
+    assert list(begun.tags) == ["trial", "CausalLM", "ud", "no trees"]
     corpus = settings["data"]["init_args"]["corpus"]
     assert corpus["class_path"] == "depgen.data.hub.HubCorpus"
     assert corpus["init_args"]["headings"] is False, "defaults too"
     assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
-    assert settings["trainer"]["max_epochs"] == 2
+    assert settings["trainer"]["max_epochs"] == 1
     assert settings["seed_everything"] == 1
     assert not {"backbone", "_instantiator"} & settings.keys(), "a part of model.init_args, and only there"
     record = read_record(run)
     assert settings["run"]["data"] == record["data"]
     assert settings["run"]["data"]["fingerprint"]
-    assert settings["run"]["trees"] == record["trees"] == "gold"
+    assert settings["run"]["trees"] is record["trees"] is None
     assert settings["run"]["experiment"] == "hub"
 
 

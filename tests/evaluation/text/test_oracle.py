@@ -79,10 +79,10 @@ def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
 
 
 def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, loss_on_test):
-    fresh = type(STORIES)(train=60, seed=77)
+    fresh = type(STORIES)(train=60, seed=77, sentences=(5, 5))
     score = text_losses(texts(fresh, "train"), run).score("tokens").value
     assert score == pytest.approx(loss_on_test, abs=0.05)
-    assert score > fresh.test_floor("train")
+    assert score > fresh.floor("train")
     assert text_losses(texts(STORIES, "test"), run).score("tokens").value == pytest.approx(loss_on_test, rel=1e-5)
 
 
@@ -99,7 +99,7 @@ def test_worse_texts_cost_more(run):
 
 
 def test_a_text_without_a_word_has_no_score(run, caplog):
-    losses = text_losses(["she left .", "", " "], run)
+    losses = text_losses(["she sleeps .", "", " "], run)
     assert np.isnan(losses.score().items).tolist() == [False, True, True]
     assert np.isnan(losses.perplexity().items).tolist() == [False, True, True]
     assert losses.score("tokens").value == pytest.approx(losses.nll[0] / 4)
@@ -109,7 +109,7 @@ def test_a_text_without_a_word_has_no_score(run, caplog):
 
 def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, tmp_path, caplog):
     caplog.set_level("INFO")
-    given = ["zebra unheard she", "", "she left . <unk>"]
+    given = ["zebra unheard she", "", "she sleeps . <unk>"]
     for _ in range(2):  # the second time out of the cache
         losses = text_losses(given, run)
         assert losses.unknown == pytest.approx(3 / 7)
@@ -136,7 +136,7 @@ def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
 
 
 def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):
-    given = ["they saw her .", "he slept ."]
+    given = ["they see themselves .", "he sleeps ."]
     first = text_losses(given, run)
     with monkeypatch.context() as patch:
         patch.setattr(oracle, "load_trained", no_command)

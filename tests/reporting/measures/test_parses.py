@@ -238,7 +238,7 @@ CONSENSUS = {"name": "Consensus", "consensus_of": "UDGN", "in_paper": False}
 @pytest.fixture
 def consensus(run, job, monkeypatch, tmp_path):
     """The job of a consensus, and the runs of its seeds, which a test may take away; the second has other weights."""
-    runs = {1: run, 2: write_other_seed(run, tmp_path / "other")}
+    runs = {1: run, 2: write_other_seed(run, tmp_path / "other", seed=6)}
     monkeypatch.setattr("depgen.reporting.jobs.finished_run", lambda job: runs[job.seed])
     return job("Consensus", rows=[*TABLE["rows"], CONSENSUS]), runs
 
