@@ -38,6 +38,8 @@ class Generation:
         files: new name in a run folder, by the former one.
         parameters: (pattern, replacement) for names of weights of this generation, giving the former names.
         answers: by verb, what gives a new answer (JSON) its former form.
+        in_former: Python code that a tree without this move runs first, so that a change that is wanted everywhere does
+            not hide others.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Generation:
     files: Mapping[str, str] = field(default_factory=dict)
     parameters: tuple[tuple[str, str], ...] = ()
     answers: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    in_former: str = ""
 
     def holds(self, tree: Path) -> bool:
         """Whether a tree has this move behind it."""
@@ -62,14 +65,30 @@ class Generation:
         return load_move(GOLDEN / "moves" / self.move).renamed(moved) if self.move else moved
 
 
-GENERATIONS: list[Generation] = [
-    # In the order of the moves; see README.md. An example:
-    # Generation(
-    #     "corpus", "!depgen/data/rocstories.py", move="corpus.py",
-    #     class_paths={"depgen.data.rocstories.RocStories": "depgen.data.corpora.RocStories"},
-    #     verbs={"coherence": "evaluate coherence"},
-    # ),
-]
+TORCH_DROPOUT = """
+import depgen.nn.dropout
+import torch.nn.functional
+depgen.nn.dropout.dropped = lambda values, p, *, training=True: torch.nn.functional.dropout(values, p, training)
+"""
+"""PyTorch's own dropout in place of one that drew 16 random bits for each value on a CPU."""
+
+
+
+def former_statistics(answer: Any) -> Any:
+    """Sizes of splits as they were: words were counted beside tokens, and how many documents stand in training was not."""
+    for row in answer["splits"]:
+        row["tokens_without_eos"] = row["tokens"] - row["documents"]
+        row["unknown_rate"] = row.pop("unknown", None)
+        row.pop("in_training", None)
+    return answer
+
+
+GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
+    Generation(
+        "corpora, tables, tasks, ITEXP and phases", "!depgen/data/rocstories.py", move="data_and_training.py",
+        answers={"data-statistics": former_statistics}, in_former=TORCH_DROPOUT,
+    ),
+]  # fmt: skip
 
 
 def generations_of(tree: Path) -> list[Generation]:
@@ -108,6 +127,7 @@ import importlib, json, os, pkgutil, sys, traceback
 sys.path.append(os.environ["GOLDEN"])
 import depgen
 assert os.path.dirname(os.path.dirname(os.path.abspath(depgen.__file__))) == os.getcwd(), depgen.__file__
+exec(os.environ["GOLDEN_FIRST"])
 for module in pkgutil.walk_packages(depgen.__path__, "depgen."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
@@ -159,7 +179,8 @@ class Depgen:
             "PYTHONDONTWRITEBYTECODE": "1", "HF_DATASETS_CACHE": str(home / "cache" / "datasets"),
             "HF_DATASETS_DISABLE_PROGRESS_BARS": "1", "COLUMNS": "100",
         }  # fmt: skip
-        self.environment = {**os.environ, **fixed, **roots, **(environment or {})}
+        first = "".join(generation.in_former for generation in GENERATIONS if generation not in self.generations)
+        self.environment = {**os.environ, **fixed, **roots, "GOLDEN_FIRST": first, **(environment or {})}
         for root in ROOTS:
             (home / root).mkdir(parents=True, exist_ok=True)
 

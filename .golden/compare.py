@@ -29,6 +29,7 @@ from experiments import (
     CORPORA,
     JUDGES,
     KINDS,
+    ORACLE,
     PARSERS,
     RESUMED,
     STORIES,
@@ -50,23 +51,35 @@ MIXTURES = ("dmlm", "dm_gpt2", "dm_lstm")
 PREDICTED = {"on_lstm": "bracketings", "udgn": "trees"}
 KILL = """
 import os, signal
-import depgen.training.keeping as keeping
-save = keeping.Resume._save
+try:
+    from depgen.training.resume import Resume
+except ImportError:
+    from depgen.training.keeping import Resume
+save = Resume._save
 def saved(self, trainer):
     save(self, trainer)
     if trainer.global_step >= {step}:
         os.kill(os.getpid(), signal.SIGKILL)
-keeping.Resume._save = saved
+Resume._save = saved
 """
 """Ends a process right after it has saved the state of a step."""
+DOUBLE = """
+import torch
+torch.set_default_dtype(torch.float64)
+linear = torch.nn.functional.linear
+torch.nn.functional.linear = lambda values, weight, bias=None: linear(values.to(weight.dtype), weight, bias)
+"""
+"""Code that a tree runs first with `--double`."""
 Numbers = dict[str, Any]
 
 
 class Tree:
     """A tree at work in a folder of inputs; fills `numbers`."""
 
-    def __init__(self, tree: Path, home: Path, *, short: bool, parts: Sequence[str]) -> None:
+    def __init__(self, tree: Path, home: Path, *, short: bool, double: bool, parts: Sequence[str]) -> None:
         self.depgen, self.home, self.short, self.parts = Depgen(tree, home), home, short, parts
+        if double:
+            self.depgen.environment["GOLDEN_FIRST"] += DOUBLE
         self.numbers: Numbers = {}
         self.seconds: dict[str, float] = {}
 
@@ -119,7 +132,7 @@ class Tree:
         folder.mkdir(exist_ok=True)
         parsers = {f"parser_{name}": {"name": name, **each} for name, each in PARSERS.items()}
         parsers["parser_stories"] = {"name": "stories", "treebank": TREEBANK, "parser": SUPAR}
-        for name, content in {**KINDS, **JUDGES, **parsers, "union": UNION}.items():
+        for name, content in {**KINDS, **JUDGES, **parsers, "union": UNION, "oracle": ORACLE}.items():
             settings = self.depgen.settings(json.loads(json.dumps(content)))
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         prompts = "".join(f"{' '.join(line.split()[:3])}\n" for line in (self.home / "stories.txt").open())
@@ -187,8 +200,7 @@ class Tree:
         corpora = {name: self.depgen.settings(each) for name, each in CORPORA.items()}
         modules = {}
         for label, data in self.depgen.probe("data_settings", every=not self.short).items():
-            key = f"{data['class_path'].rpartition('.')[2]} of {label}"
-            modules[key] = data
+            modules[label] = data
             corpus = data["init_args"].get("corpus")
             if isinstance(corpus, dict) and corpus not in corpora.values():
                 corpora[f"of {label}"] = corpus
@@ -224,7 +236,8 @@ class Tree:
         return self.path(kind, name)
 
     def weights(self, name: str, run: Path) -> None:
-        """Every logged loss, and the sha256 of every weight of the best and the last checkpoint."""
+        """Every logged loss; of every weight of the best and the last checkpoint its sha256 (for `--exact`), its mean
+        size and its projection onto a cosine."""
         import torch
 
         header, *rows = (run / self.depgen.file("metrics.csv")).read_text().splitlines()
@@ -237,10 +250,13 @@ class Tree:
             content = torch.load(run / self.depgen.file(file), weights_only=True)["state_dict"]
             for parameter, value in content.items():
                 data = value.detach().contiguous()
-                size = float(data.double().abs().mean()) if data.numel() else 0.0
-                sha = hashlib.sha256(data.numpy().tobytes()).hexdigest()[:16]
+                exact, flat = hashlib.sha256(data.numpy().tobytes()).hexdigest()[:16], data.double().flatten()
+                waves = torch.arange(len(flat), dtype=torch.double).cos()
                 key = f"{name}/{file}/{self.depgen.parameter(parameter)}"
-                self.numbers[key] = f"{list(data.shape)} {sha} mean size {size:.9g}"
+                self.numbers[key] = str(list(data.shape))
+                self.numbers[f"{key}/sha"] = exact
+                self.numbers[f"{key}/mean size"] = float(flat.abs().mean()) if len(flat) else 0.0
+                self.numbers[f"{key}/projected"] = float(flat @ waves) / max(1.0, len(flat) ** 0.5)
 
     def kind(self, kind: str) -> None:
         """Three steps of a system; its weights, test, scores, texts and trees."""
@@ -315,11 +331,11 @@ class Tree:
     def texts(self) -> None:
         """Measures of texts, with invented models; files of trees; people."""
         home = self.home
-        said = self.depgen("train-oracle", "--config", self.config("transformer"))
-        self.add("train-oracle", said)
+        said = self.depgen("train-oracle", "--config", self.config("oracle"))
+        self.add("train-oracle", said.partition("\n")[2])  # without its folder, whose name has the hour
         options = {
             "references": home / "references.txt", "perplexity_model": home / "models" / "gpt2",
-            "oracle": self.config("transformer"), "bertscore_model": home / "models" / "bert", "bertscore_layer": "2",
+            "oracle": self.config("oracle"), "bertscore_model": home / "models" / "bert", "bertscore_layer": "2",
             "resamples": "50",
         }  # fmt: skip
         given = [each for name, value in options.items() for each in (f"--{name}", value)]
@@ -441,6 +457,8 @@ def report(old: Mapping[str, Any], new: Mapping[str, Any], *, exact: bool, most:
     counts = {"equal": 0, "rounding": 0, "different": 0, "listed": 0}
     used, wrong, largest = set(), {}, 0.0
     for name in sorted(old.keys() | new.keys()):
+        if name.endswith("/sha") and not exact:  # the mean size and the projection say whether it is rounding
+            continue
         one, other = old.get(name, "nothing"), new.get(name, "nothing")
         kind = how(one, other)
         if kind == "rounding":
@@ -483,12 +501,13 @@ def main() -> int:
     parser.add_argument("--exact", action="store_true", help="rounding is a difference")
     parser.add_argument("--most", type=int, default=4, help="lines of each group of numbers that differ")
     parser.add_argument("--parts", nargs="+", default=[], help="some parts alone, such as tables 'kind dmlm' 'verbs *'")
+    parser.add_argument("--double", action="store_true", help="compute in double precision, where rounding has no effect")
     parser.add_argument("--save", type=Path, help="keep the numbers of NEW in a file, to stand for OLD later")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="golden-") as temporary:
         print(f"At work in {temporary}: the numbers so far are in old.json and new.json there.", flush=True)
         trees = {
-            name: Tree(path, Path(temporary) / name, short=arguments.short, parts=arguments.parts)
+            name: Tree(path, Path(temporary) / name, short=arguments.short, double=arguments.double, parts=arguments.parts)
             for name, path in (("old", arguments.old), ("new", arguments.new))
             if path.is_dir()
         }

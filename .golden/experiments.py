@@ -110,14 +110,6 @@ def recurrent_documents(context: str) -> Settings:
     return experiment(model, documents(sentences_per_segment=5, segments_per_batch=4))
 
 
-def transformer_documents(context: str) -> Settings:
-    """A Transformer of documents with one of its contexts."""
-    network = named(f"models.document_transformer.{context}")
-    path = "models.document_transformer.DocumentTransformer"
-    model = named(path, backbone=TRANSFORMER, optimizer=ADAM, context=network)
-    return experiment(model, documents(sentences_per_segment=5, tokens_per_batch=200))
-
-
 SIMILARITY = experiment(
     named("models.sentence_similarity.SentenceSimilarity", finetune="full", optimizer=ADAM, scheduler=PLATEAU),
     named(
@@ -173,7 +165,6 @@ KINDS: dict[str, Settings] = {
     "ccdclm": recurrent_documents("ContextToContext"),
     "codclm": recurrent_documents("ContextToOutput"),
     "hrnnlm": recurrent_documents("HierarchicalContext"),
-    "document_transformer": transformer_documents("CrossAttentionContext"),
     "dtg": of_sentences(named("models.dtg.DTG", backbone=TRANSFORMER_XL, beam_size=3, optimizer=ADAM), GOLD),
     "pushdown": of_sentences(
         named("models.pushdown.Pushdown", backbone=TRANSFORMER_XL, beam_size=3, optimizer=ADAM), BRANCHING
@@ -202,6 +193,15 @@ KINDS: dict[str, Settings] = {
     "prompted": PROMPTED,
 }  # fmt: skip
 """By kind; similarity reads the run of udgn, prompted that of gpt2_pieces."""
+
+ORACLE = experiment(
+    named(
+        "models.causal_lm.CausalLM", optimizer=ADAM,
+        backbone=named("backbones.transformer.Transformer", **SMALL, feedforward=8, dropout=0.0),
+    ),
+    text(),
+)  # fmt: skip
+"""A judge of texts; it is trained in a process of its own, where no `in_former` holds, hence without dropout."""
 
 RESUMED = {"dmlm": (2, 5), "gilt": (2,), "udgn": (2,), "awd_lstm": (8,), "adclm": (2,), "itexp": (2,), "similarity": (2,)}
 """By kind: the optimiser steps after which the whole form kills a run and continues it."""

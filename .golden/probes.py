@@ -114,6 +114,10 @@ def data_module(settings: Mapping[str, Any]) -> dict[str, str]:
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments(L.LightningDataModule, "data", required=True)
     data = parser.instantiate(parser.parse_object({"data": dict(settings)})).data
+    if type(data).__name__ == "LevelData" and getattr(data, "collate", "") is None:
+        from depgen.models.itexp import collate_levels  # in the trees of today of the system, not of the data
+
+        data.collate = collate_levels
     answer = {"vocabulary": f"{data.vocabulary_size} {digest(data.vocabulary.files())}"}
     for split in ("train", "valid"):
         if hasattr(data, "_table"):
@@ -164,9 +168,10 @@ def data_settings(every: bool = True) -> dict[str, Any]:
 
 
 def without_numbers(value: Any) -> Any:  # noqa: ANN401
-    """Settings with one number in place of all."""
+    """Settings without numbers, given or by default."""
     if isinstance(value, Mapping):
-        return {name: without_numbers(each) for name, each in value.items()}
+        values = {name: without_numbers(each) for name, each in value.items()}
+        return {name: each for name, each in values.items() if each is not None}
     if isinstance(value, list):
         return [without_numbers(each) for each in value]
-    return 0 if value is None or (isinstance(value, int | float) and not isinstance(value, bool)) else value
+    return None if isinstance(value, int | float) and not isinstance(value, bool) else value
