@@ -201,8 +201,11 @@ class Vocabulary:
         return found
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text: words with a space between; of pieces, the tokenizer's own spacing without a leading space."""
-        text = str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
+        """Text: words with a space between; of pieces, the tokenizer's own spacing without a leading space.
+
+        The byte 0, which no file of text holds, becomes U+FFFD, as bytes do that are no character.
+        """
+        text = str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).replace("\0", "\ufffd")
         return text.strip() if self.splits_words else text
 
     def files(self) -> dict[str, str]:

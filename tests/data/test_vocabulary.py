@@ -351,3 +351,8 @@ def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
     before = ready.fingerprint()
     Vocabulary.of_words(["dog"]).save(tmp_path)
     assert ready.fingerprint() != before
+
+
+def test_the_byte_0_is_written_as_no_character(pieces):
+    zero = pieces.types.index("Ā")  # how byte-level pieces spell it
+    assert pieces.decode([zero]) == "\ufffd"
