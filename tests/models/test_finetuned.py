@@ -473,6 +473,7 @@ def test_a_table_finds_its_facts_in_a_run(tuned):
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize(("make", "named"), [
     (lambda place: prompts_of("stsb"), "selected_by: accuracy is no figure"),
     (lambda place: prompts_of("rte", selected_by="correlation"), "selected_by: correlation is no figure"),
