@@ -273,7 +273,7 @@ class Grammar:
         return [Rule(1.0, (("nsubj", "that"), ("", ("_word", verb)), ("obj", noun)))]
 
     def _object_relative(self, depth: int, subject: Number | None) -> list[Rule]:
-        """Nouns in the modifier of its own subject precede its own verb first."""
+        """Nouns that modify the clause's subject are drawn against it: they precede its verb first."""
         return [
             Rule(
                 share,

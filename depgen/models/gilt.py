@@ -35,7 +35,7 @@ D7. Arcs in both directions between two words count with the smaller weight in b
     otherwise in training than in inference.
 D8. An arc of a word to itself is left out of graphs, as no search chooses one; it is learnt as absent (`self_loops`).
 D9. Each epoch has another order of batches; the code has one order for all.
-D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by epochs here. Word vectors
+D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by a share here. Word vectors
     hold embeddings of tokens without positions; the code adds positions in training, and not when it parses.
 
 Several graphs of a sentence (`graphs`), as a tree and a content graph, are the paper's future work (Appendix C). Each

@@ -31,10 +31,8 @@ Deviations, numbered
         authors' code without `--apply-bert-init`, its default (`MaskedFairseqInit`). Neither paper nor code says
         whether that option was set, by which all begin as N(0, 0.02^2).
     D10. Positions count from 0; fairseq's count from 1.
-    D11. `binarization: inside-out`, which the paper does not use, keeps all words. The authors' code loses some
-        words of 98 of 300 trees that were tried.
-    D12. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
-    D13. A given tree (`skeletons`) and forbidden relations are ours.
+    D11. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
+    D12. A given tree (`skeletons`) and forbidden relations are ours.
 """
 
 import logging

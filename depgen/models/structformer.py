@@ -11,8 +11,8 @@ words.
     distances against heights `calibrated`
     p(l | i), p(r | i)        `border_probabilities`
     p(j | l, r), p_D(j | i)   `head_distribution`
-    dependency-constrained    `StructFormer.read`: sigmoid(q k / sqrt(d)) times a mix of p and its transpose, a mix for
-    attention                 each attention head of each layer
+    dependency-constrained    `StructFormer.encode`: sigmoid(q k / sqrt(d)) times a mix of p and its transpose, a mix
+    attention                 for each attention head of each layer
 
 Deviations
     D1. Calibration lowers all distances by the largest amount by which some span of words, the whole sentence left
