@@ -3,10 +3,10 @@
 import numpy as np
 from numba.core.caching import CacheImpl
 
-from depgen.decoding.chu_liu_edmonds import _best_head
+from depgen.decoding.spanning_tree import _best_head
 from depgen.machine_code import compiled
 
 
 def test_code_is_compiled_where_nothing_can_be_kept(monkeypatch):
     monkeypatch.setattr(CacheImpl, "_locator_classes", [])
-    assert compiled(_best_head.py_func)(np.array([5.0, 1.0, 2.0]), True) == 2
+    assert compiled(_best_head.py_func)(np.array([5.0, 1.0, 2.0])) == 2

@@ -7,7 +7,7 @@ step. Scores are sums of log-probabilities in float64, or in float32 on devices 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -28,12 +28,6 @@ SLOTS = {"cpu": 1 << 16, "cuda": 1 << 17}
 def search_parts(items: int, *, length: int, beam_size: int, device: torch.device) -> list[slice]:
     """Slices of a batch that are searched one after the other, so that their states fit into memory; see `SLOTS`.
 
-    Args:
-        items: of the batch.
-        length: positions of an item.
-        beam_size: the most hypotheses of an item.
-        device: where the search runs; other kinds count as a CPU.
-
     >>> search_parts(5, length=100, beam_size=300, device=torch.device("cpu"))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
@@ -52,10 +46,10 @@ class Survivors:
         scores: with the candidate's own log-probability.
     """
 
-    rows: Int[Tensor, " kept"]
-    candidates: Int[Tensor, " kept"]
-    items: Int[Tensor, " kept"]
-    scores: Float[Tensor, " kept"]
+    rows: Int[Tensor, " survivors"]
+    candidates: Int[Tensor, " survivors"]
+    items: Int[Tensor, " survivors"]
+    scores: Float[Tensor, " survivors"]
 
     def of(self, places: Tensor) -> "Survivors":
         """Some of them, by a mask or by their places."""
@@ -80,20 +74,24 @@ def pruned(
         log_probs: of each candidate of each hypothesis.
         items: the item of each hypothesis.
         beam_size: the most candidates of an item.
-        also: candidates of which the best survive in any case.
+        also: candidates of which the `also_size` best survive in any case.
         also_size: how many of these.
 
     Raises:
         UserError: all candidates of an item have -inf, or one has NaN.
 
-    >>> found = pruned(torch.zeros(2).double(), torch.tensor([[-1.0, -3.0], [-2.0, -9.0]]), torch.tensor([0, 0]),
-    ...                beam_size=2)
-    >>> found.rows.tolist(), found.candidates.tolist(), found.scores.tolist()
+    >>> log_probs = torch.tensor([[-1.0, -3.0], [-2.0, -9.0]])
+    >>> best = pruned(torch.zeros(2).double(), log_probs, torch.tensor([0, 0]), beam_size=2)
+    >>> best.rows.tolist(), best.candidates.tolist(), best.scores.tolist()
     ([0, 1], [0, 0], [-1.0, -2.0])
     """
     possible = log_probs.masked_fill(scores.isneginf()[:, None], -torch.inf)
+    # of each row the best, and all that equal the last of these
     most = log_probs.size(1) if also_size else min(beam_size, log_probs.size(1))
-    rows, candidates = _best_of_rows(possible, most)
+    least = possible.topk(most, 1).values  # NaN comes first
+    if bool(least.isnan().any()):
+        raise UserError("The log-probability of a candidate is NaN: the model has diverged, or its scores overflow.")
+    rows, candidates = ((possible >= least[:, -1:]) & ~possible.isneginf()).nonzero(as_tuple=True)
     totals = scores[rows] + log_probs[rows, candidates].to(scores.dtype)
     order = totals.sort(descending=True, stable=True).indices
     order = order[items[rows[order]].sort(stable=True).indices]
@@ -115,19 +113,6 @@ def pruned(
         stays |= named & (among[1:] - among[before_item[of_items]] <= also_size)
     order = order[stays]
     return Survivors(rows[order], candidates[order], items[rows[order]], totals[order])
-
-
-def _best_of_rows(log_probs: Float[Tensor, "rows candidates"], count: int) -> tuple[Tensor, Tensor]:
-    """Rows and candidates of the best `count` of each row and of all that equal the last of these, but none of -inf.
-
-    Raises:
-        UserError: a candidate has NaN.
-    """
-    best = log_probs.topk(count, 1).values  # NaN comes first
-    if bool(best.isnan().any()):
-        raise UserError("The log-probability of a candidate is NaN: the model has diverged, or its scores overflow.")
-    rows, candidates = ((log_probs >= best[:, -1:]) & ~log_probs.isneginf()).nonzero(as_tuple=True)
-    return rows, candidates
 
 
 @dataclass(frozen=True)
@@ -162,17 +147,11 @@ class Beam(Generic[State]):
     ) -> "Beam[State]":
         """The best candidates of each item; see `pruned`.
 
-        Args:
-            log_probs: of each candidate of each row; -inf for one that is not possible.
-            build: makes the state of the survivors from that of all rows, the rows that they extend, and the numbers of
-                their candidates; most begin by `state.select(rows)`.
-            beam_size: the most hypotheses of an item.
-
-        Raises:
-            UserError: all candidates of an item have -inf.
+        `build` makes the state of the survivors from that of all rows, the rows that they extend, and the numbers of
+        their candidates; most begin by `state.select(rows)`.
         """
-        kept = pruned(self.scores, log_probs, self.items, beam_size=beam_size)
-        return Beam(build(self.state, kept.rows, kept.candidates), kept.items, kept.scores)
+        best = pruned(self.scores, log_probs, self.items, beam_size=beam_size)
+        return Beam(build(self.state, best.rows, best.candidates), best.items, best.scores)
 
     def only(self, rows: Tensor) -> "Beam[State]":
         """Some rows, by a mask or in ascending order by number."""
@@ -183,9 +162,7 @@ class Beam(Generic[State]):
     def divided(self, before: Int[Tensor, " items"], after: Int[Tensor, " items"]) -> "Beam[State]":
         """The hypotheses of leaders, as those of the leaders after one more target, in ascending order; see `leaders`.
 
-        Args:
-            before: the leader of each item; leaders without hypotheses are left out.
-            after: the leader of each item then.
+        Leaders without hypotheses are left out.
         """
         new = after[after == torch.arange(len(after), device=after.device)]
         sources = before[new]
@@ -259,14 +236,6 @@ class Expansion:
     produces: Bool[Tensor, "#rows candidates"]
 
 
-@dataclass(frozen=True)
-class _Waiting:
-    """Hypotheses in which some have produced their word."""
-
-    beam: Beam[Any]
-    waits: Bool[Tensor, " rows"]
-
-
 def with_next_word(
     beam: Beam[State],
     expand: Callable[[Beam[State], Bool[Tensor, " rows"]], Expansion],
@@ -296,51 +265,38 @@ def with_next_word(
     Raises:
         UserError: all candidates of an item have -inf, or none of its hypotheses has produced a word.
     """
-    now = _Waiting(beam, torch.zeros_like(beam.items, dtype=torch.bool))
+    waits = torch.zeros_like(beam.items, dtype=torch.bool)
     for _ in range(max_actions):
-        if bool(now.waits.all()):
+        if bool(waits.all()):
             break
-        now = _one_action(now, expand(now.beam, now.waits), build, (beam_size, fast_track, word_beam_size))
-    without = {*beam.items.tolist()} - {*now.beam.items[now.waits].tolist()}
+        expansion = expand(beam, waits)
+        log_probs = expansion.log_probs.to(beam.scores.dtype).masked_fill(waits[:, None], -torch.inf)
+        to_wait = torch.zeros_like(beam.scores).masked_fill(~waits, -torch.inf)
+        log_probs = torch.cat((log_probs, to_wait[:, None]), 1)
+        produces = F.pad(expansion.produces.expand(len(log_probs), -1), (0, 1), value=True)
+        best = pruned(beam.scores, log_probs, beam.items, beam_size=beam_size, also=produces, also_size=fast_track)
+        waits = produces[best.rows, best.candidates]
+        if word_beam_size is not None:
+            least = _score_at(best.of(waits), word_beam_size, items=int(best.items.max()) + 1)
+            hopeful = best.scores >= least[best.items]
+            best, waits = best.of(hopeful), waits[hopeful]
+        candidates = best.candidates.masked_fill(best.candidates == log_probs.size(1) - 1, WAIT)
+        beam = Beam(build(beam.state, best.rows, candidates), best.items, best.scores)
+    without = {*beam.items.tolist()} - {*beam.items[waits].tolist()}
     if without:
         raise UserError(
             f"item {min(without)}: no hypothesis has produced the next word after {max_actions} actions. Allow more "
             "actions, or widen the beam."
         )
-    waiting = now.beam if bool(now.waits.all()) else now.beam.only(now.waits)
+    beam = beam if bool(waits.all()) else beam.only(waits)
     if word_beam_size is None or (word_beam_size >= beam_size and not fast_track):
-        return waiting
-    kept = pruned(waiting.scores, waiting.scores.new_zeros(len(waiting.scores), 1), waiting.items,
-                  beam_size=word_beam_size)  # fmt: skip
-    return replace(waiting.only(kept.rows), scores=kept.scores)
+        return beam
+    best = pruned(torch.zeros_like(beam.scores), beam.scores[:, None], beam.items, beam_size=word_beam_size)
+    return beam.only(best.rows)
 
 
-def _one_action(
-    now: _Waiting,
-    expansion: Expansion,
-    build: Callable[[Any, Tensor, Tensor], Any],
-    sizes: tuple[int, int, int | None],
-) -> _Waiting:
-    """One candidate more for the rows that do not wait; `sizes`: beam, fast track, word beam."""
-    beam_size, fast_track, word_beam_size = sizes
-    log_probs, waits = expansion.log_probs.to(now.beam.scores.dtype), now.waits[:, None]
-    stay = torch.zeros_like(waits, dtype=log_probs.dtype).masked_fill(~waits, -torch.inf)
-    log_probs = torch.cat((log_probs.masked_fill(waits, -torch.inf), stay), 1)
-    produces = F.pad(expansion.produces.expand(len(log_probs), -1), (0, 1), value=True)
-    kept = pruned(
-        now.beam.scores, log_probs, now.beam.items, beam_size=beam_size, also=produces, also_size=fast_track
-    )  # fmt: skip
-    waits = produces[kept.rows, kept.candidates]
-    if word_beam_size is not None:
-        least = _score_at(kept.of(waits), word_beam_size, items=int(kept.items.max()) + 1)
-        hopeful = kept.scores >= least[kept.items]
-        kept, waits = kept.of(hopeful), waits[hopeful]
-    candidates = kept.candidates.masked_fill(kept.candidates == log_probs.size(1) - 1, WAIT)
-    return _Waiting(Beam(build(now.beam.state, kept.rows, candidates), kept.items, kept.scores), waits)
-
-
-def _score_at(found: Survivors, place: int, *, items: int) -> Float[Tensor, " items"]:
+def _score_at(survivors: Survivors, place: int, *, items: int) -> Float[Tensor, " items"]:
     """The score of the survivor of each item at a place, from 1; -inf where there are fewer."""
-    sizes = torch.bincount(found.items, minlength=items)
-    index = (sizes.cumsum(0) - sizes + place - 1).clamp_max(len(found.scores))
-    return torch.where(sizes >= place, F.pad(found.scores, (0, 1))[index], -torch.inf)
+    sizes = torch.bincount(survivors.items, minlength=items)
+    index = (sizes.cumsum(0) - sizes + place - 1).clamp_max(len(survivors.scores))
+    return torch.where(sizes >= place, F.pad(survivors.scores, (0, 1))[index], -torch.inf)

@@ -1,17 +1,21 @@
-"""Text from a step function: prompts in batches of like length, finished texts leaving the batch."""
+"""Text from a step function, after prompts in batches of like length: sampled, or searched for by a beam of tokens."""
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
+from jaxtyping import Float
 from torch import Generator, Tensor
 
-from depgen.decoding.generated import Generated
+from depgen.decoding.beam import Survivors, pruned
 from depgen.decoding.sampling import Mixture, log_probs_of, sample
-from depgen.decoding.settings import Sampling
+from depgen.decoding.settings import BeamOptions, Sampling
+from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
-from depgen.nn.precise import precise_device
+from depgen.nn.precise import precise_device, sum_type
 from depgen.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -21,6 +25,29 @@ logger = logging.getLogger(__name__)
 
 COMPACT_AT = 0.25
 """Finished texts leave the batch at this share of it: to copy the state costs more than an idle row or two."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A text that a system has generated.
+
+    Attributes:
+        ids: its tokens, without the prompt and without the closing `<eos>`.
+        structure: what the system has built over them, as plain values that JSON can hold (numbers, strings, and tuples
+            and mappings of such), for instance edges `(head, dependent, label)`. Where it ties them to the prompt's, it
+            is over prompt and text as one sentence. None from systems without structure.
+        log_prob: of the tokens given the prompt, in nats, under the system's own distribution, whatever filters they
+            were drawn through; with that of `<eos>`, unless the text was cut before it. Where a system builds a
+            structure, the joint log-probability of both.
+    """
+
+    ids: list[int]
+    structure: Any
+    log_prob: float
+
+
+_Valued = tuple[float, Generated]
+"""A text after the value that texts of a prompt are compared by."""
 
 
 @runtime_checkable
@@ -55,7 +82,7 @@ class Writer(Protocol):
 Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
 """From tokens [batch length], padding [batch length] (True where there is no token; None: no padding) and the state
 (None at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next
-state, which has `select`."""
+state, which has `select`. At first it gets whole prompts, padded at the left; then one token a row."""
 
 
 def generate(
@@ -63,65 +90,66 @@ def generate(
     prompts: Sequence[Sequence[int]],
     *,
     eos: int,
-    sampling: Sampling,
+    options: Sampling,
     seeds: Sequence[int],
     max_new_tokens: int,
-    batch_size: int,
+    number: int = 1,
+    batch_size: int = 64,
     device: torch.device | str = "cpu",
     progress: bool = False,
     choices_per_token: int = 1,
     min_new_tokens: int = 0,
     begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[Generated]:
-    """New tokens for each prompt, in the order of the prompts, without the prompt and without the closing eos.
+    """`number` texts after each prompt, those of a prompt together, without the prompt and without the closing eos.
 
-    Every text has its own generator, so that it does not depend on the batch it was in. Texts that reach
-    `max_new_tokens` before eos are cut there; their number is logged.
+    Texts are sampled, each by a generator of its own, so that it does not depend on the batch it was in; or they are
+    the likeliest that a beam finds, the best first. A text that reaches `max_new_tokens` before eos is cut there, and
+    in a search comes after all those that are not; how many were cut is logged.
 
     Args:
-        step: the model. At first it gets whole prompts, padded at the left; then one token a row. What it returns is
-            normalised, so that log-probabilities of texts are those of the model.
+        step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
         eos: the id that ends a text.
-        sampling: how the next token is chosen.
-        seeds: one per prompt.
+        options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for.
+        seeds: one a text; a search needs none of them.
         max_new_tokens: the most tokens of a text.
-        batch_size: prompts per batch.
+        number: texts of each prompt.
+        batch_size: texts at once; of a search hypotheses, but those of a prompt are never parted.
         device: where tokens live; generators too, where it has float64.
-        progress: show a progress bar, in texts.
+        progress: show a progress bar, of a search in prompts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
         min_new_tokens: a text does not end before it has as many; for one step a token.
-        begin: the state that a batch of these prompts, by number, begins from; None: the step gets None.
+        begin: the state that a batch of texts, by number, begins from; None: the step gets None.
 
     Raises:
-        ValueError: when there are not as many seeds as prompts, or a prompt is empty.
+        UserError: a beam has found fewer texts than `number`.
     """
-    if len(seeds) != len(prompts):
-        raise ValueError(f"expected a seed for each of the {len(prompts)} prompts, found {len(seeds)}")
-    for index, prompt in enumerate(prompts):
-        if not prompt:
-            raise ValueError(f"prompt {index} is empty: it must hold one token at least, the beginning of a text (BOS)")
-    texts: dict[int, Generated] = {}
-    device = torch.device(device)
-    by_length = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
-    cut = 0
-    with (
-        torch.inference_mode(),
-        progress_bar("generating", total=len(prompts), unit="texts", shown=progress) as advance,
-    ):
-        for start in range(0, len(prompts), batch_size):
-            items = by_length[start : start + batch_size]
-            generators = [Generator(precise_device(device)).manual_seed(seeds[item]) for item in items]
-            batch = _Batch([prompts[item] for item in items], generators, eos=eos, device=device)
-            most = max_new_tokens * choices_per_token
-            state = None if begin is None else begin(items)
-            finished = batch.run(step, sampling, most, advance, state, min_new_tokens=min_new_tokens)
-            cut += len(items) - finished
-            for item, text, log_prob in zip(items, batch.texts, batch.log_probs.tolist(), strict=True):
-                texts[item] = Generated(text, None, log_prob)
-    if cut:
-        logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(prompts), max_new_tokens)
-    return [texts[item] for item in range(len(prompts))]
+    beam_size = options.beam_size if isinstance(options, BeamOptions) else None
+    if beam_size is None:
+        prompts = [prompt for prompt in prompts for _ in range(number)]
+    by_length = sorted(range(len(prompts)), key=lambda place: len(prompts[place]))
+    at_once = batch_size if beam_size is None else max(1, batch_size // beam_size)
+    most, device = max_new_tokens * choices_per_token, torch.device(device)
+    unit = "texts" if beam_size is None else "prompts"
+    texts: dict[int, list[Generated]] = {}
+    with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
+        common: dict[str, Any] = {
+            "eos": eos, "most": most, "min_new_tokens": min_new_tokens, "device": device, "advance": advance
+        }  # fmt: skip
+        for start in range(0, len(prompts), at_once):
+            places = by_length[start : start + at_once]
+            chosen = [prompts[place] for place in places]
+            if isinstance(options, BeamOptions) and beam_size is not None:
+                written = _searched_texts(step, chosen, options, number, **common)
+            else:
+                state = None if begin is None else begin(places)
+                written = _sampled_texts(step, chosen, options, [seeds[place] for place in places], state, **common)
+            texts |= zip(places, written, strict=True)
+    in_order = [text for place in range(len(prompts)) for text in texts[place]]
+    if cut := sum(len(text.ids) == most for text in in_order):
+        logger.warning("%d of %d texts were cut at %d new tokens, before their end", cut, len(in_order), max_new_tokens)
+    return in_order
 
 
 def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
@@ -135,67 +163,129 @@ def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.
     return tokens, mask_of(missing, longest)
 
 
-def without_end(distribution: Tensor | Mixture, eos: int) -> Tensor:
-    """Log-probabilities of a distribution but for the end of a text; not normalised again."""
-    log_probs = distribution.log_probs if isinstance(distribution, Mixture) else distribution
+def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Tensor, "batch vocab"]:
+    """Log-probabilities but for the end of a text; not normalised again."""
     return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
 
 
-class _Batch:
-    """Texts that grow together; `rows` are those in the step's batch, finished ones included until they leave it."""
+def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
+    return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
-    def __init__(
-        self, prompts: list[Sequence[int]], generators: list[Generator], *, eos: int, device: torch.device
-    ) -> None:
-        self.texts: list[list[int]] = [[] for _ in prompts]
-        self.eos = eos
-        self.generators = generators
-        self.rows = list(range(len(prompts)))
-        self.log_probs = torch.zeros(len(prompts), dtype=torch.float64, device=precise_device(device))
-        self.tokens, self.padding = left_padded(prompts, filler=eos, device=device)
 
-    def run(
-        self,
-        step: Step,
-        sampling: Sampling,
-        most: int,
-        advance: Callable[[int], None],
-        state: StepState | None = None,
-        *,
-        min_new_tokens: int,
-    ) -> int:
-        """The number of texts that came to their end within the most steps; `texts` holds them all."""
-        running = set(self.rows)
-        for length in range(most):
-            distribution, state = step(self.tokens, self.padding, state)
-            going_on = without_end(distribution, self.eos) if length < min_new_tokens else distribution
-            drawn = sample(going_on, sampling, [self.generators[row] for row in self.rows])
-            self._add(log_probs_of(distribution, drawn), running)
-            self.tokens, self.padding = drawn[:, None], None
-            before = len(running)
-            for row, token in zip(self.rows, drawn.tolist(), strict=True):
-                if token == self.eos:
-                    running.discard(row)
-                elif row in running:
-                    self.texts[row].append(token)
-            advance(before - len(running))
-            if not running:
-                break
-            if len(self.rows) - len(running) >= COMPACT_AT * len(self.rows):
-                state = self._compact(state, running)
-        advance(len(running))
-        return len(self.texts) - len(running)
+def _sampled_texts(
+    step: Step,
+    prompts: Sequence[Sequence[int]],
+    sampling: Sampling,
+    seeds: Sequence[int],
+    state: StepState | None,
+    *,
+    eos: int,
+    most: int,
+    min_new_tokens: int,
+    device: torch.device,
+    advance: Callable[[int], None],
+) -> list[list[Generated]]:
+    """One text of each prompt."""
+    generators = [Generator(precise_device(device)).manual_seed(seed) for seed in seeds]
+    texts: list[list[int]] = [[] for _ in prompts]
+    totals = torch.zeros(len(prompts), dtype=torch.float64, device=precise_device(device))
+    rows = list(range(len(prompts)))  # the texts of the step's batch, finished ones included until they leave it
+    running = set(rows)
+    tokens, padding = left_padded(prompts, filler=eos, device=device)
+    for length in range(most):
+        distribution, state = step(tokens, padding, state)
+        possible = _without_end(_mixed(distribution), eos) if length < min_new_tokens else distribution
+        drawn = sample(possible, sampling, [generators[row] for row in rows])
+        places = [place for place, row in enumerate(rows) if row in running]
+        totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
+        tokens, padding = drawn[:, None], None
+        before = len(running)
+        for row, token in zip(rows, drawn.tolist(), strict=True):
+            if token == eos:
+                running.discard(row)
+            elif row in running:
+                texts[row].append(token)
+        advance(before - len(running))
+        if not running:
+            break
+        if len(rows) - len(running) >= COMPACT_AT * len(rows):
+            places = [place for place, row in enumerate(rows) if row in running]
+            rows = [rows[place] for place in places]
+            remaining = torch.tensor(places, device=device)
+            tokens, state = tokens[remaining], state.select(remaining)
+    advance(len(running))
+    return [[Generated(ids, None, total)] for ids, total in zip(texts, totals.tolist(), strict=True)]
 
-    def _add(self, log_probs: Tensor, running: set[int]) -> None:
-        """Add the log-probabilities of new tokens to those of the texts that are not finished."""
-        places = [place for place, row in enumerate(self.rows) if row in running]
-        rows = [self.rows[place] for place in places]
-        self.log_probs[rows] += log_probs[places]
 
-    def _compact(self, state: StepState, running: set[int]) -> StepState:
-        kept = [place for place, row in enumerate(self.rows) if row in running]
-        places = torch.tensor(kept, device=self.tokens.device)
-        self.rows = [self.rows[place] for place in kept]
-        self.tokens = self.tokens[places]
-        selected: StepState = state.select(places)
-        return selected
+def _searched_texts(
+    step: Step,
+    prompts: Sequence[Sequence[int]],
+    options: BeamOptions,
+    number: int,
+    *,
+    eos: int,
+    most: int,
+    min_new_tokens: int,
+    device: torch.device,
+    advance: Callable[[int], None],
+) -> list[list[Generated]]:
+    """The `number` best texts that a beam finds after each prompt, the best first.
+
+    A prompt is done when no hypothesis can become better than the texts at hand, which holds for log-probabilities at
+    most 0.
+
+    Raises:
+        UserError: there are fewer.
+    """
+    assert options.beam_size is not None
+    ended: list[list[_Valued]] = [[] for _ in prompts]
+    cut: list[list[_Valued]] = [[] for _ in prompts]
+
+    def add(to: list[list[_Valued]], hypotheses: Survivors, ids: Tensor, length: int) -> None:
+        for item, score, text in zip(hypotheses.items.tolist(), hypotheses.scores.tolist(), ids.tolist(), strict=True):
+            to[item].append((score / length**options.length_normalization, Generated(text, None, score)))
+
+    tokens, padding = left_padded(prompts, filler=eos, device=device)
+    state: Any = None
+    ids = tokens.new_empty(len(prompts), 0)
+    items = torch.arange(len(prompts), device=device)
+    scores = torch.zeros(len(prompts), dtype=sum_type(device), device=device)
+    running = len(prompts)
+    for length in range(1, most + 1):
+        distribution, state = step(tokens, padding, state)
+        log_probs = _mixed(distribution)
+        if length <= min_new_tokens:
+            log_probs = _without_end(log_probs, eos)
+        best = pruned(scores, log_probs, items, beam_size=options.beam_size)
+        ids = torch.cat((ids[best.rows], best.candidates[:, None]), 1)
+        is_end = best.candidates == eos
+        if bool(is_end.any()):
+            add(ended, best.of(is_end), ids[is_end, :-1], length)
+        # the most that a hypothesis of each prompt can reach, and what its texts at hand have
+        reachable = scores.new_full((len(prompts),), -torch.inf)
+        bound = best.scores[~is_end] / most**options.length_normalization
+        reachable.scatter_reduce_(0, best.items[~is_end], bound, "amax")
+        values = [sorted((value for value, _ in texts), reverse=True) for texts in ended]
+        at_hand = reachable.new_tensor([own[number - 1] if len(own) >= number else -torch.inf for own in values])
+        goes_on = ~is_end & (reachable > at_hand)[best.items]
+        best, ids = best.of(goes_on), ids[goes_on]
+        still = len(torch.unique(best.items))
+        advance(running - still)
+        running = still
+        if length == most:
+            add(cut, best, ids, length)
+        if length == most or not running:
+            break
+        state, items, scores = state.select(best.rows), best.items, best.scores
+        tokens, padding = best.candidates[:, None], None
+    advance(running)
+    texts = [
+        [text for valued in (own, own_cut) for _, text in sorted(valued, key=itemgetter(0), reverse=True)]
+        for own, own_cut in zip(ended, cut, strict=True)
+    ]
+    if (fewest := min(map(len, texts))) < number:
+        raise UserError(
+            f"The beam has found {fewest} texts of a prompt, and {number} are wanted: raise beam_size or "
+            "max_new_tokens, or lower -n."
+        )
+    return [own[:number] for own in texts]

@@ -19,12 +19,8 @@ def tree_marginals(
     """How probable each arc and each root is where a tree's weight is exp of its arcs' and its one root's scores.
 
     The trees are all non-projective ones with a single root. In float64, returned in the scores' precision; 0 at
-    padding and on the diagonal. One inverse a sentence, O(n^3); differentiable.
-
-    Args:
-        scores: `scores[b, i, j]` of word i depending on word j; the diagonal is ignored.
-        root_scores: of each word being the root.
-        is_word: True at words.
+    padding and on the diagonal. `scores[b, i, j]` is that of word i depending on word j; the diagonal is ignored. One
+    inverse a sentence, O(n^3); differentiable.
     """
     length = scores.shape[1]
     arcs, roots = precise(scores), precise(root_scores)

@@ -26,10 +26,7 @@ def inside(
 ) -> tuple[Float64[np.ndarray, "words words"], Float64[np.ndarray, "words words"], Float64[np.ndarray, " words"]]:
     """Log-sums over incomplete items, complete items, and all trees with each root. O(n^3).
 
-    Args:
-        arcs: scores, of `arcs[dependent, head]`.
-        roots: of each word being the root.
-        begins: where the subtree of each word has to begin; -1: anywhere.
+    Scores are of `arcs[dependent, head]`; the subtree of each word has to begin at `begins`, or anywhere (-1).
     """
     words = len(roots)
     incomplete, complete = np.full((words, words), -np.inf), np.full((words, words), -np.inf)

@@ -58,11 +58,8 @@ class ProjectiveTrees:
     def log_prob(self, tree: Tree, *, binarization: Binarization = "none") -> float:
         """Log q, in nats, of all trees that become this one when they are binarised; -inf with an unknown relation.
 
-        Binarised `left-right`, trees become one where the subtree of each word begins at the same word.
-
-        Args:
-            tree: as it is after `binarization`, with the relations that its words had before.
-            binarization: see `depgen.trees.binarization`.
+        Binarised `left-right`, trees become one where the subtree of each word begins at the same word. Relations are
+        those that the words had before.
         """
         from depgen.decoding.projective_charts import inside
 

@@ -48,11 +48,7 @@ def sample(
     Each row uses its own generator, always for one variate per token of the vocabulary: so what is drawn depends
     neither on the other rows nor, but for near-ties of 1e-6, on how they change the rounding. Of a mixture that nothing
     filters, a part is drawn first, by one variate more, and then its token: the same distribution without mixing.
-
-    Args:
-        distribution: log-probabilities, which need not be normalised; or a mixture.
-        sampling: the filters.
-        generators: one per row.
+    Log-probabilities need not be normalised.
     """
     if isinstance(distribution, Mixture):
         log_probs = distribution.drawn_part(generators) if sampling.unfiltered else distribution.log_probs
@@ -88,12 +84,7 @@ def log_probs_of(
 def nucleus(
     log_probs: Float[Tensor, "batch candidates"], log_mass: Float[Tensor, "batch 1"], top_p: float
 ) -> Float[Tensor, "batch candidates"]:
-    """Log-probabilities of the nucleus, -inf outside; rows are in descending order.
-
-    Args:
-        log_probs: of the likeliest tokens; relative to `log_mass`.
-        log_mass: log of the sum over all tokens.
-        top_p: what the mass of the tokens kept must reach.
+    """Log-probabilities of the nucleus, -inf outside; rows are in descending order, and all tokens sum to `log_mass`.
 
     >>> nucleus(torch.tensor([[0.5, 0.3, 0.2]]).log(), torch.zeros(1, 1), 0.6).exp()
     tensor([[0.5000, 0.3000, 0.0000]])
@@ -113,10 +104,10 @@ def _candidates(scores: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
     count = min(FIRST_CANDIDATES, vocabulary)
     while True:
         likeliest, tokens = scores.topk(count, 1)
-        kept = nucleus(likeliest, log_mass, sampling.top_p)
+        inside = nucleus(likeliest, log_mass, sampling.top_p)
         # Once a token is outside the nucleus, so are all after it.
-        if count == vocabulary or bool(kept[:, -1].isneginf().all()):
-            return kept, tokens
+        if count == vocabulary or bool(inside[:, -1].isneginf().all()):
+            return inside, tokens
         count = min(8 * count, vocabulary)
 
 
@@ -133,10 +124,10 @@ def _uniform(scores: Tensor, generators: Sequence[Generator]) -> Tensor:
     Drawn with 53 bits, for with 24 a token rarer than 6e-8 would win whenever its variate is 0.
     """
     device = generators[0].device if generators else scores.device
-    drawn = torch.empty(scores.shape, dtype=torch.float64, device=device)
-    for row, generator in zip(drawn, generators, strict=True):
+    variates = torch.empty(scores.shape, dtype=torch.float64, device=device)
+    for row, generator in zip(variates, generators, strict=True):
         row.uniform_(generator=generator)
-    return restored(drawn, scores)
+    return restored(variates, scores)
 
 
 def drawn(
@@ -149,11 +140,10 @@ def drawn(
     """One candidate per row, where the mass of the filtered distribution up to it crosses a uniform variate.
 
     Args:
-        log_probs: need not be normalised; -inf for what must not be drawn, of which no row has nothing else.
+        log_probs: need not be normalised; -inf for what must not be drawn.
         sampling: the filters.
         uniform: one variate from [0, 1) a row.
-        log_factors: logarithms of what the probabilities of candidates are multiplied by once the filters have left the
-            others out.
+        log_factors: logarithms of what the probabilities of candidates are multiplied by after the filters.
 
     >>> drawn(torch.tensor([[0.5, 0.3, 0.2]]).log(), Sampling(top_p=0.6), torch.tensor([0.99])).tolist()
     [1]
@@ -170,5 +160,5 @@ def drawn(
         scores = scores + (factors if ids is None else factors[ids])
     mass = scores.softmax(1).cumsum(1)
     # A float64 below 1 times the whole mass is below that mass, so that a candidate with mass is found.
-    found = torch.searchsorted(mass, uniform.to(mass)[:, None] * mass[:, -1:], right=True)[:, 0]
-    return (found if ids is None else ids.gather(1, found[:, None])[:, 0]).to(log_probs.device)
+    place = torch.searchsorted(mass, uniform.to(mass)[:, None] * mass[:, -1:], right=True)
+    return (place if ids is None else ids.gather(1, place))[:, 0].to(log_probs.device)

@@ -23,9 +23,6 @@ class Sampling:
         temperature: log-probabilities are divided by it and renormalised.
         top_k: keep the k likeliest tokens; 0 keeps all.
         greedy: take the likeliest token; nothing is drawn and the other settings are without effect.
-
-    Raises:
-        UserError: for a value out of range.
     """
 
     top_p: float = 1.0
@@ -37,8 +34,9 @@ class Sampling:
         if not 0 < self.top_p <= 1:
             raise UserError(f"top-p must be above 0 and at most 1, but is {self.top_p}")
         if not 0 < self.temperature < float("inf"):
-            found = f"the temperature must be above 0 and finite, but is {self.temperature}"
-            raise UserError(f"{found}; it is greedy decoding that takes the likeliest token")
+            raise UserError(
+                f"the temperature must be above 0 and finite (--greedy is its limit), but is {self.temperature}"
+            )
         if self.top_k < 0:
             raise UserError(f"top-k must be 0 (all tokens) or more, but is {self.top_k}")
 
@@ -57,9 +55,6 @@ class BeamOptions(Sampling):
             texts a prompt are then the best of them, the likeliest first.
         length_normalization: hypotheses of different lengths are compared by their log-probability over
             tokens**length_normalization: 0 is the log-probability itself, 1 the mean per token.
-
-    Raises:
-        UserError: for a value out of range, or a beam with settings of sampling.
     """
 
     beam_size: int | None = None
@@ -84,9 +79,6 @@ class TokenOptions(BeamOptions):
     Attributes:
         min_new_tokens: a text does not end before it has this number of new tokens; the probability of an earlier end
             goes to the other tokens.
-
-    Raises:
-        UserError: for a value out of range.
     """
 
     min_new_tokens: int = 0
@@ -117,9 +109,6 @@ class DocumentOptions(Sampling):
 
     Attributes:
         sentences: new sentences of each document.
-
-    Raises:
-        UserError: for a value out of range.
     """
 
     sentences: int = 1
@@ -131,11 +120,6 @@ class DocumentOptions(Sampling):
 
 def made_options(kind: type[Options], values: Mapping[str, Any], *, system: str) -> Options:
     """A system's options with these values, the others as by default.
-
-    Args:
-        kind: the dataclass of the options.
-        values: by name.
-        system: whose options they are, for messages.
 
     Raises:
         UserError: the system has no such option, or a value is out of range.

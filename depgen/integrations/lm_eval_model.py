@@ -71,7 +71,7 @@ class DepgenLM(HFLM):  # type: ignore[misc]
             self.model.model.drawing_step,
             [[*begin, *row] or [self.prefix_token_id] for row in rows],
             eos=end,
-            sampling=_sampling(**options),
+            options=_sampling(**options),
             seeds=torch.randint(2**31, (len(rows),)).tolist(),
             max_new_tokens=max_length - context.size(1),
             batch_size=len(rows),

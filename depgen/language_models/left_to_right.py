@@ -16,11 +16,9 @@ from torchmetrics import Metric
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork, StreamState
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
-from depgen.decoding.generation import StepState
+from depgen.decoding.generation import Generated, StepState, generate
 from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
-from depgen.decoding.text_search import continued
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
@@ -312,9 +310,8 @@ class LeftToRight(LanguageModel):
             raise UserError(
                 f"min_new_tokens: expected at most the {max_new_tokens} of max_new_tokens, found {min_new_tokens}."
             )
-        searches = isinstance(options, BeamOptions) and options.beam_size is not None
-        return continued(
-            self.generation_step if searches else self.drawing_step,
+        return generate(
+            self.drawing_step,
             [[vocabulary.eos, *prompt] for prompt in prompts],
             eos=vocabulary.eos,
             options=options,

@@ -30,9 +30,8 @@ from torch import Tensor
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import StructureOptions
-from depgen.decoding.text_search import continued
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
@@ -261,7 +260,7 @@ class StructuredLanguageModel(LeftToRight):
         writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
         found = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, found, strict=True)]
-        texts = continued(
+        texts = generate(
             partial(self.writing_step, writing), [[vocabulary.eos, *each] for each in begun], eos=vocabulary.eos,
             options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
             device=self.device, progress=progress,

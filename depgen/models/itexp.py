@@ -56,7 +56,7 @@ from depgen.data.batch import Batch, ItemBatch, TokenItem
 from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, binarization_of
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.decoding.sampling import drawn
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError, check_at_least, did_you_mean

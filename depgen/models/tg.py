@@ -52,7 +52,7 @@ from depgen.backbones.transformer import Transformer, TransformerFactory, Transf
 from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import EOS, LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.precise import precise

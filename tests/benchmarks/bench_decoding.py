@@ -28,7 +28,7 @@ def test_decoding():
             return maximum_spanning_trees(scores, lengths)
 
         def once_a_root(scores=scores, lengths=lengths, only=only):
-            return [maximum_spanning_trees(scores, lengths, root_scores=r, single_root=False) for r in only]
+            return [maximum_spanning_trees(scores, lengths, root_scores=roots) for roots in only]
 
         ratio = paired_ratio(once, once_a_root, pairs=5)
         rate = SENTENCES / min(seconds(once) for _ in range(20))

@@ -127,7 +127,7 @@ class LeftToRight:
     def __call__(self, number, batch):
         """Write the first sentences; the words of each."""
         texts = generate(
-            self.step, [[0]] * number, eos=0, sampling=Sampling(**FILTERS), seeds=range(number), max_new_tokens=50,
+            self.step, [[0]] * number, eos=0, options=Sampling(**FILTERS), seeds=range(number), max_new_tokens=50,
             batch_size=batch, device=DEVICE, begin=lambda rows: Ending(None, self.lengths[torch.tensor(list(rows))]),
         )  # fmt: skip
         return [len(each.ids) for each in texts]

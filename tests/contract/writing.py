@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.evaluation.text.document_generation import continue_documents
 from depgen.language_models.base import LanguageModel

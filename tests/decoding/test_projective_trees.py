@@ -48,13 +48,6 @@ def keys(found):
     return [(tuple(heads.tolist()), relations) for heads, relations in found]
 
 
-@pytest.mark.parametrize("words", [1, 2, 3, 4])
-def test_probabilities_are_those_of_the_enumeration(words):
-    trees = crf(words)
-    for (heads, relations), probability in probabilities(trees).items():
-        assert math.exp(trees.log_prob((np.array(heads), relations))) == pytest.approx(probability)
-
-
 def test_samples_have_the_probabilities_of_the_enumeration():
     trees, number = crf(3), 4_000
     expected = probabilities(trees)
@@ -67,7 +60,7 @@ def test_samples_have_the_probabilities_of_the_enumeration():
 
 
 @pytest.mark.parametrize("binarization", ["left-right", "none"])
-@pytest.mark.parametrize("words", [1, 3, 5])
+@pytest.mark.parametrize("words", [1, 2, 3, 4, 5])
 def test_a_binarised_tree_has_the_probability_of_all_trees_that_become_it(words, binarization):
     trees = crf(words, ("dep",) if words == 5 else RELATIONS)
     expected = Counter()
@@ -82,12 +75,3 @@ def test_a_binarised_tree_has_the_probability_of_all_trees_that_become_it(words,
 
 def test_an_unknown_relation_has_no_probability():
     assert crf(2).log_prob((np.array([0, 1]), ("root", "other"))) == -math.inf
-
-
-def test_long_sentences_have_trees():
-    trees = crf(40)
-    found = trees.sample(20, np.random.default_rng(0))
-    assert len(found) == 20
-    for tree in found:
-        assert sum(tree[0] == 0) == 1
-        assert trees.log_prob(tree) < 0

@@ -12,8 +12,6 @@ from torch import Generator
 from depgen.decoding import sampling as module
 from depgen.decoding.sampling import Mixture, drawn, nucleus, sample
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError
-from depgen.nn.hashing import hashed_uniform
 from tests import oracles_of_itexp as oracle
 
 
@@ -38,19 +36,14 @@ def filtered(probabilities: list[float], sampling: Sampling) -> list[float]:
     return [powers[token] / total if token in kept else 0.0 for token in range(len(powers))]
 
 
+FILTERS = [
+    Sampling(), Sampling(top_p=0.7), Sampling(temperature=0.6), Sampling(temperature=1.7, top_p=0.8), Sampling(top_k=3),
+    Sampling(top_k=4, top_p=0.6, temperature=1.3),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("first_candidates", [2, 256])
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        Sampling(),
-        Sampling(top_p=0.7),
-        Sampling(temperature=0.6),
-        Sampling(temperature=1.7, top_p=0.8),
-        Sampling(top_k=3),
-        Sampling(top_k=4, top_p=0.6, temperature=1.3),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("sampling", FILTERS, ids=str)
 def test_draws_follow_the_exact_distribution(monkeypatch, sampling, first_candidates):
     monkeypatch.setattr(module, "FIRST_CANDIDATES", first_candidates)  # 2: the nucleus is sought twice
     probabilities = [0.05, 0.31, 0.02, 0.17, 0.26, 0.09, 0.1]
@@ -77,12 +70,6 @@ def test_the_nucleus_is_the_smallest_prefix_that_reaches_p(weights, top_p):
     assert kept[:size].all()
     assert probabilities[: size - 1].sum() < top_p + 1e-6
     assert probabilities[:size].sum() >= top_p - 1e-6
-
-
-def test_the_token_that_crosses_is_kept():
-    log_probs = torch.tensor([[0.5, 0.3, 0.2]]).log().expand(64, 3)
-    assert set(sample(log_probs, Sampling(top_p=0.6), generators(64)).tolist()) == {0, 1}
-    assert set(sample(log_probs, Sampling(top_p=0.45), generators(64)).tolist()) == {0}
 
 
 def test_a_token_that_makes_the_mass_exactly_top_p_is_the_last_one_kept():
@@ -142,16 +129,6 @@ def test_a_rare_token_is_drawn_as_rarely_as_it_should():
     assert not any(sample(log_probs, Sampling(), streams).any() for _ in range(60))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"top_p": 0.0}, {"top_p": 1.1}, {"temperature": 0.0}, {"temperature": float("nan")}, {"top_k": -1}],
-    ids=str,
-)
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(UserError, match=next(iter(wrong)).replace("_", "-")):
-        Sampling(**wrong)
-
-
 def mixture(seed=0):
     torch.manual_seed(seed)
     weights, parts = torch.randn(1, 4).log_softmax(1), torch.randn(1, 4, 6).softmax(-1)
@@ -195,11 +172,6 @@ def test_what_is_filtered_is_mixed_first(sampling):
 
 # -- drawn with a given variate ---------------------------------------------------------------------------------------
 
-FILTERS = [
-    Sampling(), Sampling(top_p=0.7), Sampling(temperature=0.6), Sampling(temperature=1.7, top_p=0.8), Sampling(top_k=3),
-    Sampling(top_k=4, top_p=0.6, temperature=1.3),
-]  # fmt: skip
-
 
 def expected_shares(weights, sampling, factors):
     """The distribution after all filters and then factors, by the slow version."""
@@ -207,6 +179,7 @@ def expected_shares(weights, sampling, factors):
     shares = oracle.softmax(logs, sampling.temperature)
     shares = oracle.best(shares, sampling.top_k) if sampling.top_k else shares
     shares = oracle.nucleus(shares, sampling.top_p)
+    factors = factors or [1.0] * len(shares)
     return oracle.renormalised([share * factor for share, factor in zip(shares, factors, strict=True)])
 
 
@@ -224,39 +197,12 @@ def shares_of(log_probs, sampling, factors, grid=4000):
 def test_candidates_are_drawn_by_their_filtered_and_multiplied_mass(monkeypatch, first_candidates, data, sampling):
     monkeypatch.setattr(module, "FIRST_CANDIDATES", first_candidates)
     weights = data.draw(st.lists(st.integers(0, 97), min_size=1, max_size=9, unique=True).filter(any))
-    factors = data.draw(st.lists(st.sampled_from([1.0, 10.0, 0.1]), min_size=len(weights), max_size=len(weights)))
+    some = st.lists(st.sampled_from([1.0, 10.0, 0.1]), min_size=len(weights), max_size=len(weights))
+    factors = data.draw(st.one_of(st.none(), some))
     found = shares_of(torch.tensor(weights, dtype=torch.float64).log(), sampling, factors)
     expected = torch.tensor(expected_shares(weights, sampling, factors), dtype=torch.float64)
     torch.testing.assert_close(found, expected, rtol=0, atol=1 / 3000)
     assert not found[expected == 0].any()
-
-
-def test_hashed_variates_draw_the_stated_distribution():
-    weights, factors = [5, 31, 2, 17, 26, 9, 10], [1, 1, 50, 1, 1, 20, 1]
-    sampling = Sampling(top_p=0.8, temperature=1.2)
-    uniform = hashed_uniform(7, torch.arange(40_000))
-    logs = torch.tensor(factors, dtype=torch.float64).log()
-    counts = drawn(torch.tensor(weights).log().expand(40_000, -1), sampling, uniform, log_factors=logs).bincount(
-        minlength=7
-    )
-    expected = torch.tensor(expected_shares(weights, sampling, factors))
-    assert not counts[expected == 0].any(), "a factor brings back what the nucleus leaves out"
-    allowed = expected > 0
-    assert chisquare(counts[allowed].numpy(), (expected[allowed] * 40_000).numpy()).pvalue > 1e-3
-
-
-def test_a_factor_of_one_changes_nothing():
-    log_probs, uniform = torch.randn(500, 30).log_softmax(1), torch.rand(500)
-    for sampling in FILTERS:
-        plain = drawn(log_probs, sampling, uniform)
-        assert torch.equal(drawn(log_probs, sampling, uniform, log_factors=torch.zeros(30)), plain)
-
-
-def test_the_candidate_that_crosses_is_drawn_and_no_other():
-    log_probs = torch.tensor([0.2, 0.5, 0.3]).log()
-    assert shares_of(log_probs, Sampling(top_p=0.6), None)[0] == 0
-    assert shares_of(log_probs, Sampling(top_p=0.6), None)[2] > 0
-    assert shares_of(log_probs, Sampling(top_p=0.45), None).tolist() == [0, 1, 0]
 
 
 def test_limits_draw_the_likeliest_and_ends_of_variates_what_has_mass():

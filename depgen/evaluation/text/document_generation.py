@@ -14,8 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
-from depgen.decoding.generation import generate
+from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import Sampling
 from depgen.evaluation.likelihood.documents import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel
@@ -65,7 +64,7 @@ def continue_documents(
                 reader.step,
                 [[vocabulary.start]] * len(places),
                 eos=vocabulary.eos,
-                sampling=sampling,
+                options=sampling,
                 seeds=[sentence_seed(seeds[place], sentence) for place in places],
                 max_new_tokens=max_new_tokens,
                 batch_size=batch_size,

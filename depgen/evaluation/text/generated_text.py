@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from depgen.data.vocabulary import LABELS, Vocabulary
-from depgen.decoding.generated import Generated
-from depgen.decoding.generation import Writer
+from depgen.decoding.generation import Generated, Writer
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading

@@ -12,7 +12,7 @@ import yaml
 from depgen.cli import main
 from depgen.data.batch import whole_documents
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.evaluation.text.document_generation import continue_documents, stacked

@@ -9,7 +9,7 @@ from nltk import Tree
 
 from depgen.cli import main
 from depgen.data.vocabulary import SubwordPieces
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.models.tg import TransformerGrammar
 from tests.evaluation.trees.test_bracketed_text import system_of
 from tests.fixtures.kinds import EXPERIMENTS

@@ -12,7 +12,7 @@ import torch
 
 import depgen
 from depgen.cli import main
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.errors import UserError
 from depgen.evaluation.text.generated_text import text_seed
 from depgen.evaluation.text.generation import generate

@@ -14,7 +14,7 @@ from depgen.data.corpora import ConlluTreebank, Ptb, TextLines, WsjSample
 from depgen.data.corpus import SPLITS
 from depgen.data.steps import Normalized, WithTreesOnly
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding import heads as head_decoding
+from depgen.decoding import spanning_tree
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees import parsing
@@ -88,9 +88,9 @@ def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, b
 
 
 def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
-    seen, search = [], head_decoding.maximum_spanning_trees
+    seen, search = [], spanning_tree.maximum_spanning_trees
     monkeypatch.setattr(
-        head_decoding,
+        spanning_tree,
         "maximum_spanning_trees",
         lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
     )
