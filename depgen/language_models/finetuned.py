@@ -154,6 +154,6 @@ class FineTuned(LanguageModel):
 
 def _taken(answers: ScoredPairs) -> PairScores:
     """All answers that were kept, which are then forgotten."""
-    taken = answers.pairs()
+    taken = answers.compute()
     answers.reset()
     return taken

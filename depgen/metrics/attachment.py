@@ -49,24 +49,14 @@ def attachment_counts(
 ) -> AttachmentCounts:
     """Counts of right heads and right labelled heads among the tokens under the mask.
 
-    Args:
-        predicted_heads: 1-based heads, 0 = root.
-        gold_heads: the gold heads.
-        mask: True at tokens that count. Padding and unannotated tokens (head -1) must be False; whether punctuation is
-            True is the caller's rule, which results name.
-        predicted_relations: ids of relations.
-        gold_relations: ids of gold relations, in the same numbering.
-
-    Raises:
-        ValueError: a token under the mask has no gold head, or one side alone has relations.
+    Heads are 1-based, 0 = root; relations are ids in one numbering. Padding and unannotated tokens (head -1) must be
+    False in the mask.
 
     >>> import torch
     >>> counts = attachment_counts(torch.tensor([2, 0, 2]), torch.tensor([2, 0, 1]), torch.tensor([True] * 3))
     >>> round(counts.uas, 2)
     66.67
     """
-    if (predicted_relations is None) != (gold_relations is None):
-        raise ValueError("Relations were given on one side only: pass both predicted_relations and gold_relations.")
     unannotated = int((mask & (gold_heads < 0)).sum())
     if unannotated:
         raise ValueError(f"{unannotated} tokens under the mask have no gold head (-1): mask them out.")

@@ -1,25 +1,40 @@
-"""BLEU: sentence level as the DMLM paper's code computes it, and corpus level through sacreBLEU.
+"""BLEU: of texts against their references, against a pool of references, and among themselves.
 
-Sentence-level BLEU-n here is NLTK's `sentence_bleu` with uniform weights over orders 1 to n and smoothing method 1
-(Chen & Cherry, 2014): 0.1 replaces a numerator of zero, unless no word matches at all, which is a plain zero. The
-figure is the mean over items times 100, not corpus BLEU.
+Texts are split at whitespace, and figures are times 100. `bleu` is NLTK's `sentence_bleu` with uniform weights over
+orders 1 to n and smoothing method 1 (Chen & Cherry, 2014): 0.1 replaces a numerator of zero, unless no word matches at
+all. `self_bleu` (Zhu et al., 2018) takes all other texts for references, without smoothing: a text without a match of
+some order scores zero. Of both the mean over texts is the figure, as in the DMLM paper's code. It is not Texygen's
+variant on a sample of 500 texts.
+
+`ReferencePool.bleu` and `corpus_self_bleu` are BLEU-5 of a whole corpus without smoothing (Caccia et al., 2020; Casas
+et al., 2020, appendix B), equal to NLTK's `corpus_bleu` with the pool, or all other texts, given for each text.
+
+Against many references a count is clipped by the n-gram's largest count in any of them, and the brevity penalty takes
+the closest length, the shorter of two as close. That takes time linear in the number of n-grams (NLTK takes 28 minutes
+on a test set): among all other texts, the largest count is the largest of all unless this text alone has it, when it is
+the second largest.
 
 Deviations:
-    D1. An empty text scores zero and is counted (`empty="zero"`); the authors' code drops it together with its
+    D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
         reference (`empty="drop"`), which rewards a model that falls silent where it would do badly.
+    D2. A text without an n-gram of some order (shorter than n, or empty) has no precision there; as in NLTK its
+        numerator is zero over the denominator 1. In Self-BLEU an empty text scores zero and is counted, and it is a
+        reference of length 0 to the others; drop empty texts beforehand for another policy.
 """
 
 import logging
 import math
+import sys
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.errors import UserError
+from depgen.metrics.ngrams import ngram_ids, starts_within_items, tokenize
 
 EmptyPolicy = Literal["zero", "drop"]
 EPSILON = 0.1
@@ -28,19 +43,15 @@ EPSILON = 0.1
 logger = logging.getLogger(__name__)
 
 
+# -- each text against its own reference ------------------------------------------------------------------------------
+
+
 def bleu(
     hypotheses: Sequence[str], references: Sequence[str], orders: Sequence[int] = (1, 2), *, empty: EmptyPolicy = "zero"
 ) -> dict[int, Float[np.ndarray, " items"]]:
-    """For each order the sentence BLEU of every item, times 100; `numpy.nanmean` of it is the figure papers report.
+    """For each highest order of n-grams the BLEU of every text, times 100.
 
-    Args:
-        hypotheses: one text an item, split at whitespace.
-        references: one reference an item.
-        orders: the highest n-gram orders wanted.
-        empty: what an empty hypothesis is worth: zero, or nothing (NaN; the number of them is logged).
-
-    Raises:
-        UserError: the numbers of hypotheses and references differ.
+    An empty hypothesis is worth zero, or nothing (NaN; the number of them is logged).
 
     >>> bleu(["a b c d"], ["a b c x"], [1])[1].tolist()
     [75.0]
@@ -74,54 +85,166 @@ def sentence_bleu(hypothesis: Sequence[str], reference: Sequence[str], highest_o
         return [0.0] * highest_order
     penalty = min(0.0, 1.0 - len(reference) / len(hypothesis))
     log_precisions, scores = 0.0, []
-    for order in range(1, highest_order + 1):
-        matches = (_ngrams(hypothesis, order) & _ngrams(reference, order)).total()
-        log_precisions += math.log((matches or EPSILON) / max(len(hypothesis) - order + 1, 1))
+    counts = zip(_ngram_counts(hypothesis, highest_order), _ngram_counts(reference, highest_order), strict=True)
+    for order, (own, other) in enumerate(counts, start=1):
+        log_precisions += math.log(((own & other).total() or EPSILON) / max(len(hypothesis) - order + 1, 1))
         scores.append(math.exp(penalty + log_precisions / order))
     return scores
 
 
-def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """Raise a UserError unless there is one reference a text."""
-    if len(hypotheses) != len(references):
-        found = f"{len(hypotheses)} texts and {len(references)} references"
-        raise UserError(f"BLEU wants one reference a text: found {found}.")
-
-
-def _ngrams(words: Sequence[str], order: int) -> Counter[tuple[str, ...]]:
-    """The counts of the n-grams of one order."""
-    return Counter(zip(*(words[start:] for start in range(order)), strict=False))
-
-
-@dataclass(frozen=True)
-class CorpusBleu:
-    """Corpus BLEU-4 and the settings it was computed with.
-
-    Attributes:
-        score: between 0 and 100.
-        signature: sacreBLEU's own description of version, tokeniser and smoothing.
-    """
+class CorpusBleu(NamedTuple):
+    """Corpus BLEU-4, and sacreBLEU's own description of version, tokeniser and smoothing."""
 
     score: float
     signature: str
 
 
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str], *, tokenizer: str = "13a") -> CorpusBleu:
-    """Corpus BLEU-4 by sacreBLEU with its default settings, one reference a text, with its signature.
-
-    Args:
-        hypotheses: one text an item.
-        references: one reference an item.
-        tokenizer: a tokeniser of sacreBLEU's; `none` splits at whitespace.
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> CorpusBleu:
+    """Corpus BLEU-4 by sacreBLEU with its default settings, with its signature.
 
     Raises:
-        UserError: the numbers of texts and references differ, or sacreBLEU is not installed.
+        UserError: sacreBLEU is not installed.
     """
     _check_pairs(hypotheses, references)
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:
         raise UserError("sacreBLEU is not installed: pip install 'depgen[text-metrics]'") from error
-    metric = BLEU(tokenize=tokenizer, force=True)  # `force` only hushes its warning about tokenised text
+    metric = BLEU(force=True)  # `force` only hushes its warning about tokenised text
     score = metric.corpus_score(list(hypotheses), [list(references)])
     return CorpusBleu(float(score.score), str(metric.get_signature()))
+
+
+def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    if len(hypotheses) != len(references):
+        counts = f"{len(hypotheses)} texts and {len(references)} references"
+        raise UserError(f"BLEU wants one reference a text: found {counts}.")
+
+
+def _ngram_counts(words: Sequence[str], highest_order: int) -> list[Counter[tuple[str, ...]]]:
+    """The counts of the n-grams of each order."""
+    orders = range(1, highest_order + 1)
+    return [Counter(zip(*(words[start:] for start in range(order)), strict=False)) for order in orders]
+
+
+# -- each text against all references ---------------------------------------------------------------------------------
+
+
+class ReferencePool:
+    """References that all texts are compared with, by n-grams up to `order`."""
+
+    def __init__(self, references: Sequence[str], *, order: int = 5) -> None:
+        if not references:
+            raise UserError("BLEU against a pool: expected at least one reference, found none.")
+        self.order = order
+        self._largest: list[dict[tuple[str, ...], int]] = [{} for _ in range(order)]
+        texts = [reference.split() for reference in references]
+        self._lengths = sorted({len(words) for words in texts})
+        for words in texts:
+            for largest, counts in zip(self._largest, _ngram_counts(words, order), strict=True):
+                for ngram, count in counts.items():
+                    if count > largest.get(ngram, 0):
+                        largest[ngram] = count
+
+    def bleu(self, texts: Sequence[str]) -> float:
+        """Corpus BLEU of the texts, times 100.
+
+        >>> round(ReferencePool(["a b c d e f", "x"]).bleu(["a b c d e f"]), 6)
+        100.0
+        """
+        matches, totals, lengths, closest = np.zeros(self.order), np.zeros(self.order), 0, 0
+        for text in texts:
+            words = text.split()
+            lengths, closest = lengths + len(words), closest + self._closest(len(words))
+            for order, counts in enumerate(_ngram_counts(words, self.order)):
+                largest = self._largest[order]
+                matches[order] += sum(min(count, largest.get(ngram, 0)) for ngram, count in counts.items())
+                totals[order] += max(1, len(words) - order)
+        return _corpus_score(matches, totals, lengths, closest)
+
+    def _closest(self, length: int) -> int:
+        """The length of a reference that is closest, the shorter of two."""
+        place = bisect_left(self._lengths, length)
+        near = self._lengths[max(0, place - 1) : place + 1]
+        return min(near, key=lambda other: (abs(other - length), other))
+
+
+def _corpus_score(matches: np.ndarray, totals: np.ndarray, length: int, closest: int) -> float:
+    if not matches[0] or not length:
+        return 0.0
+    precisions = np.where(matches > 0, matches / totals, sys.float_info.min)
+    penalty = min(0.0, 1 - closest / length)
+    return float(100 * np.exp(penalty + np.log(precisions).mean()))
+
+
+# -- each text against all others -------------------------------------------------------------------------------------
+
+
+def self_bleu(texts: Sequence[str], orders: Sequence[int] = (2, 3)) -> dict[int, Float[np.ndarray, " texts"]]:
+    """For each highest order of n-grams the Self-BLEU of every text, times 100; lower means more varied.
+
+    Cost: `O(T log T)` time and `O(T)` memory for T tokens in all.
+
+    >>> self_bleu(["a b c", "a b c", "a x y"], [2])[2].round(2).tolist()
+    [100.0, 100.0, 0.0]
+    """
+    matches, lengths = _leave_one_out_matches(texts, max(orders))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        penalty = np.exp(np.minimum(0.0, 1.0 - closest_lengths(lengths) / lengths))
+    penalty = np.where(lengths == 0, 0.0, penalty)  # as in NLTK
+    scores: dict[int, Float[np.ndarray, " texts"]] = {}
+    log_precisions = np.zeros(len(texts))
+    for order, of_order in enumerate(matches, start=1):
+        with np.errstate(divide="ignore"):  # the logarithm of no match
+            log_precisions += np.log(of_order / np.maximum(lengths - order + 1, 1))
+        scores[order] = 100.0 * penalty * np.exp(log_precisions / order)
+    return {order: scores[order] for order in orders}
+
+
+def corpus_self_bleu(texts: Sequence[str], *, order: int = 5) -> float:
+    """Corpus BLEU of each text against all others, times 100; high where texts resemble each other.
+
+    >>> corpus_self_bleu(["a b c d e", "a b c d e"])
+    100.0
+    """
+    matches, lengths = _leave_one_out_matches(texts, order)
+    totals = np.array([np.maximum(lengths - place, 1).sum() for place in range(order)])
+    return _corpus_score(matches.sum(1), totals, int(lengths.sum()), int(closest_lengths(lengths).sum()))
+
+
+def _leave_one_out_matches(
+    texts: Sequence[str], highest_order: int
+) -> tuple[Float[np.ndarray, "orders texts"], Int[np.ndarray, " texts"]]:
+    """For each order and text the sum over its n-grams of min(its count, largest count in any other text); lengths."""
+    if len(texts) < 2:
+        raise UserError(f"Self-BLEU compares each text with all others: expected at least 2 texts, found {len(texts)}.")
+    table = tokenize(texts)
+    matches = np.zeros((highest_order, len(texts)))
+    for place, ids in enumerate(ngram_ids(table, highest_order)):
+        within = starts_within_items(table, place + 1)
+        if not within.any():
+            continue
+        pairs, counts = np.unique(ids[within] * len(texts) + table.owner[: len(ids)][within], return_counts=True)
+        ngrams, owner = np.divmod(pairs, len(texts))
+        by_count = np.lexsort((counts, ngrams))
+        ngrams, owner, counts = ngrams[by_count], owner[by_count], counts[by_count]
+        repeated = ngrams[1:] == ngrams[:-1]
+        largest = np.append(~repeated, True)
+        second = np.where(np.append(False, repeated), np.append(0, counts[:-1]), 0)
+        # Only the last of an n-gram's texts can exceed all others; the rest keep their count.
+        matches[place] = np.bincount(owner, weights=np.where(largest, second, counts), minlength=len(texts))
+    return matches, table.lengths
+
+
+def closest_lengths(lengths: Int[np.ndarray, " texts"]) -> Int[np.ndarray, " texts"]:
+    """For each text the closest length of any other text, the shorter of two as close.
+
+    >>> closest_lengths(np.array([3, 3, 5, 9])).tolist()
+    [3, 3, 3, 5]
+    """
+    sizes, place, count = np.unique(lengths, return_inverse=True, return_counts=True)
+    far = np.iinfo(np.int64).max // 2
+    shorter = np.append(-far, sizes[:-1])
+    longer = np.append(sizes[1:], far)
+    closest = np.where(sizes - shorter <= longer - sizes, shorter, longer)
+    return np.asarray(np.where(count > 1, sizes, closest)[place])

@@ -60,7 +60,7 @@ def mean_over_documents(values: Credits) -> float:
     >>> mean_over_documents([np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0])])
     0.625
     """
-    return float(np.mean([each.mean() for each in values]))
+    return float(np.mean([of_questions.mean() for of_questions in values]))
 
 
 def mean_without_empty(values: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
@@ -69,19 +69,17 @@ def mean_without_empty(values: Credits, empty: Sequence[Bool[np.ndarray, " _"]])
     >>> mean_without_empty([np.array([1.0, 0.5]), np.array([0.5])], [np.array([False, True]), np.array([True])])
     1.0
     """
-    left = [each[~same] for each, same in zip(values, empty, strict=True) if not same.all()]
+    left = [own[~same] for own, same in zip(values, empty, strict=True) if not same.all()]
     return mean_over_documents(left) if left else math.nan
 
 
 def tie_rate(credits: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
     """How often a system finds the truth no likelier than its best rival, and no less: the mean over documents.
 
-    Args:
-        credits: of all questions.
-        empty: whether all candidates of a question are the document, which ties in every system and does not count.
+    A question of which all candidates are the document (`empty`) ties in every system and does not count.
     """
-    ties = ((each > 0) & (each < 1) & ~same for each, same in zip(credits, empty, strict=True))
-    return mean_over_documents([each.astype(np.float64) for each in ties])
+    ties = ((own > 0) & (own < 1) & ~same for own, same in zip(credits, empty, strict=True))
+    return mean_over_documents([own.astype(np.float64) for own in ties])
 
 
 def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) -> Resamples:
@@ -92,17 +90,17 @@ def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) ->
     >>> resampled_means([np.array([1.0, 0.0])], resamples=4)
     array([1., 1., 0., 0.])
     """
-    counts = np.array([len(each) for each in values])
+    counts = np.array(list(map(len, values)))
     flat, starts = np.concatenate(values), np.cumsum(counts) - counts
     generator = np.random.default_rng(seed)
     rows = max(1, _CHUNK // len(counts))
-    found = np.empty(resamples)
+    means = np.empty(resamples)
     for start in range(0, resamples, rows):
         chance = generator.random((min(rows, resamples - start), 2, len(counts)))
         documents = (chance[:, 0] * len(counts)).astype(np.int64)
         questions = (chance[:, 1] * counts[documents]).astype(np.int64)
-        found[start : start + rows] = flat[starts[documents] + questions].mean(1)
-    return found
+        means[start : start + rows] = flat[starts[documents] + questions].mean(1)
+    return means
 
 
 def z_statistic(means: tuple[float, float], deviations: tuple[float, float], *, resamples: int = 1000) -> float:
@@ -138,14 +136,7 @@ def paired_interval(
 ) -> Interval:
     """The difference of two systems' accuracies over the same pieces, with its percentile interval over documents.
 
-    Args:
-        first: the mean of a system's answers about each piece.
-        second: of another's.
-        documents: numbers of what each is a piece of; those of one document are drawn together. With a single document
-            there is no interval (NaN).
-        confidence: of the interval.
-        resamples: of the documents.
-        seed: of the draws.
+    Pieces of one document, by its number, are drawn together. With a single document there is no interval (NaN).
 
     >>> paired_interval(np.array([0.5, 0.75]), np.array([0.5, 0.5]), np.array([0, 1]), confidence=0.0)
     Interval(value=0.125, low=0.125, high=0.125)

@@ -18,34 +18,6 @@ CONSTANT = 1e-12
 """A series whose variance is at most this share of its mean square varies by rounding alone."""
 
 
-def pearson_of_sums(
-    weights: Float[Tensor, "*series"],
-    squares: Float[Tensor, "*series"],
-    relations: Int[Tensor, " relations"],
-    products: Float[Tensor, "*series relations"],
-    edges: int | Int[Tensor, ""],
-) -> Float[Tensor, "*series relations"]:
-    """Pearson's correlation of each series with each relation, float64; 0 where either is constant.
-
-    Args:
-        weights: the sum of each series over all edges.
-        squares: the sum of its squares.
-        relations: how many edges each relation has.
-        products: each series' sum over the edges of each relation.
-        edges: how many there are.
-
-    >>> half = torch.tensor([2.0]).double()
-    >>> pearson_of_sums(half, half, torch.tensor([2, 4]), torch.tensor([[2.0, 2.0]]).double(), 4).tolist()
-    [[1.0, 0.0]]
-    """
-    spread = edges * squares - weights.square()
-    spread = spread.masked_fill(spread <= CONSTANT * edges * squares, 0)[..., None]
-    share = (relations * (edges - relations)).double()
-    covariance = edges * products - weights[..., None] * relations
-    scale = (spread * share).sqrt()
-    return torch.where(scale > 0, covariance / scale, 0.0).clamp(-1, 1)
-
-
 class RelationCorrelation(PreciseMetric):
     """Series of edge weights against the relations of these edges, over all edges seen, on all devices.
 
@@ -59,7 +31,6 @@ class RelationCorrelation(PreciseMetric):
     is_differentiable = False
     full_state_update = False
 
-    edges: Tensor
     weights: Tensor
     squares: Tensor
     counts: Tensor
@@ -68,17 +39,14 @@ class RelationCorrelation(PreciseMetric):
     def __init__(self, series: Sequence[int], relations: int) -> None:
         super().__init__()
         shape = tuple(series)
-        self.add_state("edges", torch.zeros((), dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("weights", torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("squares", torch.zeros(shape, dtype=torch.float64), dist_reduce_fx="sum")
+        for name, size in (("weights", shape), ("squares", shape), ("products", (relations, *shape))):
+            self.add_state(name, torch.zeros(size, dtype=torch.float64), dist_reduce_fx="sum")
         self.add_state("counts", torch.zeros(relations, dtype=torch.int64), dist_reduce_fx="sum")
-        self.add_state("products", torch.zeros((relations, *shape), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, weights: Float[Tensor, "edges *series"], relations: Int[Tensor, " edges"]) -> None:
         """Add edges: what each series weighs at them, and the number of their relation."""
         exact = precise(weights)
         relations = relations.to(exact.device)
-        self.edges += len(relations)
         self.weights += exact.sum(0)
         self.squares += exact.square().sum(0)
         self.counts += torch.bincount(relations, minlength=len(self.counts))
@@ -90,8 +58,13 @@ class RelationCorrelation(PreciseMetric):
         A correlation is 0 where a series is constant, or a relation is that of no edge or of all; the mean of a
         relation without edges is 0.
         """
-        products = self.products.movedim(0, -1)
+        products, edges = self.products.movedim(0, -1), self.counts.sum()
+        spread = edges * self.squares - self.weights.square()
+        spread = spread.masked_fill(spread <= CONSTANT * edges * self.squares, 0)[..., None]
+        share = (self.counts * (edges - self.counts)).double()
+        covariance = edges * products - self.weights[..., None] * self.counts
+        scale = (spread * share).sqrt()
         return {
-            "pearson": pearson_of_sums(self.weights, self.squares, self.counts, products, self.edges),
+            "pearson": torch.where(scale > 0, covariance / scale, 0.0).clamp(-1, 1),
             "mean_weight": products / self.counts.clamp_min(1),
         }

@@ -6,6 +6,7 @@ count, such as punctuation, is no word of the sentences any more.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Int
@@ -31,12 +32,7 @@ class InductionCounts:
 def induction_counts(predicted: Sequence[Sequence[int]], gold: Sequence[Sequence[int]]) -> InductionCounts:
     """How many heads and pairs of each sentence are right.
 
-    Args:
-        predicted: 1-based heads, 0 = root, one a word; a tree or not.
-        gold: the like, of the treebank.
-
-    Raises:
-        ValueError: sentences or words that do not belong together, or a head that is no word of its sentence.
+    Heads are 1-based, 0 = root, one a word; those that are predicted may form no tree.
 
     >>> counts = induction_counts([[2, 1, 2]], [[0, 1, 2]])
     >>> counts.directed.tolist(), counts.undirected.tolist(), counts.words.tolist()
@@ -47,20 +43,15 @@ def induction_counts(predicted: Sequence[Sequence[int]], gold: Sequence[Sequence
         raise ValueError("Predicted and gold heads are not those of the same sentences: their numbers differ.")
     sentence = np.repeat(np.arange(len(words)), words)
     starts = np.repeat(np.cumsum(words) - words, words)
-    found, right = (_flat(heads, words[sentence]) for heads in (predicted, gold))
-    common = np.intersect1d(_pairs(found, starts), _pairs(right, starts))
+    own, right = (np.fromiter(chain.from_iterable(heads), np.int64, len(sentence)) for heads in (predicted, gold))
+    if ((np.minimum(own, right) < 0) | (np.maximum(own, right) > words[sentence])).any():
+        raise ValueError("Expected heads from 0 (root) to the number of words; -1 means that a word has none.")
+    common = np.intersect1d(_pairs(own, starts), _pairs(right, starts))
     return InductionCounts(
-        directed=np.bincount(sentence[found == right], minlength=len(words)),
+        directed=np.bincount(sentence[own == right], minlength=len(words)),
         undirected=np.bincount(sentence[common // max(1, len(sentence))], minlength=len(words)),
         words=words,
     )
-
-
-def _flat(heads: Sequence[Sequence[int]], lengths: Int[np.ndarray, " words"]) -> Int[np.ndarray, " words"]:
-    flat = np.fromiter((head for each in heads for head in each), dtype=np.int64, count=len(lengths))
-    if ((flat < 0) | (flat > lengths)).any():
-        raise ValueError("Expected heads from 0 (root) to the number of words; -1 means that a word has none.")
-    return flat
 
 
 def _pairs(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " words"]) -> Int[np.ndarray, " words"]:

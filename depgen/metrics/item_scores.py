@@ -49,11 +49,8 @@ class ItemScores:
 class Loss(PreciseMetric):
     """Nats per token of a split; NaN without any token.
 
-    With several passes it is their mean, each pass's nats divided by its own tokens (as in the code of Shen et al.,
-    2022); a pass without tokens is left out.
-
-    Args:
-        passes: how often each item is scored.
+    With several passes over the items it is their mean, each pass's nats divided by its own tokens (as in the code of
+    Shen et al., 2022); a pass without tokens is left out.
     """
 
     is_differentiable = False

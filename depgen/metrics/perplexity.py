@@ -4,11 +4,7 @@ import math
 
 
 def perplexity(nll_sum: float, tokens: int) -> float:
-    """The perplexity exp(nll_sum / tokens); NaN without any token, inf beyond the range of a float.
-
-    Args:
-        nll_sum: summed negative log-likelihood in nats.
-        tokens: how many tokens the sum runs over: `<eos>` counts, BOS and padding do not.
+    """The perplexity exp(nll_sum / tokens), of nats; NaN without any token, inf beyond the range of a float.
 
     >>> round(perplexity(3 * math.log(7.0), 3), 6)
     7.0

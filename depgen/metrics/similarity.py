@@ -1,7 +1,7 @@
 """Correlations of predicted with judged similarities, in points (times 100), as the tables of the field have them."""
 
 import math
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -33,7 +33,9 @@ def spearman(first: Float[np.ndarray, " pairs"], second: Float[np.ndarray, " pai
     >>> spearman(np.array([1.0, 2.0, 4.0]), np.array([1.0, 3.0, 2.0]))
     50.0
     """
-    return pearson(*(_Ranking.of(values).ranks(np.ones((1, len(values))))[0] for values in (first, second)))
+    from scipy.stats import rankdata
+
+    return pearson(rankdata(first), rankdata(second))
 
 
 def spearman_interval(
@@ -46,69 +48,25 @@ def spearman_interval(
 ) -> Interval:
     """Spearman's correlation with its bootstrap percentile interval over pairs; each resample is ranked by itself.
 
-    Cost: O(resamples * pairs) after one sort. All NaN where there is no correlation.
+    All NaN where there is no correlation.
     """
+    from scipy.stats import rankdata
+
     value = spearman(first, second)
     if math.isnan(value):
         return Interval(value, value, value)
-    generator, pairs = np.random.default_rng(seed), len(first)
-    rankings = _Ranking.of(first), _Ranking.of(second)
-    rows, drawn = max(1, _CHUNK // max(1, pairs)), []
+    generator, pairs, correlations = np.random.default_rng(seed), len(first), np.empty(resamples)
+    rows = max(1, _CHUNK // pairs)
     for start in range(0, resamples, rows):
-        count = min(rows, resamples - start)
-        places = generator.integers(0, pairs, (count, pairs)) + pairs * np.arange(count)[:, None]
-        weights = np.bincount(places.ravel(), minlength=count * pairs).reshape(count, pairs).astype(np.float64)
-        ranks = [each.ranks(weights) for each in rankings]
-        drawn.append(_weighted_pearson(ranks[0], ranks[1], weights))
-    low, high = percentile_interval(np.concatenate(drawn), confidence=confidence)
+        places = generator.integers(0, pairs, (min(rows, resamples - start), pairs))
+        a, b = (rankdata(values[places], axis=1) - (pairs + 1) / 2 for values in (first, second))
+        with np.errstate(invalid="ignore"):  # a resample of one value has no correlation
+            correlations[start : start + rows] = (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
+    low, high = percentile_interval(correlations, confidence=confidence)
     return Interval(value, 100 * low, 100 * high)
 
 
-@dataclass(frozen=True)
-class _Ranking:
-    """The order of values, so that samples of them are ranked without sorting.
-
-    Attributes:
-        order: places of the values, sorted.
-        starts: where each different value begins in that order.
-        group: which different value is at each place.
-    """
-
-    order: Int[np.ndarray, " pairs"]
-    starts: Int[np.ndarray, " values"]
-    group: Int[np.ndarray, " pairs"]
-
-    @classmethod
-    def of(cls, values: Float[np.ndarray, " pairs"]) -> "_Ranking":
-        order = np.argsort(values, kind="stable")
-        new = np.diff(values[order], prepend=np.nan) != 0
-        group = np.empty(len(values), dtype=np.int64)
-        group[order] = np.cumsum(new) - 1
-        return cls(order, np.flatnonzero(new), group)
-
-    def ranks(self, weights: Float[np.ndarray, "samples pairs"]) -> Float[np.ndarray, "samples pairs"]:
-        """The mean rank of each value in samples that hold it `weights` times."""
-        counts = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
-        ranks = np.cumsum(counts, axis=1) - (counts - 1) / 2
-        return np.asarray(ranks[:, self.group])
-
-
-def _weighted_pearson(
-    first: Float[np.ndarray, "samples pairs"],
-    second: Float[np.ndarray, "samples pairs"],
-    weights: Float[np.ndarray, "samples pairs"],
-) -> Float[np.ndarray, " samples"]:
-    total = weights.sum(1, keepdims=True)
-    a = first - (weights * first).sum(1, keepdims=True) / total
-    b = second - (weights * second).sum(1, keepdims=True) / total
-    products = ((weights * x * y).sum(1) for x, y in ((a, b), (a, a), (b, b)))
-    covariance, *spreads = products
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(covariance / np.sqrt(spreads[0] * spreads[1]))
-
-
-@dataclass(frozen=True)
-class PairScores:
+class PairScores(NamedTuple):
     """The results of a test, pair by pair, in the order of the split.
 
     Attributes:
@@ -127,11 +85,8 @@ class PairScores:
 
     def of(self, test_set: int, *, unseen: bool = False) -> "PairScores":
         """Those of one set; with `unseen`, only those that were not trained on."""
-        kept = (self.test_sets == test_set) & ~(self.seen & unseen)
-        return PairScores(**{name: getattr(self, name)[kept] for name in PAIR_PARTS})
-
-
-PAIR_PARTS = tuple(field.name for field in fields(PairScores))
+        chosen = (self.test_sets == test_set) & ~(self.seen & unseen)
+        return PairScores(*(column[chosen] for column in self))
 
 
 class ScoredPairs(PreciseMetric):
@@ -140,15 +95,9 @@ class ScoredPairs(PreciseMetric):
     is_differentiable = False
     full_state_update = False
 
-    items: list[Tensor]
-    predicted: list[Tensor]
-    judged: list[Tensor]
-    test_sets: list[Tensor]
-    seen: list[Tensor]
-
     def __init__(self) -> None:
         super().__init__()
-        for name in PAIR_PARTS:
+        for name in PairScores._fields:
             self.add_state(name, [], dist_reduce_fx="cat")
 
     def update(
@@ -162,16 +111,12 @@ class ScoredPairs(PreciseMetric):
     ) -> None:
         """Add a batch of pairs."""
         exact = precise(predicted)
-        values = (items, exact, precise(judged), test_sets, seen)
-        for name, value in zip(PAIR_PARTS, values, strict=True):
-            getattr(self, name).append(value.to(exact.device))
+        columns = PairScores(items, exact, precise(judged), test_sets, seen)  # type: ignore[arg-type]
+        for name, column in columns._asdict().items():
+            getattr(self, name).append(column.to(exact.device))
 
-    def compute(self) -> dict[str, Tensor]:
-        """The kept values, by name, in the order in which the devices saw them."""
-        return {name: dim_zero_cat(getattr(self, name)) for name in PAIR_PARTS}
-
-    def pairs(self) -> PairScores:
+    def compute(self) -> PairScores:
         """All pairs, in the order of the split; one that two devices have scored counts once."""
-        parts = {name: part.reshape(-1).cpu().numpy() for name, part in self.compute().items()}
-        _, first = np.unique(parts["items"], return_index=True)
-        return PairScores(**{name: part[first] for name, part in parts.items()})
+        columns = [dim_zero_cat(getattr(self, name)).cpu().numpy() for name in PairScores._fields]
+        _, first = np.unique(columns[0], return_index=True)
+        return PairScores(*(column[first] for column in columns))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from depgen.metrics.self_bleu import self_bleu
+from depgen.metrics.bleu import self_bleu
 from tests.benchmarks.figures import figure, seconds, write_figures
 
 

@@ -43,9 +43,3 @@ def test_unannotated_tokens_under_the_mask_are_refused():
     heads = torch.tensor([1, -1, 0])
     with pytest.raises(ValueError, match="1 tokens under the mask have no gold head"):
         attachment_counts(heads, heads, torch.tensor([True, True, True]))
-
-
-def test_relations_on_one_side_are_refused():
-    heads, mask = torch.tensor([0]), torch.tensor([True])
-    with pytest.raises(ValueError, match="one side only"):
-        attachment_counts(heads, heads, mask, gold_relations=heads)

@@ -1,6 +1,5 @@
 """Figures of a split: sums before divisions, means of logarithms over passes, every item kept."""
 
-import dataclasses
 import math
 
 import pytest
@@ -55,10 +54,6 @@ def test_several_passes_are_a_mean_of_logarithms():
     assert found < sum(map(math.exp, means)) / 3, "not the mean of perplexities"
 
 
-def test_scores_with_a_structure_stay_such_on_every_device():
-    assert not dataclasses.replace(scores([[50.0]], [[1]]), of_text=False).to(torch.device("cpu")).of_text
-
-
 def test_a_pass_without_tokens_is_left_out():
     assert after(Perplexity(2), scores([[2.0, 0.0]], [[1, 0]])).compute().item() == pytest.approx(math.exp(2))
 
@@ -92,14 +87,6 @@ def test_words_are_divided_by_in_place_of_tokens():
 def test_the_unknown_rate_is_over_all_targets():
     metric = after(UnknownRate(), scores([[0.0]], [[1]], unknown=1, targets=2), scores([[0.0]], [[1]], targets=6))
     assert metric.compute().item() == 1 / 8
-
-
-def test_holds_no_graph():
-    nll = torch.tensor([[3.0]], requires_grad=True)
-    one = torch.tensor([[1]])
-    metric = Loss()
-    metric.update(ItemScores(one[0], nll * 2, one, one[0], one[0, 0], one[0, 0]))
-    assert not metric.nll_sum.requires_grad
 
 
 def test_items_are_kept_in_the_order_of_the_split():

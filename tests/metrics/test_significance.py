@@ -93,20 +93,6 @@ def test_bootstrap_p_value_equals_full_enumeration():
     assert outcome.difference == pytest.approx(differences.mean())
 
 
-def test_bootstrap_repeats_by_seed():
-    generator = np.random.default_rng(3)
-    first, second = generator.normal(0.3, 1, 60), generator.normal(0, 1, 60)
-    quick = paired_bootstrap(first, second, resamples=3000, seed=1)
-    assert paired_bootstrap(first, second, resamples=3000, seed=1) == quick
-    assert paired_bootstrap(first, second, resamples=3000, seed=2).p_value != quick.p_value
-
-
-def test_bootstrap_pairs_the_items():
-    easy_and_hard = np.linspace(0, 100, 40)
-    better = easy_and_hard + np.tile([0.5, 1.5], 20)
-    assert paired_bootstrap(better, easy_and_hard, resamples=999).p_value == pytest.approx(0.001)
-
-
 def test_p_values_are_calibrated_when_there_is_no_difference():
     generator = np.random.default_rng(0)
     first, second = generator.normal(size=(2, 300, 40))
@@ -122,6 +108,7 @@ def test_interval_equals_the_normal_one_for_many_items():
     assert interval.value == pytest.approx(scores.mean())
     assert interval.low == pytest.approx(scores.mean() - half, abs=0.02)
     assert interval.high == pytest.approx(scores.mean() + half, abs=0.02)
+    assert math.isnan(bootstrap_interval(np.array([np.nan])).low)
     narrow = bootstrap_interval(scores, confidence=0.5)
     assert narrow.high - narrow.low == pytest.approx(2 * 0.6745 * scores.std() / 30, abs=0.02)
 
@@ -131,10 +118,6 @@ def test_interval_does_not_depend_on_chunks(monkeypatch):
     whole = bootstrap_interval(scores, resamples=200)
     monkeypatch.setattr(module, "_CHUNK", 50 * 7)
     assert bootstrap_interval(scores, resamples=200) == whole
-
-
-def test_interval_without_scores_is_nan():
-    assert math.isnan(bootstrap_interval(np.array([np.nan])).low)
 
 
 @given(P_VALUES)
@@ -147,29 +130,15 @@ def test_holm_equals_its_definition(p_values):
         assert found == max(steps)
 
 
-def test_holm_refuses_what_is_no_probability():
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        holm([0.1, math.nan])
-
-
 @pytest.mark.parametrize(("first", "second"), [([50.0, 52.0], [44.0, 45.0]), ([1.0, 2.0, 4.0], [3.0, 3.0])])
 def test_seeds_are_compared_by_scipys_welch_test(first, second):
     assert welch_over_seeds(first, second) == pytest.approx(stats.ttest_ind(first, second, equal_var=False).pvalue)
     assert welch_over_seeds(second, first) == pytest.approx(welch_over_seeds(first, second))
-    tiny = [np.ldexp(each, -800).tolist() for each in (first, second)]  # such as BLEU without a match
-    assert welch_over_seeds(*tiny) == welch_over_seeds(first, second)
 
 
 @pytest.mark.parametrize(("first", "second"), [([50.0], [44.0, 45.0]), ([], [1.0, 2.0]), ([5.0, 5.0], [4.0, 4.0])])
 def test_seeds_that_allow_no_test_have_no_p_value(first, second):
     assert welch_over_seeds(first, second) is None
-
-
-@pytest.mark.parametrize("seeds", [2, 3, 5])
-def test_equal_systems_are_told_apart_over_seeds_in_at_most_five_per_cent(seeds):
-    figures = np.random.default_rng(seeds).normal(size=(2, 2000, seeds))
-    wrong = np.mean([welch_over_seeds(list(a), list(b)) < 0.05 for a, b in zip(*figures, strict=True)])
-    assert 0.005 < wrong < 0.06
 
 
 def test_spreads_over_seeds_are_compared_by_an_analysis_of_variance_of_distances_from_the_median():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from depgen.metrics.similarity import PairScores, ScoredPairs, _Ranking, pearson, spearman, spearman_interval
+from depgen.metrics.similarity import ScoredPairs, pearson, spearman, spearman_interval
 
 
 @pytest.fixture(params=["untied", "tied"])
@@ -36,13 +36,6 @@ def test_where_there_is_no_correlation_there_is_no_interval(predicted):
     assert all(map(math.isnan, (interval.value, interval.low, interval.high)))
 
 
-def test_a_sample_is_ranked_as_if_it_were_sorted(sides):
-    values, weights = sides[0], np.random.default_rng(0).integers(0, 4, 200).astype(float)
-    ranks = _Ranking.of(values).ranks(weights[None])[0]
-    sample = np.repeat(np.arange(200), weights.astype(int))
-    np.testing.assert_allclose(ranks[sample], stats.rankdata(values[sample]))
-
-
 def test_the_interval_is_that_of_samples_each_ranked_anew(sides):
     generator, found = np.random.default_rng(7), []
     for places in generator.integers(0, 200, (300, 200)):
@@ -57,18 +50,10 @@ def test_pairs_are_kept_in_order_once_each_and_in_full():
     for items in ([4, 0], [2], [4, 1]):  # 4 on two devices
         kept = torch.tensor(items)
         metric.update(kept / 10, (kept % 3).float(), items=kept, test_sets=kept % 2, seen=kept == 2)
-    pairs = metric.pairs()
-    assert isinstance(pairs, PairScores)
+    pairs = metric.compute()
     assert pairs.items.tolist() == [0, 1, 2, 4]
     assert pairs.predicted.dtype == np.float64
     assert pairs.predicted == pytest.approx([0, 0.1, 0.2, 0.4], abs=1e-7)
     assert pairs.of(0).items.tolist() == [0, 2, 4]
     assert pairs.of(0, unseen=True).items.tolist() == [0, 4]
     assert pairs.of(0, unseen=True).judged.tolist() == [0, 1]
-
-
-def test_a_single_pair_is_a_pair():
-    metric = ScoredPairs()
-    one = torch.tensor([3])
-    metric.update(one.float(), one.float(), items=one, test_sets=one, seen=one > 0)
-    assert metric.pairs().items.tolist() == [3]

@@ -33,9 +33,8 @@ from depgen.evaluation.text.reverse_lm import reverse_lm_score
 from depgen.evaluation.text_documents import check_texts
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union.scoring import union_score
-from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu
-from depgen.metrics.distinct import distinct
-from depgen.metrics.self_bleu import self_bleu
+from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu, self_bleu
+from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import Interval, bootstrap_interval
 
 NAMES = {

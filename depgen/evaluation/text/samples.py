@@ -1,6 +1,6 @@
 """Quality and diversity of samples of texts, as Caccia et al. (2020) and Casas et al. (2020), appendix B, measure them.
 
-Texts are joined to raw text and cut by the Moses tokeniser, references too; BLEU-5 is `depgen.metrics.pooled_bleu`.
+Texts are joined to raw text and cut by the Moses tokeniser, references too; BLEU-5 is `depgen.metrics.bleu`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ import numpy as np
 
 from depgen.data.detokenization import detokenize, rejoined
 from depgen.errors import UserError
-from depgen.metrics.pooled_bleu import ReferencePool, corpus_self_bleu
+from depgen.metrics.bleu import ReferencePool, corpus_self_bleu
 from depgen.trees.sentence import Document
 
 

@@ -24,7 +24,7 @@ from depgen.evaluation.trees.generated_trees import (
     reparsed,
     shapes,
 )
-from depgen.metrics.pooled_bleu import ReferencePool
+from depgen.metrics.bleu import ReferencePool
 from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import generated
 from depgen.reporting.numbers import Measure, MeasuredRow, Numbers, TrainedRow

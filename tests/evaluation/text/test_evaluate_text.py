@@ -7,7 +7,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text.evaluate_text import WIDTH, evaluate_text
 from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
 from depgen.metrics.bleu import bleu
-from depgen.metrics.distinct import distinct
+from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 from tests.evaluation.text.test_measures import NO_MODELS, REFERENCES, TEXTS
 

@@ -8,7 +8,7 @@ import pytest
 from depgen.data.corpora import TextLines
 from depgen.errors import UserError
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
-from depgen.metrics.pooled_bleu import ReferencePool, corpus_self_bleu
+from depgen.metrics.bleu import ReferencePool, corpus_self_bleu
 
 TEXTS = [f"the {word} ran to the {other} today" for word in "abcd" for other in "efgh"]
 

@@ -12,7 +12,7 @@ from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
-from depgen.metrics.pooled_bleu import ReferencePool
+from depgen.metrics.bleu import ReferencePool
 from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
