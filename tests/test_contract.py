@@ -1,8 +1,7 @@
 """The contract that every system and backbone keeps: what it claims to do is checked, by the same checks for all.
 
 A system joins by one line in `tests/contract/systems.py`, a backbone by one in `tests/contract/networks.py`, and its
-runs by one in `tests/fixtures/kinds.py`, those of toys by one in `tests/toys/experiments.py`.
-`tests/test_contract_toys.py` sees each check fail.
+runs by one in `tests/fixtures/kinds.py`.
 """
 
 import csv
@@ -22,9 +21,7 @@ from tests.contract.runs import assert_same_weights, crash, fit, train, weights
 from tests.contract.systems import SYSTEMS, abilities, built
 from tests.fixtures.kinds import EXPERIMENTS
 from tests.fixtures.make import write_inputs
-from tests.toys.experiments import TOYS
 
-RUNS = {**EXPERIMENTS, **TOYS}
 CASES = [(name, check) for name, system in SYSTEMS.items() for check in checks_of(system.claims)]
 NETWORK_CASES = [(name, check) for name in networks.NETWORKS for check in networks.CHECKS]
 
@@ -103,21 +100,18 @@ def place(tmp_path_factory):
         yield folder
 
 
-RESUMED = {
-    "dmlm": (6, 13), "awd_lstm": (27,), "adclm": (4,), "udgn": (9,), "similarity": (5,), "itexp": (5,),
-    "toy_of_graphs": (5,),
-}  # fmt: skip
+RESUMED = {"dmlm": (6, 13), "awd_lstm": (27,), "adclm": (4,), "udgn": (9,), "similarity": (5,), "itexp": (5,)}
 """By kind of run: optimiser steps that a run is broken off in. Phases, an average, documents, plateaus, pairs."""
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@pytest.fixture(scope="module", params=EXPERIMENTS)
 def kind(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
 def settings(kind, place):
-    content = RUNS[kind]
+    content = EXPERIMENTS[kind]
     if kind == "similarity":
         data = content["data"]
         encoder = place / "encoder"

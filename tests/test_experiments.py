@@ -405,32 +405,6 @@ def rows_of(table, size, *, base):
 
 
 @pytest.mark.parametrize("size", ["small", "paper"])
-def test_head_sizes_follow_from_the_number_of_heads(size):
-    rows = rows_of("udgn_figure4", size, base="udgn_ewt")
-    arguments = [settings["model"]["init_args"] for settings in rows.values()]
-    assert [each["attention_heads"] for each in arguments] == [1, 2, 4, 8, 16]
-    assert len({each["attention_heads"] * each["head_size"] for each in arguments}) == 1
-
-
-@pytest.mark.parametrize("size", ["small", "paper"])
-def test_variants_of_udgn_learn_at_the_papers_rate_where_the_small_sizes_is_too_high(size):
-    rates = {
-        name: settings["model"]["init_args"]["optimizer"]["init_args"]["lr"]
-        for name, settings in rows_of("udgn_table4", size, base="udgn_ptb").items()
-    }
-    own = 2e-3 if size == "small" else 1e-3
-    assert rates == {"UDGN": own, "no gates": 1e-3, "no competition": 1e-3, "no relative bias": own}
-
-
-@pytest.mark.parametrize("size", ["small", "paper"])
-def test_with_the_sample_is_udgn_but_for_the_corpus(size):
-    base, other = (settings_at(name, size) for name in ("udgn_ptb", "udgn_ptb_with_sample"))
-    (step,) = base["data"]["init_args"]["corpus"].pop("init_args")["steps"]
-    assert step["class_path"] == "depgen.data.steps.WithoutSentences"
-    assert other == base
-
-
-@pytest.mark.parametrize("size", ["small", "paper"])
 def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(size):
     rows = list(rows_of("udgn_table9", size, base="udgn_wikinews").values())
     whole = rows[-1]["data"]["init_args"]
@@ -444,13 +418,6 @@ def test_sizes_of_wikinews_have_as_many_steps_and_the_vocabulary_of_the_whole(si
 
 
 AUTHORS_CODE = Path("experiments/presets/dclm_code2015.yaml")
-
-
-@pytest.mark.parametrize(
-    "path", sorted({*Path("experiments/presets").glob("*.yaml")} - {AUTHORS_CODE}), ids=lambda path: path.stem
-)
-def test_presets_touch_the_trainer_alone(path):
-    assert set(yaml.safe_load(path.read_text())) == {"trainer"}
 
 
 @pytest.mark.parametrize(

@@ -70,35 +70,17 @@ def flat(batches):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_data_module_gives_batches_without_a_trainer(name):
+def test_a_loop_written_by_hand_names_its_epoch(name):
     make, kind = MODULES[name]
     data = make()
-    data.prepare_data()
-    data.setup("fit")
-    batch = next(iter(data.train_dataloader()))
-    assert isinstance(batch, kind)
-    assert int(batch.is_word.sum()) == int(batch.lengths.sum()) > 0
-    assert isinstance(next(iter(data.val_dataloader())), kind)
-    data.setup("test")
-    assert isinstance(next(iter(data.test_dataloader())), kind)
 
-
-@pytest.mark.parametrize("name", MODULES)
-def test_a_loop_written_by_hand_names_its_epoch(name):
     def lengths(epoch=None):
         return [batch.lengths.tolist() for batch in data.train_dataloader(epoch)]
 
-    data = MODULES[name][0]()
+    assert isinstance(next(iter(data.train_dataloader())), kind)
     assert lengths() == lengths(0)
     assert lengths(1) != lengths(0)
     assert lengths(1) == lengths(1)
-
-
-def test_a_systems_own_batches_come_by_its_collate():
-    data = TextData(STORIES, vocabulary=WordVocabulary(masks=True), collate=collate_words, **TEXT)
-    batch = next(iter(data.train_dataloader()))
-    assert isinstance(batch, WordBatch)
-    assert batch.mask_id == data.vocabulary.mask_id
 
 
 def test_a_model_without_a_collate_gets_plain_batches_and_the_given_collate_wins(tmp_path):
@@ -130,21 +112,6 @@ def test_a_plain_trainer_sees_every_item_once_an_epoch_in_a_new_order_and_valida
     ]
 
 
-def test_a_plain_trainer_cuts_a_stream_anew_each_epoch_and_reads_it_to_its_end(tmp_path):
-    class Lengths(Reader):
-        def training_step(self, batch, batch_idx):
-            super().training_step(batch, batch_idx)
-            self.epochs[-1][-1] = batch.lengths.tolist()
-            return self.weight.sum()
-
-    model, data = Lengths(), MODULES["stream"][0]()
-    plain_trainer(tmp_path).fit(model, data)
-    tokens = int(data.split("train").lengths.sum())
-    assert [sum(flat(epoch)) for epoch in model.epochs] == 3 * [tokens]
-    assert len({str(epoch) for epoch in model.epochs}) == 3
-    assert {epoch for epoch, _ in model.validated} == {0, 1, 2}
-
-
 @pytest.mark.parametrize("stop", [4, 11])
 def test_a_plain_trainer_resumes_within_an_epoch(stop, tmp_path):
     def fit(model, **resumed):
@@ -165,12 +132,6 @@ def test_a_trainer_that_would_repeat_a_loader_is_refused(name, tmp_path):
     data = MODULES[name][0]()
     with pytest.raises(UserError, match=r"epoch 1 begins.*trainer\.fit\(model, datamodule=data\)"):
         plain_trainer(tmp_path).fit(Reader(), data.train_dataloader(), data.val_dataloader())
-
-
-def test_several_devices_with_lightnings_own_sampler_are_refused_by_the_arguments_name(tmp_path):
-    trainer = plain_trainer(tmp_path, devices=2, strategy="ddp_fork")
-    with pytest.raises(Exception, match="use_distributed_sampler=False"):
-        trainer.fit(Reader(), MODULES["text"][0]())
 
 
 def test_systems_and_data_are_built_from_the_blocks_of_an_experiment(tmp_path):

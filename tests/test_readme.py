@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import inspect
 import os
 import re
 import shlex
@@ -60,7 +59,6 @@ def block(language, page, start):
 
 
 MAKE = [command for command in commands() if command.startswith("make ")]
-CORPORA = [block for block in blocks("yaml") if block.startswith("corpus:")]
 MINE = block("yaml", "README", "trainer:")
 TABLE = "mine_table.yaml"
 
@@ -81,14 +79,6 @@ def test_make_knows_the_target(command):
     made = subprocess.run([*shlex.split(command), "-n"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert made.stdout
-
-
-@pytest.mark.parametrize("block", CORPORA)
-def test_classes_of_yaml_take_what_they_are_given(block):
-    for part in yaml.safe_load(block).values():
-        module, _, name = part["class_path"].rpartition(".")
-        given = inspect.signature(getattr(importlib.import_module(module), name)).bind(**part.get("init_args", {}))
-        assert given.arguments.keys() == part.get("init_args", {}).keys()
 
 
 @pytest.mark.parametrize("page", PROSE)

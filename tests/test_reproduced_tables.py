@@ -1,7 +1,6 @@
 """Whole tables on invented data, by the commands that make and print them: trees, their floors, similarity."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,14 +171,6 @@ def test_sentences_weighed_by_their_words_give_the_figure(made):
         for key in MEASURES:
             scores = item_scores([result], key)
             assert np.average(scores, weights=words) == pytest.approx(result.metrics[key])
-
-
-def test_a_row_that_shows_anothers_run_trains_none(made):
-    first, again = (job_of("parsed", row) for row in ("UDGN", "the same run"))
-    assert finished_run(first) == finished_run(again)
-    assert read_result(first.result).metrics == read_result(again.result).metrics
-    runs = sorted(path.parent.relative_to("runs").parent.as_posix() for path in Path("runs").glob("**/run.json"))
-    assert runs == ["sts/small/seed1", "udgn/small/seed1"]
 
 
 def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):

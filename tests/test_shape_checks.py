@@ -1,6 +1,5 @@
 """Checks of shapes in the place of jaxtyping's own."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.metrics.coherence import credit
-from tests.shape_checks import shapes_checked, unchecked
+from tests.shape_checks import shapes_checked
 
 wrapped = shapes_checked(typechecker=beartype)
 
@@ -27,16 +26,6 @@ def first(values: Float[Tensor, "length width"], count: int) -> Float[Tensor, "{
 
 
 @wrapped
-def rows(values: Float[Tensor, "length width"]) -> Iterator[Float[Tensor, " length"]]:
-    yield from values  # of another size than is said: values that come later are not checked
-
-
-@wrapped
-def doubled(count: int) -> int:
-    return count * 2
-
-
-@wrapped
 @dataclass(frozen=True)
 class Pair:
     """Two arrays of one length."""
@@ -49,23 +38,17 @@ def test_shapes_that_fit_pass():
     assert product(torch.ones(2, 3), torch.ones(3, 4)).shape == (2, 4)
     assert product(torch.ones(5, 1), other=torch.ones(1, 4)).shape == (5, 4)  # each call has sizes of its own
     assert first(torch.ones(3, 4), count=2).shape == (2, 4)
-    assert len([*rows(torch.ones(3, 4))]) == 3
     assert Pair(np.arange(3), np.arange(3)).one.size == 3
-    assert doubled(2) == 4
 
 
 @pytest.mark.parametrize(
     "call",
     [
         lambda: product(torch.ones(2, 3), torch.ones(4, 3)),
-        lambda: product(torch.ones(2, 3, 1), torch.ones(3, 4)),
-        lambda: product(torch.ones(2, 3).int(), torch.ones(3, 4).int()),
         lambda: product(torch.full((2, 3), torch.nan), torch.ones(3, 4)),
         lambda: product(np.ones((2, 3)), torch.ones(3, 4)),
         lambda: first(torch.ones(3, 4), 5),
-        lambda: rows(torch.ones(3)),
         lambda: Pair(np.arange(3), np.arange(4)),
-        lambda: doubled("2"),
     ],
 )
 def test_others_are_refused(call):
@@ -76,11 +59,3 @@ def test_others_are_refused(call):
 def test_functions_of_the_package_are_checked():
     with pytest.raises(Exception, match="violates type hint"):
         credit(np.ones((2, 3)))
-
-
-def test_nothing_is_checked_where_a_test_says_so():
-    with unchecked():
-        assert doubled("2") == "22"
-        assert first(torch.ones(3, 4), 5).shape == (3, 4)
-    with pytest.raises(Exception, match="violates type hint"):
-        doubled("2")

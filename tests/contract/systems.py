@@ -40,7 +40,6 @@ from tests.models.bracketings import all_bracketings
 from tests.models.documents import CONTEXTS
 from tests.models.labelled_trees import LABELS, all_trees
 from tests.models.projective_trees import all_beginnings
-from tests.toys.graph_lm import GraphLM, all_graphs
 
 VOCABULARY = 13
 PLAIN = Vocabulary.of_words("abcdefghijk")
@@ -159,7 +158,6 @@ SYSTEMS: dict[str, System] = {
         BUILDER,
         graphs_of_counts,
     ),
-    "toy of graphs": System(partial(GraphLM, ONE_LAYER), BUILDER, lambda model, ids: all_graphs(len(ids))),
     "Pushdown": System(
         partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))
     ),

@@ -64,9 +64,8 @@ def literally_pruned(scores, log_probs, items, beam_size):
     return found
 
 
-@pytest.mark.slow
 @given(matrices(), st.integers(1, 7))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_pruning_is_that_of_a_sorted_list(hypotheses, beam_size):
     best = pruned(*hypotheses, beam_size=beam_size)
     columns = (best.items, best.rows, best.candidates, best.scores)

@@ -2,7 +2,6 @@
 
 import pytest
 from lm_eval.api.instance import Instance
-from lm_eval.api.registry import get_model
 from lm_eval.models.huggingface import HFLM
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -33,10 +32,6 @@ def requests(kind, *arguments):
     return [Instance(kind, {}, each, place) for place, each in enumerate(arguments)]
 
 
-def test_the_model_is_registered():
-    assert get_model("depgen") is DepgenLM
-
-
 def test_likelihoods_of_continuations_are_those_of_lm_eval(models):
     ours, theirs = (model.loglikelihood(requests("loglikelihood", *PAIRS), disable_tqdm=True) for model in models)
     assert [score for score, _ in ours] == pytest.approx([score for score, _ in theirs], abs=1e-5)
@@ -56,9 +51,6 @@ def test_generated_texts_are_those_of_lm_eval(models):
     ours, theirs = (model.generate_until(requests("generate_until", *asked)) for model in models)
     assert ours == theirs
     assert all(ours)
-    (stop,) = models[0].generate_until(requests("generate_until", ("the cat", wanted | {"until": [ours[0][3:5]]})))
-    assert ours[0].startswith(stop)
-    assert len(stop) <= 3
 
 
 def test_options_of_generation_that_we_lack_are_refused(models):

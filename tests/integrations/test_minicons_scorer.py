@@ -23,11 +23,9 @@ def scorers(gpt2):
 @pytest.mark.parametrize(
     "method",
     [
-        lambda scorer: scorer.sequence_score(TEXTS),
         lambda scorer: scorer.sequence_score(TEXTS, reduction=lambda x: x.sum(0).item(), bos_token=True),
         lambda scorer: [score for text in scorer.token_score(TEXTS, bos_token=True) for _, score in text],
         lambda scorer: [bits for text in scorer.token_score(TEXTS, surprisal=True, base_two=True) for _, bits in text],
-        lambda scorer: [rank for text in scorer.token_score(TEXTS, rank=True) for *_, rank in text],
         lambda scorer: scorer.conditional_score(TEXTS, ["and the cat", "on", "sat"], bos_token=True),
         lambda scorer: scorer.compute_stats(scorer.prepare_text(TEXTS[:1], bos_token=True, eos_token=True))[0],
         lambda scorer: [score for text in scorer.word_score_tokenized(TEXTS[:1], str.split) for _, score in text],

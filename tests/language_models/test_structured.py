@@ -17,7 +17,6 @@ from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
 from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
-from tests.toys.graph_lm import GraphLM
 
 LETTERS = Vocabulary.of_words("abcdefghij", tables={"labels": ["TOP", "NP"]})
 BACKBONE = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, dropout=0.0, positions="relative")
@@ -36,7 +35,6 @@ SENTENCES = [
 ]
 """Prefixes of others, a sentence twice, one without words, and two that share nothing with the others."""
 KINDS = {
-    "toy": GraphLM,
     "GiLT": partial(GiLT, feature_size=4, max_count=4, counts_per_hypothesis=None),
     "GiLT, two graphs": partial(GiLT, feature_size=4, max_count=2, graphs=["tree", "content"]),
     "Pushdown": Pushdown,
@@ -108,14 +106,14 @@ def test_a_common_beginning_is_read_once(kind, monkeypatch):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("kind", ["toy", "Pushdown"])
+@pytest.mark.parametrize("kind", ["Pushdown"])
 def test_no_state_is_built_of_what_is_pruned(kind, monkeypatch):
     model, rows = system(kind), []
     read = model.read
     monkeypatch.setattr(model, "read", lambda tokens, *rest: rows.append(len(tokens)) or read(tokens, *rest))
     model.search(batch_of(model, [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]), beam_size=3)
-    # a token: two graphs or one bracketing of each text; two tokens: three that survive, or two
-    assert rows == [4, *([8, 9, 6, 3] if kind == "toy" else [4, 6, 6, 3])]
+    # a token: one bracketing of each text; two tokens: two that survive
+    assert rows == [4, 4, 6, 6, 3]
 
 
 @torch.no_grad()
