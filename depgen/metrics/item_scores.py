@@ -4,12 +4,11 @@ Which tokens count is the same for every system: the `<eos>` that closes an item
 opens it is given and does not; an unknown word counts as the word `<unk>`; padding never counts.
 """
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64, Shaped
+from jaxtyping import Float, Float64, Int, Int64
 from torch import Tensor
 from torchmetrics.utilities import dim_zero_cat
 
@@ -42,8 +41,8 @@ class ItemScores:
 
     def to(self, device: torch.device) -> "ItemScores":
         """The same scores on a device."""
-        names = [field.name for field in fields(self) if field.name != "of_text"]
-        return ItemScores(**{name: getattr(self, name).to(device) for name in names}, of_text=self.of_text)
+        columns = {name: column.to(device) for name, column in vars(self).items() if isinstance(column, Tensor)}
+        return replace(self, **columns)
 
 
 class Loss(PreciseMetric):
@@ -155,12 +154,6 @@ class KeptItems(PreciseMetric):
         if not len(items):
             return None
         places, row = np.unique(items.cpu().numpy(), return_inverse=True)
-        nll, tokens, words = (_sums(column.cpu().numpy(), row, len(places)) for column in (nll, tokens, words))
-        return places, nll, tokens, words
-
-
-def _sums(values: Shaped[np.ndarray, " parts"], row: Int[np.ndarray, " parts"], rows: int) -> Any:  # noqa: ANN401
-    """The sum of the values of each row, in their own type."""
-    sums = np.zeros(rows, dtype=values.dtype)
-    np.add.at(sums, row, values)
-    return sums
+        columns = (column.cpu().numpy() for column in (nll, tokens, words))
+        sums = [np.bincount(row, column, len(places)).astype(column.dtype) for column in columns]
+        return places, sums[0], sums[1], sums[2]

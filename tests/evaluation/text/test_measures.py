@@ -7,9 +7,8 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
-from depgen.metrics.bleu import bleu, corpus_bleu
+from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
-from depgen.metrics.bleu import self_bleu
 from depgen.metrics.significance import bootstrap_interval
 
 TEXTS = ["the old dog slept .", "it was late and the cat ran", "they saw a dog by the river .", "it was late"]
