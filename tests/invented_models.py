@@ -41,13 +41,7 @@ def write_gpt2(
 
 
 def write_bert(folder: Path, words: Sequence[str], *, length: int = 128) -> None:
-    """A BERT of three layers over whole words, with random weights.
-
-    Args:
-        folder: is made, or exists.
-        words: what it knows.
-        length: the most tokens of a text.
-    """
+    """A BERT of three layers over whole words, with random weights, for texts of at most `length` tokens."""
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -77,14 +71,7 @@ def write_udgn_run(folder: Path, *, corpus: dict[str, object], experiment: str =
             },
         },
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / f"{experiment}.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_RUNS", str(folder))
-        assert main(["fit", "--config", str(config)]) == 0
-    (run,) = (folder / experiment).iterdir()
-    return run
+    return _trained(folder, settings, experiment)
 
 
 def write_other_seed(run: Path, copy: Path, loss: float | None = None, *, seed: int = 1) -> Path:
@@ -101,14 +88,7 @@ def write_other_seed(run: Path, copy: Path, loss: float | None = None, *, seed: 
 
 
 def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str = "gpt2", graphs: bool = False) -> Path:
-    """The folder of a run of a GPT-2 of a few thousand parameters, over pieces that it has learnt, under `folder`.
-
-    Args:
-        folder: is made, or exists.
-        corpus: what it learns from, with trees.
-        experiment: the name of the run.
-        graphs: make it a GiLT.
-    """
+    """The folder of a run of a GPT-2, or GiLT with `graphs`, of a few thousand parameters over pieces it learns."""
     sizes = {"layers": 2, "width": 16, "attention_heads": 2, "max_length": 256, "dropout": 0.1}
     backbone = {"class_path": "depgen.backbones.pretrained.PretrainedTransformer", "init_args": sizes}
     vocabulary = {"class_path": "depgen.data.vocabulary.SubwordPieces", "init_args": {"size": 300}}
@@ -123,6 +103,11 @@ def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str =
         "model": model,
         "data": {"class_path": "depgen.data.text.TextData", "init_args": data},
     }
+    return _trained(folder, settings, experiment)
+
+
+def _trained(folder: Path, settings: dict[str, object], experiment: str) -> Path:
+    """The folder of a new run of these settings, under `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / f"{experiment}.yaml"
     config.write_text(yaml.safe_dump(settings))

@@ -67,7 +67,7 @@ class DepgenLM(HFLM):  # type: ignore[misc]
         assert attention_mask is not None
         rows = [row[seen.bool()].tolist() for row, seen in zip(context, attention_mask, strict=True)]
         end, begin = self.eot_token_id, [self.prefix_token_id] if self.begins else []
-        found = generate(
+        texts = generate(
             self.model.model.drawing_step,
             [[*begin, *row] or [self.prefix_token_id] for row in rows],
             eos=end,
@@ -77,7 +77,7 @@ class DepgenLM(HFLM):  # type: ignore[misc]
             batch_size=len(rows),
             device=self.device,
         )
-        new = pad_sequence([torch.tensor([*each.ids, end]) for each in found], batch_first=True, padding_value=end)
+        new = pad_sequence([torch.tensor([*text.ids, end]) for text in texts], batch_first=True, padding_value=end)
         return torch.cat([context, new.to(context)], 1)
 
 
