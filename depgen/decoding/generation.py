@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from depgen.decoding.beam import Survivors, pruned
 from depgen.decoding.sampling import Mixture, log_probs_of, sample
-from depgen.decoding.settings import BeamOptions, Sampling
+from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise_device, sum_type
@@ -98,7 +98,6 @@ def generate(
     device: torch.device | str = "cpu",
     progress: bool = False,
     choices_per_token: int = 1,
-    min_new_tokens: int = 0,
     begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[Generated]:
     """`number` texts after each prompt, those of a prompt together, without the prompt and without the closing eos.
@@ -111,7 +110,8 @@ def generate(
         step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
         eos: the id that ends a text.
-        options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for.
+        options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for; `TokenOptions`:
+            the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
         max_new_tokens: the most tokens of a text.
         number: texts of each prompt.
@@ -119,7 +119,6 @@ def generate(
         device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, of a search in prompts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
-        min_new_tokens: a text does not end before it has as many; for one step a token.
         begin: the state that a batch of texts, by number, begins from; None: the step gets None.
 
     Raises:
@@ -134,9 +133,7 @@ def generate(
     unit = "texts" if beam_size is None else "prompts"
     texts: dict[int, list[Generated]] = {}
     with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
-        common: dict[str, Any] = {
-            "eos": eos, "most": most, "min_new_tokens": min_new_tokens, "device": device, "advance": advance
-        }  # fmt: skip
+        common: dict[str, Any] = {"eos": eos, "most": most, "device": device, "advance": advance}
         for start in range(0, len(prompts), at_once):
             places = by_length[start : start + at_once]
             chosen = [prompts[place] for place in places]
@@ -168,6 +165,10 @@ def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Ten
     return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
 
 
+def _min_new_tokens(options: Sampling) -> int:
+    return options.min_new_tokens if isinstance(options, TokenOptions) else 0
+
+
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
@@ -181,11 +182,11 @@ def _sampled_texts(
     *,
     eos: int,
     most: int,
-    min_new_tokens: int,
     device: torch.device,
     advance: Callable[[int], None],
 ) -> list[list[Generated]]:
     """One text of each prompt."""
+    least = _min_new_tokens(sampling)
     generators = [Generator(precise_device(device)).manual_seed(seed) for seed in seeds]
     texts: list[list[int]] = [[] for _ in prompts]
     totals = torch.zeros(len(prompts), dtype=torch.float64, device=precise_device(device))
@@ -194,7 +195,7 @@ def _sampled_texts(
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     for length in range(most):
         distribution, state = step(tokens, padding, state)
-        possible = _without_end(_mixed(distribution), eos) if length < min_new_tokens else distribution
+        possible = _without_end(_mixed(distribution), eos) if length < least else distribution
         drawn = sample(possible, sampling, [generators[row] for row in rows])
         places = [place for place, row in enumerate(rows) if row in running]
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
@@ -225,7 +226,6 @@ def _searched_texts(
     *,
     eos: int,
     most: int,
-    min_new_tokens: int,
     device: torch.device,
     advance: Callable[[int], None],
 ) -> list[list[Generated]]:
@@ -238,6 +238,7 @@ def _searched_texts(
         UserError: there are fewer.
     """
     assert options.beam_size is not None
+    least = _min_new_tokens(options)
     ended: list[list[_Valued]] = [[] for _ in prompts]
     cut: list[list[_Valued]] = [[] for _ in prompts]
 
@@ -254,7 +255,7 @@ def _searched_texts(
     for length in range(1, most + 1):
         distribution, state = step(tokens, padding, state)
         log_probs = _mixed(distribution)
-        if length <= min_new_tokens:
+        if length <= least:
             log_probs = _without_end(log_probs, eos)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
         ids = torch.cat((ids[best.rows], best.candidates[:, None]), 1)

@@ -301,15 +301,9 @@ class LeftToRight(LanguageModel):
             progress: show a progress bar.
 
         Raises:
-            UserError: prompts and continuations would not fit into what the system can read, or a text is to have more
-                tokens than it may.
+            UserError: prompts and continuations would not fit into what the system can read.
         """
         self.refuse_longer_texts(prompts, max_new_tokens)
-        min_new_tokens = options.min_new_tokens if isinstance(options, TokenOptions) else 0
-        if min_new_tokens > max_new_tokens:
-            raise UserError(
-                f"min_new_tokens: expected at most the {max_new_tokens} of max_new_tokens, found {min_new_tokens}."
-            )
         return generate(
             self.drawing_step,
             [[vocabulary.eos, *prompt] for prompt in prompts],
@@ -321,7 +315,6 @@ class LeftToRight(LanguageModel):
             batch_size=batch_size,
             device=self.device,
             progress=progress,
-            min_new_tokens=min_new_tokens,
         )
 
     def refuse_longer_texts(self, prompts: Sequence[Sequence[int]], max_new_tokens: int) -> None:

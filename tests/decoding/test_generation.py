@@ -125,10 +125,9 @@ def test_batches_of_any_size_give_the_texts_of_the_plain_loop(sampling, least):
     expected = [plain_text(model, prompt, seed, sampling, 30, least) for seed, prompt in enumerate(prompts)]
     assert len({len(text) for text, _ in expected}) > 3
     assert min(len(text) for text, _ in expected) >= least
+    options = TokenOptions(top_p=sampling.top_p, temperature=sampling.temperature, min_new_tokens=least)
     for batch_size in (1, 7, 64):
-        ids, log_probs = texts_of(
-            transformer_step(model), prompts, sampling, most=30, batch_size=batch_size, min_new_tokens=least
-        )
+        ids, log_probs = texts_of(transformer_step(model), prompts, options, most=30, batch_size=batch_size)
         assert ids == [text for text, _ in expected]
         assert log_probs == pytest.approx([total for _, total in expected], abs=1e-9)
 
@@ -159,8 +158,8 @@ def best_texts(name, prompt, most, power, number, least=0):
     return [(ids, total) for _, ids, total in every[:number]]
 
 
-def searched(name, prompts, most, *, beam_size, power=0.0, **others):
-    options = BeamOptions(beam_size=beam_size, length_normalization=power)
+def searched(name, prompts, most, *, beam_size, power=0.0, least=0, **others):
+    options = TokenOptions(beam_size=beam_size, length_normalization=power, min_new_tokens=least)
     return texts_of(stepping(lambda history: next_log_probs(name, history)), prompts, options, most=most, **others)
 
 
@@ -174,7 +173,7 @@ PROMPTS = st.lists(st.lists(st.integers(0, VOCABULARY - 1), min_size=1, max_size
 @settings(max_examples=80, deadline=None)
 def test_a_beam_that_is_wide_enough_finds_the_best_texts(name, prompts, most, power, number, least):
     least, number = min(least, most), min(number, 2 if least else 3)
-    ids, totals = searched(name, prompts, most, beam_size=100, power=power, number=number, min_new_tokens=least)
+    ids, totals = searched(name, prompts, most, beam_size=100, power=power, number=number, least=least)
     expected = [text for prompt in prompts for text in best_texts(name, prompt, most, power, number, least)]
     assert ids == [ids for ids, _ in expected]
     assert totals == pytest.approx([total for _, total in expected], abs=1e-9)
