@@ -114,7 +114,7 @@ def generate(
             the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
         max_new_tokens: the most tokens of a text.
-        number: texts of each prompt.
+        number: texts of each prompt; at most the size of a beam.
         batch_size: texts at once; of a search hypotheses, but those of a prompt are never parted.
         device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, of a search in prompts.
@@ -122,9 +122,13 @@ def generate(
         begin: the state that a batch of texts, by number, begins from; None: the step gets None.
 
     Raises:
-        UserError: a beam has found fewer texts than `number`.
+        UserError: a beam has fewer hypotheses, or has found fewer texts, than `number`.
     """
     beam_size = options.beam_size if isinstance(options, BeamOptions) else None
+    if beam_size is not None and number > beam_size:
+        raise UserError(
+            f"A beam of {beam_size} hypotheses has no {number} texts of a prompt: raise beam_size, or lower -n."
+        )
     if beam_size is None:
         prompts = [prompt for prompt in prompts for _ in range(number)]
     by_length = sorted(range(len(prompts)), key=lambda place: len(prompts[place]))

@@ -211,6 +211,8 @@ def test_what_is_cut_comes_last_and_too_few_texts_are_refused(caplog):
     assert "1 of 3 texts were cut at 2 new tokens" in caplog.text
     with pytest.raises(UserError, match="has found 3 texts of a prompt, and 4 are wanted"):
         texts_of(endless, [[1]], BeamOptions(beam_size=5), most=2, number=4)
+    with pytest.raises(UserError, match="A beam of 3 hypotheses has no 4 texts"):
+        texts_of(endless, [[1]], BeamOptions(beam_size=3), most=2, number=4)
 
 
 @pytest.mark.parametrize("beam_size", [2, 5])
