@@ -5,6 +5,7 @@ opens it is given and does not; an unknown word counts as the word `<unk>`; padd
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,7 +42,9 @@ class ItemScores:
 
     def to(self, device: torch.device) -> "ItemScores":
         """The same scores on a device."""
-        columns = {name: column.to(device) for name, column in vars(self).items() if isinstance(column, Tensor)}
+        columns: dict[str, Any] = {
+            name: column.to(device) for name, column in vars(self).items() if isinstance(column, Tensor)
+        }
         return replace(self, **columns)
 
 
