@@ -16,7 +16,6 @@ from depgen.locations import json_value
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.dependency_columns import read_dependency_columns
-from depgen.trees.enhanced import EmptyNodes
 from depgen.trees.file_formats import FileFormat, format_of
 from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp
@@ -355,23 +354,15 @@ class Conllu(Format):
         tags: the column of part-of-speech tags.
         documents_by: whether a document is what `# newdoc` begins or each sentence.
         graphs: whether sentences get the enhanced graphs in DEPS too.
-        empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
     """
 
     tags: TagColumn = "xpos"
     documents_by: Literal["newdoc", "sentence"] = "newdoc"
     graphs: bool = False
-    empty_nodes: EmptyNodes = "contract"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        return read_conllu(
-            path,
-            tags=self.tags,
-            by_document=self.documents_by == "newdoc",
-            graphs=self.graphs,
-            empty_nodes=self.empty_nodes,
-        )
+        return read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,10 @@ from depgen.data.names import (
 from depgen.data.tokenization import tokenize
 from depgen.errors import MissingDataError, UserError, check_at_least
 from depgen.locations import file_sha256, lines_sha256
-from depgen.trees.bare_words import bare_words
 from depgen.trees.graph import without_relations
-from depgen.trees.normalization import normalize
 from depgen.trees.removal import Orphans
 from depgen.trees.sentence import Document, Sentence
-from depgen.trees.text_form import FORMS, FormName
+from depgen.trees.text_form import FORMS, FormName, bare_words, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -113,7 +111,7 @@ class Lowercase(Rewrite):
 class BareWords(Rewrite):
     """Words alone, as UDGN reads them: without punctuation, in lower case, with `N` for digits.
 
-    The rules are those of `depgen.trees.bare_words`. UDGN reads sentences by themselves: `SingleSentences` comes first.
+    The rules are those of `depgen.trees.text_form`. UDGN reads sentences by themselves: `SingleSentences` comes first.
 
     Args:
         orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
@@ -139,7 +137,7 @@ class BareWords(Rewrite):
 
 @dataclass(frozen=True)
 class Normalized(Rewrite):
-    """A treebank as the language-modelling Penn Treebank is written (`depgen.trees.normalization`).
+    """A treebank as the language-modelling Penn Treebank is written (`depgen.trees.text_form`).
 
     Lower case, no punctuation, `N` for numbers and `<unk>` for words that a corpus lacks.
 

@@ -38,8 +38,8 @@ from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import Annotator
 from depgen.trees.lines import read_texts
-from depgen.trees.normalization import NUMBER, lowered
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import NUMBER, lowered
 
 HIGHEST = 5.0
 """The similarity of two sentences that say the same; the lowest is 0."""

@@ -19,10 +19,9 @@ from depgen.data.formats import (
     TaggedWords,
     WikiText,
 )
-from depgen.errors import UserError
 from depgen.trees.conllu import write_conllu
-from depgen.trees.sdp import write_sdp
 from depgen.trees.sentence import Document, Sentence
+from tests.trees.trees import write_sdp
 
 DOGS = Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root"), ("NNS", "VBP"))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
@@ -171,8 +170,6 @@ def test_graphs_of_conllu_are_read_where_they_are_wanted(read, tmp_path):
     assert read(Conllu(), None, path.name)[0][0].sentences == (DOGS,)
     path.write_text(path.read_text().rstrip("\n") + "\n2.1\tx\t_\t_\t_\t_\t_\t_\t2:conj\t_\n\n")
     assert read(Conllu(graphs=True), None, path.name)[0][0].sentences == (walks,)
-    with pytest.raises(UserError, match=r"empty node 2\.1"):
-        read(Conllu(graphs=True, empty_nodes="refuse"), None, path.name)
 
 
 def test_sdp(read, tmp_path):
