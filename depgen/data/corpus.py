@@ -1,8 +1,8 @@
 """Corpora: documents by split, read from files by a format and passed through steps.
 
 `FileCorpus` says all of it in plain values: which files a split has, the `Format` that reads one, and the `Step`s that
-its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub` reads those of the Hugging
-Face hub, and any class with the members of `Corpus` will do.
+its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub_corpus` reads those of the
+Hugging Face hub, and any class with the members of `Corpus` will do.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -78,12 +79,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The documents of a file.
-
-        Args:
-            path: the file.
-            name: what identifiers call it: its path below the corpus's folder.
-        """
+        """The documents of a file, which identifiers call by a name: its path below the corpus's folder."""
 
 
 class Step(ABC):
@@ -92,8 +88,10 @@ class Step(ABC):
     version: ClassVar[int] = 1
     """Raised whenever its documents may change: caches are keyed by it."""
 
-    keeps_text: bool = False
-    """Whether all words stay as they are, in their order, and documents are cut alone."""
+    @property
+    def keeps_text(self) -> bool:
+        """Whether all words stay as they are, in their order, and documents are cut alone."""
+        return False
 
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
@@ -101,12 +99,7 @@ class Step(ABC):
 
     @abstractmethod
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split that it changes.
-
-        Args:
-            read: gives the documents of any split before it.
-            split: which split is wanted.
-        """
+        """The documents of a split that it changes, from those of any split before it."""
 
     def splits_read(self, split: Split) -> Sequence[Split]:
         """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
@@ -117,15 +110,13 @@ class Step(ABC):
         return ()
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """A digest of the step's options and of all that it reads.
-
-        Args:
-            digest: that of any split before the step.
-            split: after it.
-        """
+        """A digest of the step's options and of all that it reads; `digest` is that of any split before it."""
         first, *others = self.splits_read(split)
-        digests = [digest(first), *(found for each in others if (found := _at_hand(digest, each)) is not None)]
-        digests += [corpus.fingerprint(each) for corpus, each in self.corpora_read(split)]
+        digests = [digest(first)]
+        for other in others:
+            with suppress(MissingDataError):
+                digests.append(digest(other))
+        digests += [corpus.fingerprint(other) for corpus, other in self.corpora_read(split)]
         return lines_sha256([plain_json(self), *digests])
 
     def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
@@ -147,13 +138,6 @@ def _after(step: Step, read: Read, split: Split) -> Iterator[Document]:
 
 def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
     return step.fingerprint(digest, split) if step.changes(split) else digest(split)
-
-
-def _at_hand(digest: Digest, split: Split) -> str | None:
-    try:
-        return digest(split)
-    except MissingDataError:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,15 +318,15 @@ class WithSteps(CorpusOfSteps):
 
 def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
     """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
-    found: Mapping[Split, Sequence[str]] = {}
+    names: Mapping[Split, Sequence[str]] = {}
     if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
-        found = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
+        names = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
     if isinstance(corpus, CorpusOfSteps):
         read: Read = corpus.read
         for step in corpus.steps or ():
-            found = step.drawn(read) or found
+            names = step.drawn(read) or names
             read = partial(_after, step, read)
-    return found
+    return names
 
 
 def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
@@ -374,8 +358,11 @@ def log_left_out(count: int, what: str, where: str) -> None:
 # -- fingerprints -----------------------------------------------------------------------------------------------------
 
 
-def plain_json(value: object) -> str:
-    """A format's or a step's class, version and options as JSON; other corpora among them are left to their digests."""
+def plain_json(value: Format | Step) -> str:
+    """A format's or a step's class, versions and options as JSON.
+
+    Other corpora among the options are left to their fingerprints, in which folders and names do not count.
+    """
     return json.dumps(_plain(value), sort_keys=True)
 
 

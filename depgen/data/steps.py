@@ -46,7 +46,7 @@ from depgen.errors import MissingDataError, UserError, check_at_least
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations
 from depgen.trees.removal import Orphans
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_form import FORMS, FormName, bare_words, normalize
 
 logger = logging.getLogger(__name__)
@@ -62,26 +62,32 @@ LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's st
 class Rewrite(Step):
     """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
 
-    left_out = "sentences without words"
+    @property
+    def left_out(self) -> str:
+        """What the log calls the sentences that go."""
+        return "sentences without words"
 
     @abstractmethod
     def sentence(self, sentence: Sentence) -> Sentence:
         """What a sentence becomes, maybe without words."""
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split with every sentence rewritten."""
-        return self.rewritten(read(split), split)
+        """The documents of a split with every sentence rewritten.
 
-    def rewritten(self, documents: Iterator[Document], split: Split) -> Iterator[Document]:
-        """The documents with every sentence rewritten."""
-        left_out = 0
-        for document in documents:
+        Raises:
+            UserError: no sentence is left.
+        """
+        where, left_out, any_document = f"{type(self).__name__}, {split}", 0, False
+        for document in read(split):
             sentences = [self.sentence(sentence) for sentence in document.sentences]
-            kept = tuple(sentence for sentence in sentences if sentence.words)
-            left_out += len(sentences) - len(kept)
-            if kept:
-                yield Document(kept, document.identifier)
-        log_left_out(left_out, self.left_out, f"{type(self).__name__}, {split}")
+            with_words = tuple(sentence for sentence in sentences if sentence.words)
+            left_out += len(sentences) - len(with_words)
+            if with_words:
+                any_document = True
+                yield Document(with_words, document.identifier)
+        if left_out and not any_document:
+            raise UserError(f"{where}: expected other sentences too, found nothing but {left_out} {self.left_out}.")
+        log_left_out(left_out, self.left_out, where)
 
 
 @dataclass(frozen=True)
@@ -217,18 +223,16 @@ class WithoutRelations(Rewrite):
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents, their graphs without the relations."""
-        unseen = set(self.relations)
+        edges = dict[str, Edge]()
 
-        def seen() -> Iterator[Document]:
+        def read_labels(split: Split) -> Iterator[Document]:
             for document in read(split):
-                for sentence in document.sentences if unseen else ():
-                    edges = sentence.edges or ()
-                    unseen.difference_update(
-                        [each for each in unseen if len(without_relations(edges, [each])) < len(edges)]
-                    )
+                for sentence in document.sentences:
+                    edges.update((edge[2], edge) for edge in sentence.edges or ())
                 yield document
 
-        yield from self.rewritten(seen(), split)
+        yield from super().documents(read_labels, split)
+        unseen = {name for name in self.relations if len(without_relations(edges.values(), [name])) == len(edges)}
         if unseen and split == "train":
             logger.warning(
                 "WithoutRelations, train: no edge has a relation %s: is it spelt so in the treebank?",
@@ -251,8 +255,8 @@ class WithoutSentences(Rewrite):
     splits: Sequence[Split] = ("train", "valid")
 
     @property
-    def left_out(self) -> str:  # type: ignore[override]
-        """What the log calls the sentences that go."""
+    def left_out(self) -> str:
+        """They are those of the other corpus."""
         return f"sentences of {self.excluded.name}"
 
     def sentence(self, sentence: Sentence) -> Sentence:
@@ -306,7 +310,7 @@ class SingleSentences(Step):
             )
 
     @property
-    def keeps_text(self) -> bool:  # type: ignore[override]
+    def keeps_text(self) -> bool:
         """Where no length is left out."""
         return self.min_words <= 1 and self.max_words is None
 
@@ -350,7 +354,7 @@ class FirstDocuments(Step):
 
 
 @dataclass(frozen=True)
-class WithTreesOnly(Step):
+class WithTreesOnly(Rewrite):
     """Leaves out sentences without a tree or a graph, and counts them.
 
     Args:
@@ -359,22 +363,14 @@ class WithTreesOnly(Step):
 
     of: Literal["heads", "edges", "spans"] = "heads"
 
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split without the sentences that lack it.
+    @property
+    def left_out(self) -> str:
+        """They are those that lack it."""
+        return f"sentences without {self.of}"
 
-        Raises:
-            UserError: no sentence is left.
-        """
-        left_out, any_kept = 0, False
-        for document in read(split):
-            kept = tuple(sentence for sentence in document.sentences if getattr(sentence, self.of) is not None)
-            left_out += len(document.sentences) - len(kept)
-            if kept:
-                any_kept = True
-                yield replace(document, sentences=kept)
-        if left_out and not any_kept:
-            raise UserError(f"WithTreesOnly, {split}: expected sentences with {self.of}, found none of {left_out}.")
-        log_left_out(left_out, f"sentences without {self.of}", f"WithTreesOnly, {split}")
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence, or one without words in place of one that lacks it."""
+        return Sentence(()) if getattr(sentence, self.of) is None else sentence
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 SentenceSplitter = Literal["lines", "rules", "sentencizer"]
 """How a text becomes sentences: each line is one, or by `split_sentences`, or by spaCy's sentencizer."""
+Tokens = Literal["whitespace", "rules"]
+"""How a string becomes tokens: at white space, or by `tokenize`."""
 
 _TITLES = r"mr|mrs|ms|dr|prof|sr|jr|st|gen|col|lt|capt|sgt|rep|sen|gov|rev|hon"
 _ABBREVIATION = re.compile(

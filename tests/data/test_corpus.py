@@ -37,7 +37,7 @@ from depgen.data.corpus import (
 )
 from depgen.data.formats import Brackets, Conllu, JsonLines, Lines, WikiText
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.hub import HubCorpus
+from depgen.data.hub_corpus import HubCorpus
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
 from depgen.data.statistics import measure
 from depgen.data.steps import (

@@ -9,13 +9,13 @@ import pytest
 
 from depgen.data.formats import (
     Brackets,
-    Columns,
     Conllu,
     DependencyColumns,
     JsonLines,
     Lines,
     Paragraphs,
     Sdp,
+    SentenceColumns,
     TaggedWords,
     WikiText,
 )
@@ -85,19 +85,19 @@ def test_a_sentence_that_begins_with_an_equality_sign_is_one(read):
 
 def test_columns(read):
     story = ["[MALE] ran .", "he fell , hard .", "it hurt .", "he wept .", "he slept ."]
-    (document,), _ = read(Columns(), HEADER + STORY)
+    (document,), _ = read(SentenceColumns(), HEADER + STORY)
     assert document == Document(tuple(Sentence(tuple(text.split())) for text in story), "a.txt:2")
-    (first, second), _ = read(Columns(), "style," + HEADER + "sad," + STORY + "sad," + STORY)
+    (first, second), _ = read(SentenceColumns(), "style," + HEADER + "sad," + STORY + "sad," + STORY)
     assert first.sentences == second.sentences == document.sentences
-    documents, left_out = read(Columns(), HEADER + STORY + "a .,b .,,d .,e .\n" + STORY)
+    documents, left_out = read(SentenceColumns(), HEADER + STORY + "a .,b .,,d .,e .\n" + STORY)
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
     assert left_out == ["1 rows with an empty sentence."]
-    (pair,), _ = read(Columns(["b", "a"], tokens="rules"), 'a,b\nno.,"it\'s"\n')
+    (pair,), _ = read(SentenceColumns(["b", "a"], tokens="rules"), 'a,b\nno.,"it\'s"\n')
     assert texts(pair) == ["it 's", "no ."]
 
 
 def test_blank_lines_are_passed_over_and_rows_named_by_their_first_line(read):
-    documents, _ = read(Columns(), HEADER + STORY.replace("it hurt .", '"it\nhurt ."') + STORY + "\n")
+    documents, _ = read(SentenceColumns(), HEADER + STORY.replace("it hurt .", '"it\nhurt ."') + STORY + "\n")
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
 
 

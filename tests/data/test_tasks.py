@@ -18,7 +18,7 @@ from depgen.data.tasks import (
     SimilarityTasks,
     TaskCorpus,
     TaskData,
-    read_pairs,
+    read_similarity_pairs,
     read_year,
     similarity_words,
 )
@@ -111,8 +111,8 @@ def test_quotes_are_text_and_columns_are_where_they_are(tmp_path):
     pairs = [('He said "no', "It's 3\" long", 2.5), ("a", "b", 1.0)]
     (tmp_path / "b.csv").write_text(benchmark_lines(pairs))
     (tmp_path / "s.txt").write_text(sick_lines(pairs))
-    benchmark = read_pairs(tmp_path / "b.csv", ("first", "second", "score"), BENCHMARK_COLUMNS)
-    for found in (benchmark, read_pairs(tmp_path / "s.txt", SICK_COLUMNS)):
+    benchmark = read_similarity_pairs(tmp_path / "b.csv", ("first", "second", "score"), BENCHMARK_COLUMNS)
+    for found in (benchmark, read_similarity_pairs(tmp_path / "s.txt", SICK_COLUMNS)):
         assert [pair[1:] for pair in found] == pairs
 
 
@@ -199,7 +199,7 @@ RTE, STSB = "RTE/dev.tsv", "STS-B/dev.tsv"
 @pytest.mark.parametrize(("task", "name", "change", "said"), [
     ("rte", RTE, lambda text: "", r"dev\.tsv: the file is empty"),
     ("rte", RTE, lambda text: "index\tsentence1\tlabel\n0\ta\tentailment\n", "tsv:1: expected the column 'sentence2'"),
-    ("rte", RTE, lambda text: f"{HEADERS['RTE']}\n0\ta\tb\tentailment\n1\ta\tb\n", "tsv:3: expected 4 columns .* 3"),
+    ("rte", RTE, lambda text: f"{HEADERS['RTE']}\n0\ta\tb\tentailment\n1\ta\tb\n", "tsv:3: expected 4 columns.* 3"),
     ("rte", RTE, lambda text: f"{HEADERS['RTE']}\n0\ta\tb\tmaybe\n", "tsv:2: label: expected .* found 'maybe'"),
     *(("stsb", STSB, lambda text, score=score: text.replace("\t0.000\n", f"\t{score}\n", 1),
        rf"dev\.tsv:2: score: expected a similarity .*found '{score}'") for score in ("5.1", "-0.5", "high", "nan")),
