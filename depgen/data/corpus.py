@@ -359,7 +359,7 @@ def log_left_out(count: int, what: str, where: str) -> None:
 
 
 def plain_json(value: Format | Step) -> str:
-    """A format's or a step's class, versions and options as JSON.
+    """A format's or a step's class, version and options as JSON.
 
     Other corpora among the options are left to their fingerprints, in which folders and names do not count.
     """
@@ -367,11 +367,11 @@ def plain_json(value: Format | Step) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - values of dataclasses
+    if isinstance(value, Corpus):
+        return None
     if is_dataclass(value):
         options = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
         return {"class": type(value).__name__, "version": getattr(value, "version", 1), **options}
-    if hasattr(value, "fingerprint"):
-        return None
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(each) for each in value]
     return value

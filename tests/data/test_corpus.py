@@ -156,6 +156,15 @@ def test_fingerprints_follow_content_options_steps_and_names_of_files_but_not_fo
     assert TextLines("news").fingerprint("train") != before
 
 
+def test_a_corpus_within_a_step_counts_by_its_content_wherever_it_lies(news, tmp_path):
+    shutil.copytree(news, tmp_path / "copy")
+    here, there = TextLines("news"), TextLines(str(tmp_path / "copy"), name="other")
+    for step in (Normalized, WithoutSentences, lambda corpus: MoreTraining([corpus])):
+        assert len({TextLines("news", steps=[step(each)]).fingerprint("train") for each in (here, there)}) == 1
+        other = TextLines("news", steps=[step(TextLines("news", train="valid.txt"))])
+        assert other.fingerprint("train") != TextLines("news", steps=[step(here)]).fingerprint("train")
+
+
 def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch):
     before = TextLines("news").fingerprint("train")
     for kind in (Lines, WithoutHeldOut):
