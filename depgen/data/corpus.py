@@ -71,22 +71,28 @@ def form_of(corpus: object) -> FormName | None:
     return form
 
 
-class Format(ABC):
-    """How a file becomes documents; subclasses are frozen dataclasses of their options."""
+class Versioned:
+    """What documents depend on by its code too."""
 
     version: ClassVar[int] = 1
-    """Raised whenever the documents of a file may change: caches are keyed by it."""
+    """Raised whenever documents may change: caches are keyed by it."""
+
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """That of the class, and those of rules and libraries that documents depend on."""
+        return {"version": self.version}
+
+
+class Format(Versioned, ABC):
+    """How a file becomes documents; subclasses are frozen dataclasses of their options."""
 
     @abstractmethod
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file, which identifiers call by a name: its path below the corpus's folder."""
 
 
-class Step(ABC):
+class Step(Versioned, ABC):
     """What is done to the documents of a corpus; subclasses are frozen dataclasses of their options."""
-
-    version: ClassVar[int] = 1
-    """Raised whenever its documents may change: caches are keyed by it."""
 
     @property
     def keeps_text(self) -> bool:
@@ -359,7 +365,7 @@ def log_left_out(count: int, what: str, where: str) -> None:
 
 
 def plain_json(value: Format | Step) -> str:
-    """A format's or a step's class, version and options as JSON.
+    """A format's or a step's class, versions and options as JSON.
 
     Other corpora among the options are left to their fingerprints, in which folders and names do not count.
     """
@@ -371,7 +377,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - values of dataclasses
         return None
     if is_dataclass(value):
         options = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"class": type(value).__name__, "version": getattr(value, "version", 1), **options}
+        return {"class": type(value).__name__, **getattr(value, "versions", {}), **options}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(each) for each in value]
     return value

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.corpus import Format, log_left_out
-from depgen.data.tokenization import SentenceSplitter, Tokens, sentences_of, tokenize
+from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions, sentences_of, tokenize
 from depgen.errors import UserError
 from depgen.locations import json_value
 from depgen.trees.columns import read_columns
@@ -36,6 +36,11 @@ class TextFormat(Format):
     """
 
     tokens: Tokens = "whitespace"
+
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text among them."""
+        return {**super().versions, **rule_versions(getattr(self, "splitter", "lines"), self.tokens)}
 
 
 @dataclass(frozen=True)

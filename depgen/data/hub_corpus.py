@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from depgen.data.corpus import CorpusOfSteps, Split, files_sha256, log_left_out
-from depgen.data.formats import Tokens, WikiText, words_of_value
-from depgen.data.tokenization import SentenceSplitter, sentences_of
+from depgen.data.corpus import CorpusOfSteps, Split, Versioned, files_sha256, log_left_out
+from depgen.data.formats import WikiText, words_of_value
+from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions, sentences_of
 from depgen.errors import MissingDataError, UserError, check_one_of, did_you_mean
 from depgen.hub import one_line
 from depgen.locations import cache_root, data_root, lines_sha256
@@ -46,7 +46,7 @@ _NONE = (None, "None", "_", "")
 
 
 @dataclass(frozen=True)
-class HubCorpus(CorpusOfSteps):
+class HubCorpus(CorpusOfSteps, Versioned):
     """A dataset as a corpus: `Salesforce/wikitext`, treebanks in columns, or any dataset of texts or sentences.
 
     A dataset is a folder or a name on the hub (https://huggingface.co/datasets). A folder holds what
@@ -128,9 +128,20 @@ class HubCorpus(CorpusOfSteps):
         for what, count in left_out.items():
             log_left_out(count, what, where)
 
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text among them."""
+        return {**super().versions, **rule_versions(self.splitter, self.tokens)}
+
     def content(self, split: Split) -> str:
         """A digest of the split's files (on the hub, of its commit) and of the reading options."""
-        options = {"columns": dict(self.columns), "root": self.root, "splitter": self.splitter, "tokens": self.tokens}
+        options = {
+            **self.versions,
+            "columns": dict(self.columns),
+            "root": self.root,
+            "splitter": self.splitter,
+            "tokens": self.tokens,
+        }
         return lines_sha256([
             self._source.digest(self._split_of(split)), json.dumps(options, sort_keys=True), str(self._is_wikitext),
         ])  # fmt: skip

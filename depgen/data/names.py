@@ -6,7 +6,7 @@ The published ROCStories are in lower case, with Penn tokens and `[MALE]`, `[FEM
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Literal
 
@@ -55,19 +55,30 @@ def read_name_genders(path: Path) -> dict[str, Gender]:
     return genders
 
 
+def library_version() -> str:
+    """That of Faker, whose lists of names change.
+
+    Raises:
+        UserError: Faker is not installed.
+    """
+    try:
+        return metadata.version("Faker")
+    except metadata.PackageNotFoundError as error:
+        raise UserError(
+            "Expected a list of names and their genders: install Faker by pip install 'depgen[names]', or give a file "
+            "of your own, one name, tab and male, female or neutral a line."
+        ) from error
+
+
 def library_name_genders() -> dict[str, Gender | None]:
     """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists.
 
     Raises:
         UserError: Faker is not installed.
     """
-    try:
-        from faker.providers.person.en import Provider
-    except ImportError as error:
-        raise UserError(
-            "Expected a list of names and their genders: install Faker by pip install 'depgen[names]', or give a file "
-            "of your own, one name, tab and male, female or neutral a line."
-        ) from error
+    library_version()
+    from faker.providers.person.en import Provider
+
     genders: dict[str, Gender | None] = {name.lower(): "FEMALE" for name in Provider.first_names_female}
     for name in Provider.first_names_male:
         genders[name.lower()] = None if genders.get(name.lower(), "MALE") != "MALE" else "MALE"

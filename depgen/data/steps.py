@@ -10,6 +10,7 @@ The Penn Treebank's text never passes `BareWords`: it is without punctuation alr
 Treebanks with tags lose their punctuation by these; tokenised text (Wikinews, WikiText, news) by form.
 """
 
+import json
 import logging
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -38,10 +39,11 @@ from depgen.data.names import (
     everywhere,
     genders_in_story,
     library_name_genders,
+    library_version,
     read_name_genders,
     tokens_of_story,
 )
-from depgen.data.tokenization import tokenize
+from depgen.data.tokenization import rule_versions, tokenize
 from depgen.errors import MissingDataError, UserError, check_at_least
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations
@@ -197,6 +199,11 @@ class Retokenized(Rewrite):
         """The sentence with other tokens."""
         text = " ".join(sentence.words)
         return Sentence(tuple(tokenize(detokenize(rejoined(text) if self.apart else text))))
+
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text among them."""
+        return {**super().versions, **rule_versions(tokens="rules")}
 
     def form(self, form: FormName | None) -> FormName | None:
         """Lower case stays; other forms are of single tokens."""
@@ -453,10 +460,15 @@ class PlaceholdersForNames(Step):
             texts = delexicalize(story, genders_in_story(story, everywhere(story, finder.find(story)), genders))
             yield Document(tuple(Sentence(tuple(text.split())) for text in texts), document.identifier)
 
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text and of the list of names among them."""
+        names = library_version() if self.names is None else file_sha256(Path(self.names))
+        return {**super().versions, **rule_versions(tokens="rules"), "list": names}
+
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That before the step, and of the list of names."""
-        names = "Faker" if self.names is None else file_sha256(Path(self.names))
-        return lines_sha256(["PlaceholdersForNames", str(self.version), names, digest(split)])
+        """That before the step, and of the list of names, wherever it lies."""
+        return lines_sha256(["PlaceholdersForNames", json.dumps(self.versions), digest(split)])
 
     def form(self, form: FormName | None) -> FormName | None:
         """That of the published stories."""

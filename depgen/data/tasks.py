@@ -26,12 +26,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, collate_tokens
-from depgen.data.corpus import Split, SplitStatistics, files_sha256
+from depgen.data.corpus import Split, SplitStatistics, Versioned, files_sha256
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
-from depgen.data.tokenization import tokenize
+from depgen.data.tokenization import rule_versions, tokenize
 from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
@@ -65,7 +65,7 @@ class Example:
     seen: bool = False
 
 
-class TaskCorpus(ABC):
+class TaskCorpus(Versioned, ABC):
     """The examples of a task; as a corpus, each is a document of its sentences.
 
     Attributes:
@@ -226,7 +226,7 @@ class GluePrompts(TaskCorpus):
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's file and of the reading options."""
-        options = {"split": split, "task": self.task, "prompt": self.layout.prompt}
+        options = {**self.versions, "split": split, "task": self.task, "prompt": self.layout.prompt}
         most = {} if split == "test" or self.max_examples is None else {"max_examples": self.max_examples}
         return files_sha256([self._path(split)], reader="GluePrompts", **options, **most)
 
@@ -374,8 +374,10 @@ class SimilarityTasks(TaskCorpus):
             years = (find_data(Path(self.folder) / name, how_to_get=_HOW_TO_GET) for name in _YEARS.values())
             parts = [path for year in years for path in sorted(year.glob("STS.*.txt"))]
             paths = [*training, chosen, *parts, self._file("stsb", "test"), self._file("sick", "test_annotated")]
-        options = {"reader": "SimilarityTasks", "split": split, "train": self.train, "numbers": self.numbers}
-        return files_sha256(paths, **options)
+        options = {"split": split, "train": self.train, "numbers": self.numbers}
+        return files_sha256(
+            paths, reader="SimilarityTasks", **self.versions, **rule_versions(tokens="rules"), **options
+        )
 
     def _training_pairs(self) -> list[SimilarityPair]:
         return [pair for name in self.train for pair in self._pairs(name, "train")]

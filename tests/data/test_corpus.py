@@ -4,10 +4,11 @@ import json
 import logging
 import shutil
 from dataclasses import fields, replace
+from importlib import metadata
 
 import pytest
 
-from depgen.data import corpora
+from depgen.data import corpora, tokenization
 from depgen.data.corpora import (
     Brown,
     ConlluTreebank,
@@ -46,16 +47,20 @@ from depgen.data.steps import (
     Lowercase,
     MoreTraining,
     Normalized,
+    PlaceholdersForNames,
     Retokenized,
     SingleSentences,
     WithoutHeldOut,
     WithoutSentences,
 )
 from depgen.data.table import AnnotatedSplit
+from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS
 from tests.invented_data import write_corpora
+from tests.invented_glue import write_glue
+from tests.invented_similarity import write_similarity
 
 STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
 
@@ -165,12 +170,37 @@ def test_a_corpus_within_a_step_counts_by_its_content_wherever_it_lies(news, tmp
         assert other.fingerprint("train") != TextLines("news", steps=[step(here)]).fingerprint("train")
 
 
-def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch):
+VERSIONED = {
+    "format": (Lines, "version", lambda: TextLines("news")),
+    "step": (WithoutHeldOut, "version", lambda: TextLines("news")),
+    "dataset": (HubCorpus, "version", lambda: HubCorpus("news")),
+    "prompts": (GluePrompts, "version", lambda: GluePrompts("rte")),
+    "similarity": (SimilarityTasks, "version", SimilarityTasks),
+    "tokens": (tokenization, "VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
+    "sentences": (tokenization, "VERSION", lambda: TextLines("news", Lines("rules"))),
+    "tokens of a step": (tokenization, "VERSION", lambda: TextLines("news", steps=[Retokenized()])),
+    "tokens of stories": (tokenization, "VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+    "tokens of a dataset": (tokenization, "VERSION", lambda: HubCorpus("news", tokens="rules")),
+    "tokens of pairs": (tokenization, "VERSION", SimilarityTasks),
+    "sentencizer": (metadata, "version", lambda: TextLines("news", Lines("sentencizer"))),
+    "list of names": (metadata, "version", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+}
+
+
+@pytest.mark.parametrize("versioned", VERSIONED.values(), ids=VERSIONED)
+def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch, versioned):
+    owner, name, corpus = versioned
+    write_glue(news.parent / "glue")
+    write_similarity(news.parent / "sts")
+    before = corpus().fingerprint("train")
+    assert corpus().fingerprint("train") == before
+    monkeypatch.setattr(owner, name, (lambda library: "99") if name == "version" and owner is metadata else 99)
+    assert corpus().fingerprint("train") != before
+
+
+def test_no_version_of_rules_counts_where_none_cuts(news, monkeypatch):
     before = TextLines("news").fingerprint("train")
-    for kind in (Lines, WithoutHeldOut):
-        with monkeypatch.context() as patch:
-            patch.setattr(kind, "version", kind.version + 1)
-            assert TextLines("news").fingerprint("train") != before
+    monkeypatch.setattr(tokenization, "VERSION", 99)
     assert TextLines("news").fingerprint("train") == before
 
 
