@@ -99,6 +99,9 @@ class Step(Versioned, ABC):
         """Whether all words stay as they are, in their order, and documents are cut alone."""
         return False
 
+    by_sentence: ClassVar[bool] = False
+    """Whether it does the same to a sentence in any document."""
+
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
         return True
@@ -196,8 +199,15 @@ class CorpusOfSteps(ABC):
         return self._digest(self.steps or (), split)
 
     def text_fingerprint(self, split: Split) -> str:
-        """The fingerprint of the text, whether it is read by documents or by sentences."""
-        return self._digest([step for step in self.steps or () if not step.keeps_text], split)
+        """The fingerprint of the text, whether it is read by documents or by sentences.
+
+        Steps that cut documents alone do not count, but before one that takes or leaves whole documents.
+        """
+        counted: list[Step] = []
+        for step in reversed(self.steps or ()):
+            if not step.keeps_text or any(not later.by_sentence and later.changes(split) for later in counted):
+                counted.insert(0, step)
+        return self._digest(counted, split)
 
     def _digest(self, steps: Sequence[Step], split: Split) -> str:
         digest: Digest = self.content

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from depgen.data.corpus import (
     SPLITS,
@@ -63,6 +63,8 @@ LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's st
 
 class Rewrite(Step):
     """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
+
+    by_sentence = True
 
     @property
     def left_out(self) -> str:
@@ -309,6 +311,8 @@ class SingleSentences(Step):
 
     min_words: int = 1
     max_words: int | None = None
+
+    by_sentence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_words is not None and self.max_words < max(1, self.min_words):

@@ -354,12 +354,14 @@ def test_reduced_means_fewer_documents_than_published(news, tmp_path, monkeypatc
 def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
     write_corpora(tmp_path)
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    whole, first = fingerprint_of(Brown()), FirstDocuments(2)
-    assert fingerprint_of(Brown(steps=[SingleSentences()])) == whole
-    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, SingleSentences()])) != whole
-    others = [Brown(steps=[step]) for step in (SingleSentences(2), SingleSentences(max_words=30), first)]
-    assert len({whole, *map(fingerprint_of, others)}) == 4
-    assert fingerprint_of(Brown(steps=[SingleSentences()]), max_documents=2) != fingerprint_of(Brown(), max_documents=2)
+    whole, first, single = fingerprint_of(Brown()), FirstDocuments(2), SingleSentences()
+    assert fingerprint_of(Brown(steps=[single])) == whole
+    assert fingerprint_of(Brown(steps=[single, BareWords()])) == fingerprint_of(Brown(steps=[BareWords()]))
+    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, single])) != whole
+    others = [Brown(steps=[SingleSentences(2)]), Brown(steps=[SingleSentences(max_words=30)]), Brown(steps=[first])]
+    first_sentences = Brown(steps=[single, first])
+    assert len({whole, *map(fingerprint_of, [*others, first_sentences])}) == 5
+    assert fingerprint_of(Brown(steps=[single]), max_documents=2) == fingerprint_of(first_sentences)
 
 
 def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(news, caplog):
