@@ -349,9 +349,6 @@ def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where
     """Documents in splits that depend on the seed and their names alone, each split in the order given.
 
     By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
-
-    Raises:
-        UserError: nothing is left to train on, a split of fewer than no documents, or two documents of one name.
     """
     if valid < 0 or test < 0:
         raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
@@ -394,11 +391,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - values of dataclasses
 
 
 def files_sha256(paths: Iterable[Path], **options: object) -> str:
-    """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count.
-
-    Raises:
-        UserError: a file can't be read.
-    """
+    """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count."""
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
         digest.update(bytes.fromhex(_digest_of(path)))

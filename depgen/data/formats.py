@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from depgen.trees.columns import read_columns
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.dependency_columns import read_dependency_columns
-from depgen.trees.file_formats import FileFormat, format_of
+from depgen.trees.file_formats import format_of
 from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
@@ -55,11 +55,7 @@ class Lines(TextFormat):
     splitter: SentenceSplitter = "lines"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The lines of a file; identifiers are file and line.
-
-        Raises:
-            UserError: the file holds no text, or has the ending of another format.
-        """
+        """The lines of a file; identifiers are file and line."""
         kept = blank = 0
         for number, line in _plain_lines(path):
             if line.strip():
@@ -83,11 +79,7 @@ class Paragraphs(TextFormat):
     """
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The documents of a file; identifiers are file and first line.
-
-        Raises:
-            UserError: the file holds no sentence, or has the ending of another format.
-        """
+        """The documents of a file; identifiers are file and first line."""
         first, sentences, found = 0, list[Sentence](), False
         for number, line in chain(_plain_lines(path), [(0, "")]):
             text = line.strip()
@@ -116,11 +108,7 @@ class SentenceColumns(TextFormat):
     columns: Sequence[str] = ("sentence1", "sentence2", "sentence3", "sentence4", "sentence5")
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The documents of a file; identifiers are file and first line.
-
-        Raises:
-            UserError: no such columns, a row of another length, bad CSV or UTF-8, a file without rows.
-        """
+        """The documents of a file; identifiers are file and first line."""
         rows = incomplete = 0
         for line, row in read_columns(path, separator="comma"):
             rows += 1
@@ -161,11 +149,7 @@ class JsonLines(TextFormat):
         return (document for document, _ in self.read_with_fields(path, name))
 
     def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The documents of a file, each with all fields of its object.
-
-        Raises:
-            UserError: a line is no JSON object with the field, a sentence is none, or no document has a token.
-        """
+        """The documents of a file, each with all fields of its object."""
         kept = empty = blank = 0
         for number, line in read_lines(path):
             if not line.strip():
@@ -209,9 +193,6 @@ def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) ->
         tokens: how a string becomes tokens.
         where: its place, for messages.
         column: the field or column that it is in.
-
-    Raises:
-        UserError: it is neither, or a token is blank.
     """
     if isinstance(value, str):
         return words_of(value, tokens)
@@ -249,9 +230,6 @@ class WikiText(TextFormat):
             lines: of WikiText.
             where: what messages call them: a file.
             name: what identifiers call them.
-
-        Raises:
-            UserError: the lines begin with no title.
         """
         empty = 0
         for title, number, paragraphs in _articles(lines, headings=self.headings, where=where):
@@ -303,11 +281,7 @@ class TaggedWords(Format):
     """Words with their tags, `word/tag`, a sentence a line; the file is one document, such as those of Brown."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The document of a file; its identifier is the file's name.
-
-        Raises:
-            UserError: the file holds no sentence, or a word without a tag.
-        """
+        """The document of a file; its identifier is the file's name."""
         lines = [(number, line) for number, line in read_lines(path) if line.strip()]
         if not lines:
             raise UserError(f"{path}: expected sentences, one a line, found none.")
@@ -387,25 +361,12 @@ class Brackets(Format):
         log_left_out(len(read) - len(sentences), "sentences without words", str(path))
 
 
-_READERS: Mapping[FileFormat, str] = {
-    "conllu": "format Conllu",
-    "sdp": "format Sdp",
-    "jsonl": "format JsonLines",
-    "csv": "format SentenceColumns",
-    "tsv": "corpus depgen.data.hub_corpus.HubCorpus",
-}
-
-
 def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file of plain text.
-
-    Raises:
-        UserError: the file can't be read, or the ending of its name says that it holds something else.
-    """
+    """The lines of a file of plain text, as far as the ending of its name says no other format."""
     kind = format_of(path)
     if kind != "text":
         raise UserError(
-            f"{path}: expected plain text, found the ending .{kind}: take the {_READERS[kind]}, or rename the file if "
-            "it holds plain text (.txt)."
+            f"{path}: expected plain text, found the ending .{kind}: take a format (depgen.data.formats) or a corpus "
+            "(depgen.data.corpora, depgen.data.hub_corpus) that reads it, or rename the file to .txt."
         )
     return read_lines(path)

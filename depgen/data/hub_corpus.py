@@ -82,9 +82,6 @@ class HubCorpus(CorpusOfSteps, Versioned):
             None: if the name of the dataset or of its configuration begins with `wikitext`.
         splitter: how a text becomes sentences; see `depgen.data.tokenization`.
         tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
-
-    Raises:
-        UserError: columns of two kinds are named.
     """
 
     dataset: str
@@ -112,11 +109,7 @@ class HubCorpus(CorpusOfSteps, Versioned):
         return " ".join([PurePath(self.dataset).name, *([self.configuration] if self.configuration else [])])
 
     def read(self, split: Split) -> Iterator[Document]:
-        """The documents of a split, in the order of its rows.
-
-        Raises:
-            UserError: there is no such split or column, a file is damaged, a row can't be read, or no row has a token.
-        """
+        """The documents of a split, in the order of its rows."""
         theirs = self._split_of(split)
         where, left_out, any_document = f"{self.name}, {theirs}", Counter[str](), False
         rows = self._rows(theirs, where)
@@ -183,11 +176,7 @@ class HubCorpus(CorpusOfSteps, Versioned):
             raise UserError(f"{where}: a file can't be read ({one_line(error)}). Copy the files again.") from error
 
     def _columns_of(self, names: Sequence[str], where: str) -> Mapping[ColumnKind, str]:
-        """The columns that rows are read by: those that are named, and others of usual names.
-
-        Raises:
-            UserError: a named column is not there, or none holds words.
-        """
+        """The columns that rows are read by: those that are named, and others of usual names."""
         for kind, name in self.columns.items():
             if name not in names:
                 raise UserError(
@@ -248,11 +237,7 @@ class HubCorpus(CorpusOfSteps, Versioned):
                 yield self._sentence(part, f"{where}, sentence {place + 1}", left_out)
 
     def _sentence(self, columns: Mapping[str, list[Any]], where: str, left_out: Counter[str]) -> Sentence:
-        """A sentence, without the tokens that have no head: ranges of several words, and empty nodes.
-
-        Raises:
-            UserError: columns of unequal length, a blank token, heads that form no tree, a relation without a name.
-        """
+        """A sentence, without the tokens that have no head: ranges of several words, and empty nodes."""
         lengths = {kind: len(values) for kind, values in columns.items() if values or kind == "tokens"}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{size} {kind}" for kind, size in lengths.items())

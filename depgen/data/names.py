@@ -40,11 +40,7 @@ def tokens_of_story(texts: Sequence[str]) -> Story:
 
 
 def read_name_genders(path: Path) -> dict[str, Gender]:
-    """Genders by lower-cased name, from lines of name, tab and male, female or neutral (m, f, n will do).
-
-    Raises:
-        UserError: a line of another form.
-    """
+    """Genders by lower-cased name, from lines of name, tab and male, female or neutral (m, f, n will do)."""
     initials: Mapping[str, Gender] = {"m": "MALE", "f": "FEMALE", "n": "NEUTRAL"}
     genders: dict[str, Gender] = {}
     for number, line in read_lines(path):
@@ -56,11 +52,7 @@ def read_name_genders(path: Path) -> dict[str, Gender]:
 
 
 def library_version() -> str:
-    """That of Faker, whose lists of names change.
-
-    Raises:
-        UserError: Faker is not installed.
-    """
+    """That of Faker, whose lists of names change."""
     try:
         return metadata.version("Faker")
     except metadata.PackageNotFoundError as error:
@@ -71,11 +63,7 @@ def library_version() -> str:
 
 
 def library_name_genders() -> dict[str, Gender | None]:
-    """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists.
-
-    Raises:
-        UserError: Faker is not installed.
-    """
+    """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists."""
     library_version()
     from faker.providers.person.en import Provider
 
@@ -91,9 +79,6 @@ class CapitalizedNames:
     A capitalised word within a sentence is proper unless a determiner precedes it or it is mostly a place (never first
     in a sentence, a third of the time after "in" and the like). At the start of a sentence it is proper if it is so
     elsewhere in the story, or if the collection capitalises it at least as often as not.
-
-    Raises:
-        UserError: the stories have no capitals.
     """
 
     def __init__(self, stories: Sequence[Story], genders: Mapping[str, Gender | None]) -> None:

@@ -76,11 +76,7 @@ class Rewrite(Step):
         """What a sentence becomes, maybe without words."""
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split with every sentence rewritten.
-
-        Raises:
-            UserError: no sentence is left.
-        """
+        """The documents of a split with every sentence rewritten."""
         where, left_out, any_document = f"{type(self).__name__}, {split}", 0, False
         for document in read(split):
             sentences = [self.sentence(sentence) for sentence in document.sentences]
@@ -158,11 +154,7 @@ class Normalized(Rewrite):
     words_of: Corpus
 
     def sentence(self, sentence: Sentence) -> Sentence:
-        """The sentence, normalised.
-
-        Raises:
-            UserError: it has no tags, which tell punctuation from words.
-        """
+        """The sentence, normalised."""
         if sentence.tags is None:
             raise UserError(
                 f"{' '.join(sentence.words[:8])!r} …: expected tags, which tell punctuation from words, found none. "
@@ -304,9 +296,6 @@ class SingleSentences(Step):
     Args:
         min_words: shorter ones are left out, as headlines and credits often are.
         max_words: longer ones are left out; None for any length.
-
-    Raises:
-        UserError: no length is both.
     """
 
     min_words: int = 1
@@ -402,11 +391,7 @@ class WithoutHeldOut(Step):
         return SPLITS
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of training that equal none of validation or test.
-
-        Raises:
-            UserError: nothing is left to train on.
-        """
+        """The documents of training that equal none of validation or test."""
         held_out, kept, left_out = texts_of_splits(read, HELD_OUT), 0, 0
         for document in read("train"):
             if text_of(document) in held_out:
@@ -451,11 +436,7 @@ class PlaceholdersForNames(Step):
     names: str | None = None
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The stories of a split.
-
-        Raises:
-            UserError: there is neither Faker nor a list, or the stories have no capitals.
-        """
+        """The stories of a split."""
         genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
         documents = list(read(split))
         stories = [tokens_of_story([" ".join(s.words) for s in document.sentences]) for document in documents]

@@ -102,9 +102,6 @@ def read_task_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ())
         path: the file.
         wanted: names of columns.
         names: see `depgen.trees.columns.read_columns`.
-
-    Raises:
-        UserError: the file can't be read, a column is missing, or a line lacks columns or has more than are named.
     """
     for number, row in read_columns(path, separator="tab_unquoted", names=names):
         if missing := [name for name in wanted if name not in row]:
@@ -113,11 +110,7 @@ def read_task_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ())
 
 
 def similarity_of(text: str, where: str) -> float:
-    """The similarity that a column holds.
-
-    Raises:
-        UserError: it is no number from 0 to 5; says where.
-    """
+    """The similarity that a column holds."""
     try:
         score = float(text)
     except ValueError:
@@ -180,9 +173,6 @@ class GluePrompts(TaskCorpus):
         folder: where the tasks' folders lie, under `$DEPGEN_DATA` unless absolute.
         verbalisers: a word for each class, the classes in the order of `GlueTask.classes`; None: the authors' code's.
         max_examples: use only the first examples of the training file, for training and validation; None: all.
-
-    Raises:
-        UserError: another number of words than of classes.
     """
 
     def __init__(
@@ -203,11 +193,7 @@ class GluePrompts(TaskCorpus):
             )
 
     def examples(self, split: Split) -> Iterator[Example]:
-        """The prompts of a split, whose words are cut at white space: marks stay with their words.
-
-        Raises:
-            UserError: a file is missing, or is not as expected.
-        """
+        """The prompts of a split, whose words are cut at white space: marks stay with their words."""
         most = None if split == "test" else self.max_examples
         rows = read_task_rows(self._path(split), (self.layout.label, *self.layout.texts))
         for place, (where, (label, *texts)) in enumerate(islice(rows, most), start=1):
@@ -277,11 +263,7 @@ def read_similarity_pairs(path: Path, wanted: Sequence[str], names: Sequence[str
 
 
 def read_year(folder: Path) -> list[SimilarityPair]:
-    """The judged pairs of a year: every `STS.input.<part>.txt` with its `STS.gs.<part>.txt`.
-
-    Raises:
-        UserError: no such file, a part without judgements, or lines that do not belong together.
-    """
+    """The judged pairs of a year: every `STS.input.<part>.txt` with its `STS.gs.<part>.txt`."""
     inputs = sorted(folder.glob("STS.input.*.txt"))
     if not inputs:
         raise UserError(f"{folder}: expected files STS.input.<part>.txt, found none. {_HOW_TO_GET}")
@@ -349,11 +331,7 @@ class SimilarityTasks(TaskCorpus):
         }
 
     def examples(self, split: Split) -> Iterator[Example]:
-        """The pairs of a split, in the order of the sets and their files; a sentence without words is one `<unk>`.
-
-        Raises:
-            UserError: a file is missing, or is not as expected.
-        """
+        """The pairs of a split, in the order of the sets and their files; a sentence without words is one `<unk>`."""
         if split != "test":
             yield from map(self._example, self._training_pairs() if split == "train" else self._pairs("stsb", "dev"))
             return
@@ -517,11 +495,7 @@ class TaskData(CorpusData):
 
     @cached_property
     def encoder_checkpoint(self) -> Path:
-        """The file that the encoder's weights lie in.
-
-        Raises:
-            UserError: there is no such run, or it holds no checkpoint.
-        """
+        """The file that the encoder's weights lie in."""
         return named_checkpoint(self.encoder)[1]
 
     def _own_vocabulary(self) -> Vocabulary:
@@ -529,11 +503,7 @@ class TaskData(CorpusData):
         return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     def verbaliser_ids(self) -> list[int]:
-        """The id of each class: the first piece of its word.
-
-        Raises:
-            UserError: two words share it.
-        """
+        """The id of each class: the first piece of its word."""
         words = self.corpus.verbalisers
         ids = [self.vocabulary.pieces(word)[0] for word in words]
         if len(set(ids)) < len(ids):

@@ -39,11 +39,7 @@ class Block:
         return tuple(columns[index] for columns in self.words)
 
     def add_word(self, number: int, columns: list[str]) -> None:
-        """Take the columns of the next word.
-
-        Raises:
-            UserError: the first column is not the word's number, or the second is blank.
-        """
+        """Take the columns of the next word."""
         expected = len(self.words) + 1
         if columns[0] != str(expected):
             raise UserError(f"{self.path}:{number}: expected token {expected}, found {columns[0][:40]}")
@@ -54,11 +50,7 @@ class Block:
 
 
 def lines_of_sentences(path: Path, what: str) -> Iterator[list[tuple[int, str]]]:
-    """Number and text of the lines of each sentence, the comments before it among them.
-
-    Raises:
-        UserError: the file can't be read, or holds no sentences of `what`.
-    """
+    """Number and text of the lines of each sentence, the comments before it among them."""
     lines, any_sentence = list[tuple[int, str]](), False
     for number, line in chain(read_lines(path), [(0, "")]):
         if line.strip():
@@ -77,11 +69,7 @@ def check_identifier(identifier: str, what: str) -> None:
 
 
 def format_rows(rows: Iterable[Sequence[str]], what: str) -> str:
-    """The lines of words.
-
-    Raises:
-        UserError: a column is blank, or holds a tab or a line end.
-    """
+    """The lines of words."""
     lines = []
     for row in rows:
         if any(not value.strip() or "\t" in value or "\n" in value for value in row):

@@ -47,11 +47,7 @@ class ConlluBlock(Block):
         return Sentence(self.column(1), tags=self._annotation(_TAG_COLUMN[tags]))
 
     def sentence(self, tags: TagColumn = "xpos") -> Sentence:
-        """Words, tags and the tree.
-
-        Raises:
-            UserError: heads form no tree.
-        """
+        """Words, tags and the tree."""
         heads = None
         if (column := self._annotation(6)) is not None:
             for token, head in enumerate(column, start=1):
@@ -69,11 +65,7 @@ class ConlluBlock(Block):
         return None if all(value == "_" for value in column) else column
 
     def edges(self) -> tuple[Edge, ...] | None:
-        """The graph in DEPS over the words; None where there is none.
-
-        Raises:
-            UserError: what `depgen.trees.enhanced.read_deps` refuses.
-        """
+        """The graph in DEPS over the words; None where there is none."""
         words_first = sorted((columns for _, columns in self.nodes), key=lambda columns: "." in columns[0])
         return read_deps(
             [(columns[0], columns[8]) for _, columns in self.nodes],
@@ -82,11 +74,7 @@ class ConlluBlock(Block):
         )
 
     def with_graph(self, edges: Sequence[Edge]) -> str:
-        """The lines with another graph in DEPS, and without empty nodes, which it does not know.
-
-        Raises:
-            UserError: a label that DEPS can't hold.
-        """
+        """The lines with another graph in DEPS, and without empty nodes, which it does not know."""
         lines, deps = [], iter(format_deps(edges, len(self.words)))
         for _, line in self.lines:
             columns = line.split("\t")
@@ -143,10 +131,6 @@ def read_conllu(
         by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
             sentence is one document with its `# sent_id` as identifier.
         graphs: whether DEPS become `Sentence.edges`; otherwise they are not read.
-
-    Raises:
-        UserError: a line without ten columns or form, tokens out of order, heads that form no tree, DEPS that form no
-            graph (if read), an empty file.
     """
     open_document: tuple[str, list[Sentence]] | None = None
     for block in read_blocks(path):
@@ -167,11 +151,7 @@ def read_conllu(
 
 
 def read_blocks(path: Path) -> Iterator[ConlluBlock]:
-    """The sentences of a CoNLL-U file, line by line; their trees are not read.
-
-    Raises:
-        UserError: a line without ten columns or form, tokens out of order, an empty file.
-    """
+    """The sentences of a CoNLL-U file, line by line; their trees are not read."""
     for lines in lines_of_sentences(path, "CoNLL-U"):
         block = ConlluBlock(path, lines)
         for number, line in lines:
@@ -196,10 +176,6 @@ def write_conllu(documents: Iterable[Document], path: Path, *, tags: TagColumn =
 
     A graph without edges looks the same as a sentence without a graph. Lines end in `\n`, also where the file that was
     read has `\r\n`.
-
-    Raises:
-        UserError: a document without sentences, an identifier that is blank at an end or holds a line end; a word, tag
-            or relation that is empty or holds a tab or a line end, heads that are not annotated (-1).
     """
     parts = []
     for document in documents:

@@ -14,11 +14,7 @@ _ROW = re.compile(r"(?P<form>[^\t]*\S[^\t]*)\t(?P<tag>[^\t]*)\t(?P<head>\d{1,9})
 
 
 def read_dependency_columns(path: Path) -> Iterator[Sentence]:
-    """The sentences of a `.dp` file, with tags and heads.
-
-    Raises:
-        UserError: a line without three columns, heads that form no tree, an empty file.
-    """
+    """The sentences of a `.dp` file, with tags and heads."""
     any_sentence = False
     for is_blank, lines in groupby(read_lines(path), key=lambda numbered: not numbered[1].strip()):
         if not is_blank:

@@ -24,10 +24,6 @@ def read_deps(
         rows: number and DEPS of each word and each empty node, in the order of the file.
         where: the place of a row, by its 0-based index.
         words: forms to name in messages.
-
-    Raises:
-        UserError: DEPS that are not `head:label` separated by `|`, a head that is neither a word nor an empty node, a
-            word that is its own head, an edge that is listed twice.
     """
     if all(deps == "_" for _, deps in rows):
         return None
@@ -62,9 +58,6 @@ def _cells(deps: str, where: str) -> list[tuple[str, str]]:
 
 def format_deps(edges: Sequence[Edge], length: int) -> list[str]:
     """The DEPS of each word, `_` for a word without a head.
-
-    Raises:
-        UserError: a label that DEPS can't hold.
 
     >>> format_deps([(2, 1, "nsubj"), (3, 1, "conj>nsubj"), (0, 2, "root")], 3)
     ['2:nsubj|3:conj>nsubj', '0:root', '_']

@@ -50,11 +50,7 @@ class SdpBlock(Block):
         return next(filter(None, comments), f"{self.path.name}:{self.numbers[0]}")
 
     def sentence(self) -> Sentence:
-        """Words, tags and graph.
-
-        Raises:
-            UserError: marks other than `+` and `-`, other columns than there are predicates, a graph that is none.
-        """
+        """Words, tags and graph."""
         return Sentence(self.column(1), tags=self.column(3), edges=self._edges())
 
     def bare_sentence(self) -> Sentence:
@@ -88,10 +84,6 @@ def read_sdp(path: Path, *, by_document: bool = False) -> Iterator[Document]:
         path: the file; `.gz` is unpacked.
         by_document: whether sentences are one document whose identifiers, of eight digits, differ in the last three
             alone; otherwise each sentence is a document with its own identifier.
-
-    Raises:
-        UserError: a line that is no token, tokens out of order, marks other than `+` and `-`, other columns than there
-            are predicates, a graph that is none, an empty file.
     """
 
     def document_of(block: SdpBlock) -> str:
@@ -106,11 +98,7 @@ def read_sdp(path: Path, *, by_document: bool = False) -> Iterator[Document]:
 
 
 def read_sdp_blocks(path: Path) -> Iterator[SdpBlock]:
-    """The sentences of an SDP file, line by line; their graphs are not read.
-
-    Raises:
-        UserError: a line that is no token, tokens out of order, an empty file.
-    """
+    """The sentences of an SDP file, line by line; their graphs are not read."""
     release: Release = "2014"
     for lines in lines_of_sentences(path, "SDP"):
         if lines[0][0] == 1 and lines[0][1].startswith("#SDP"):
@@ -135,10 +123,6 @@ def read_sdp_blocks(path: Path) -> Iterator[SdpBlock]:
 
 def format_sdp(sentence: Sentence, identifier: str, *, release: Release = "2015") -> str:
     r"""The lines of a sentence, without the blank one after them; lemmas and frames are `_`, as are tags it lacks.
-
-    Raises:
-        UserError: a sentence without words or graph, values that are empty or hold a tab or a line end, a graph that
-            the format can't hold.
 
     >>> format_sdp(Sentence(("hi",), edges=((0, 1, "top"),)), "1", release="2014")
     '#1\n1\thi\t_\t_\t+\t-\n'

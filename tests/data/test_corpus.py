@@ -3,12 +3,12 @@
 import json
 import logging
 import shutil
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib import metadata
 
 import pytest
 
-from depgen.data import corpora, tokenization
+from depgen.data import tokenization
 from depgen.data.corpora import (
     Brown,
     ConlluTreebank,
@@ -53,7 +53,6 @@ from depgen.data.steps import (
     WithoutHeldOut,
     WithoutSentences,
 )
-from depgen.data.table import AnnotatedSplit
 from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
 from depgen.trees.sentence import Sentence
@@ -91,13 +90,6 @@ def test_the_files_of_patterns_are_read_by_path_each_once(tmp_path):
     corpus = PennTreebank(str(tmp_path), train=["01/a.mrg", "0?/*.mrg"], test="2?/*.mrg")
     assert [document.identifier for document in corpus.documents("train")] == ["01/a.mrg", "00/a.mrg", "00/b.mrg"]
     assert [document.identifier for document in corpus.documents("test")] == ["23/a.mrg"]
-
-
-def test_further_files_of_training_come_after_the_first(news):
-    (news / "more.txt").write_text("more .\n")
-    corpus = TextLines("news", train=["train.txt", "more.txt"], steps=[])
-    assert texts(corpus) == ["A cat sat .", "he left .", "more ."]
-    assert [document.identifier for document in corpus.documents("train")][-1] == "more.txt:1"
 
 
 @pytest.fixture
@@ -212,11 +204,6 @@ def test_every_option_of_a_format_is_in_the_fingerprint(news):
     assert len({FileCorpus("news", each, train="train.jsonl").fingerprint("train") for each in formats}) == len(formats)
 
 
-def test_prepared_tables_follow(news):
-    dropped, kept = TextLines("news"), TextLines("news", steps=[])
-    assert [len(AnnotatedSplit(each, "train", None).table()) for each in (dropped, kept)] == [1, 2]
-
-
 def test_digests_of_files_see_content_options_and_order_alone(tmp_path):
     one, two, copy = (tmp_path / name for name in ("one", "two", "copy"))
     one.write_text("a b\n")
@@ -279,22 +266,6 @@ def test_corpora_say_in_which_form_their_text_is(news):
     assert form_of(WithSteps(bare, steps=[SingleSentences()])) is None, "the steps are those of the corpus within"
     assert form_of(TextLines("news", steps=[WithoutSentences(bare)])) == "bare"
     assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
-
-
-def test_stories_are_lower_cased_but_for_placeholders_unless_capitals_are_to_stay(news):
-    header = ",".join(f"sentence{number}" for number in range(1, 6))
-    (news / "train.csv").write_text(f"{header}\n[FEMAL] Saw Bob .,b,c,d,e\n")
-    stories, cased = RocStories("news"), RocStories("news", steps=[])
-    assert [each[:17] for corpus in (stories, cased) for each in texts(corpus)] == [
-        "[FEMAL] saw bob .", "[FEMAL] Saw Bob .",
-    ]  # fmt: skip
-
-
-def test_presets_have_other_defaults_and_no_other_options():
-    general = {field.name for field in fields(FileCorpus)}
-    presets = [each for each in vars(corpora).values() if isinstance(each, type) and issubclass(each, FileCorpus)]
-    assert len(presets) == 15
-    assert all({field.name for field in fields(each)} == general for each in presets)
 
 
 def test_what_is_held_out_is_left_out_of_text_and_kept_in_published_lines_and_treebanks():

@@ -261,19 +261,6 @@ def test_the_fingerprint_is_that_of_the_files_and_options(corpora, tmp_path):
     assert fingerprint("valid") == before["valid"]
 
 
-def test_the_fingerprint_of_what_save_to_disk_wrote(corpora):
-    write_saved(corpora / "ud")
-    before = HubCorpus("ud").fingerprint("train")
-    assert before != HubCorpus("ud").fingerprint("valid")
-    shutil.rmtree(corpora)
-    part = parts()["train"]
-    part.save_to_disk(str(corpora / "ud"))
-    assert HubCorpus("ud").fingerprint("train") == before
-    assert len(list(HubCorpus("ud").documents("train"))) == len(part)
-    part.select(range(2)).save_to_disk(str(corpora / "less"))
-    assert HubCorpus("less").fingerprint("train") != before
-
-
 def test_no_more_rows_are_read_than_are_used(corpora, tmp_path):
     write(corpora / "news", [{"text": f"word {k}"} for k in range(5)], "train-00000-of-00002.jsonl")
     (corpora / "news" / "train-00001-of-00002.jsonl").write_text("{")
@@ -310,14 +297,6 @@ def test_a_dataset_of_the_hub_is_read_through_the_librarys_cache(hub, tmp_path):
     assert hub == [(None, None), ("a", "refs/convert/parquet")]
     assert len({corpus.fingerprint("train"), corpus.fingerprint("test")}) == 2
     assert HubCorpus("owner/news").fingerprint("train") == corpus.fingerprint("train")
-
-
-def test_a_folder_of_the_name_comes_before_the_hub(hub, corpora, tmp_path):
-    write(corpora / "owner/news", [{"text": "here"}])
-    assert texts(HubCorpus("owner/news")) == ["here"]
-    write(tmp_path / "owner/news", [{"text": "nearer"}])
-    assert texts(HubCorpus("owner/news")) == ["nearer"]
-    assert hub == []
 
 
 def test_configurations_of_a_folder(corpora):

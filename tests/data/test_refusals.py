@@ -17,7 +17,16 @@ from depgen.data.formats import (
     WikiText,
 )
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.steps import FirstDocuments, MoreTraining, Normalized, SeededSplits, SingleSentences, WithTreesOnly
+from depgen.data.steps import (
+    FirstDocuments,
+    MoreTraining,
+    Normalized,
+    SeededSplits,
+    SingleSentences,
+    WithoutHeldOut,
+    WithTreesOnly,
+)
+from depgen.data.tasks import GluePrompts
 from depgen.errors import MissingDataError, UserError
 
 STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
@@ -63,14 +72,10 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, messag
 
 
 @pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize(
-    ("name", "reader"),
-    [("a.conllu", "Conllu"), ("a.sdp.gz", "Sdp"), ("a.jsonl", "JsonLines"), ("a.csv", "SentenceColumns"),
-     ("a.TSV", "HubCorpus"), ("a.json", "convert the file")],
-)  # fmt: skip
-def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name, reader):
+@pytest.mark.parametrize("name", ["a.conllu", "a.sdp.gz", "a.TSV", "a.json"])
+def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name):
     (tmp_path / name).write_text("1\tThe\n2\tcat\n")
-    with pytest.raises(UserError, match=rf"{name}: expected .*{reader}"):
+    with pytest.raises(UserError, match=rf"{name}: expected "):
         list(form.read(tmp_path / name, name))
 
 
@@ -141,10 +146,13 @@ def test_draws_that_cannot_be_made(names, valid, test, message):
             lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")),
             "nothing but .* sentences without edges",
         ),
+        (lambda: list(WithoutHeldOut().documents(lambda split: STORIES.documents("test"), "train")), "leave the step"),
+        (lambda: GluePrompts("rte", verbalisers=["yes"]), "verbalisers: expected 2 words"),
+        (lambda: GluePrompts("rte", max_examples=9), "max_examples: expected at least 10"),
         (lambda: list(SeededSplits(valid=2).documents(STORIES.documents, "train")), "expected more than 52 documents"),
     ],
 )
-def test_steps_that_cannot_be_taken(make, message):
+def test_options_that_cannot_be(make, message):
     with pytest.raises(UserError, match=message):
         make()
 

@@ -74,13 +74,6 @@ def test_the_first_examples_are_those_of_training_and_validation(glue):
     assert part.fingerprint("test") == whole.fingerprint("test")
 
 
-def test_a_sentence_that_looks_like_a_place_is_text(glue):
-    path = glue / "RTE" / "dev.tsv"
-    path.write_text(f"{HEADERS['RTE']}\n0\t{{1}} a\tb\tentailment\n")
-    (words,) = next(GluePrompts("rte", str(glue)).examples("test")).sentences
-    assert words[:2] == ("Sentence1:{1}", "a;")
-
-
 # -- similarity -------------------------------------------------------------------------------------------------------
 
 
@@ -222,15 +215,6 @@ def test_files_of_another_form_are_refused(tmp_path, task, name, change, said):
     corpus = SimilarityTasks(str(tmp_path)) if task == "sts" else GluePrompts(task, str(tmp_path))
     with pytest.raises(UserError, match=said):
         [list(corpus.examples(split)) for split in ("train", "valid", "test")]
-
-
-@pytest.mark.parametrize(("options", "said"), [
-    ({"task": "rte", "verbalisers": ["yes"]}, "verbalisers: expected 2 words"),
-    ({"task": "rte", "max_examples": 9}, "max_examples"),
-])  # fmt: skip
-def test_options_that_do_not_fit_are_refused(options, said):
-    with pytest.raises(UserError, match=said):
-        GluePrompts(**options)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
