@@ -10,13 +10,13 @@ from typing import ClassVar
 from depgen.data.corpus import Corpus, FileCorpus, Format, Split, SplitStatistics, Step
 from depgen.data.formats import (
     Brackets,
-    Columns,
     Conllu,
     DependencyColumns,
     JsonLines,
     Lines,
     Paragraphs,
     Sdp,
+    SentenceColumns,
     TaggedWords,
     WikiText,
 )
@@ -46,7 +46,7 @@ class RocStories(FileCorpus):
         "and with [MALE], [FEMALE] and [NEUTRAL] for names, come with the code of Kong et al. (2021)."
     )
     folder: str = "rocstories"
-    format: Format = field(default_factory=Columns)
+    format: Format = field(default_factory=SentenceColumns)
     train: Files = "train.csv"
     valid: Files = "valid.csv"
     test: Files = "test.csv"

@@ -1,8 +1,8 @@
 """Corpora: documents by split, read from files by a format and passed through steps.
 
 `FileCorpus` says all of it in plain values: which files a split has, the `Format` that reads one, and the `Step`s that
-its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub` reads those of the Hugging
-Face hub, and any class with the members of `Corpus` will do.
+its documents pass. `depgen.data.corpora` names the corpora of the papers, `depgen.data.hub_corpus` reads those of the
+Hugging Face hub, and any class with the members of `Corpus` will do.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -70,30 +71,36 @@ def form_of(corpus: object) -> FormName | None:
     return form
 
 
-class Format(ABC):
-    """How a file becomes documents; subclasses are frozen dataclasses of their options."""
+class Versioned:
+    """What documents depend on by its code too."""
 
     version: ClassVar[int] = 1
-    """Raised whenever the documents of a file may change: caches are keyed by it."""
+    """Raised whenever documents may change: caches are keyed by it."""
+
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """That of the class, and those of rules and libraries that documents depend on."""
+        return {"version": self.version}
+
+
+class Format(Versioned, ABC):
+    """How a file becomes documents; subclasses are frozen dataclasses of their options."""
 
     @abstractmethod
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The documents of a file.
-
-        Args:
-            path: the file.
-            name: what identifiers call it: its path below the corpus's folder.
-        """
+        """The documents of a file, which identifiers call by a name: its path below the corpus's folder."""
 
 
-class Step(ABC):
+class Step(Versioned, ABC):
     """What is done to the documents of a corpus; subclasses are frozen dataclasses of their options."""
 
-    version: ClassVar[int] = 1
-    """Raised whenever its documents may change: caches are keyed by it."""
+    @property
+    def keeps_text(self) -> bool:
+        """Whether all words stay as they are, in their order, and documents are cut alone."""
+        return False
 
-    keeps_text: bool = False
-    """Whether all words stay as they are, in their order, and documents are cut alone."""
+    by_sentence: ClassVar[bool] = False
+    """Whether it does the same to a sentence in any document."""
 
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
@@ -101,12 +108,7 @@ class Step(ABC):
 
     @abstractmethod
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split that it changes.
-
-        Args:
-            read: gives the documents of any split before it.
-            split: which split is wanted.
-        """
+        """The documents of a split that it changes, from those of any split before it."""
 
     def splits_read(self, split: Split) -> Sequence[Split]:
         """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
@@ -117,15 +119,13 @@ class Step(ABC):
         return ()
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """A digest of the step's options and of all that it reads.
-
-        Args:
-            digest: that of any split before the step.
-            split: after it.
-        """
+        """A digest of the step's options and of all that it reads; `digest` is that of any split before it."""
         first, *others = self.splits_read(split)
-        digests = [digest(first), *(found for each in others if (found := _at_hand(digest, each)) is not None)]
-        digests += [corpus.fingerprint(each) for corpus, each in self.corpora_read(split)]
+        digests = [digest(first)]
+        for other in others:
+            with suppress(MissingDataError):
+                digests.append(digest(other))
+        digests += [corpus.fingerprint(other) for corpus, other in self.corpora_read(split)]
         return lines_sha256([plain_json(self), *digests])
 
     def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
@@ -147,13 +147,6 @@ def _after(step: Step, read: Read, split: Split) -> Iterator[Document]:
 
 def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
     return step.fingerprint(digest, split) if step.changes(split) else digest(split)
-
-
-def _at_hand(digest: Digest, split: Split) -> str | None:
-    try:
-        return digest(split)
-    except MissingDataError:
-        return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +199,15 @@ class CorpusOfSteps(ABC):
         return self._digest(self.steps or (), split)
 
     def text_fingerprint(self, split: Split) -> str:
-        """The fingerprint of the text, whether it is read by documents or by sentences."""
-        return self._digest([step for step in self.steps or () if not step.keeps_text], split)
+        """The fingerprint of the text, whether it is read by documents or by sentences.
+
+        Steps that cut documents alone do not count, but before one that takes or leaves whole documents.
+        """
+        counted: list[Step] = []
+        for step in reversed(self.steps or ()):
+            if not step.keeps_text or any(not later.by_sentence and later.changes(split) for later in counted):
+                counted.insert(0, step)
+        return self._digest(counted, split)
 
     def _digest(self, steps: Sequence[Step], split: Split) -> str:
         digest: Digest = self.content
@@ -334,24 +334,21 @@ class WithSteps(CorpusOfSteps):
 
 def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
     """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
-    found: Mapping[Split, Sequence[str]] = {}
+    names: Mapping[Split, Sequence[str]] = {}
     if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
-        found = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
+        names = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
     if isinstance(corpus, CorpusOfSteps):
         read: Read = corpus.read
         for step in corpus.steps or ():
-            found = step.drawn(read) or found
+            names = step.drawn(read) or names
             read = partial(_after, step, read)
-    return found
+    return names
 
 
 def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
     """Documents in splits that depend on the seed and their names alone, each split in the order given.
 
     By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
-
-    Raises:
-        UserError: nothing is left to train on, a split of fewer than no documents, or two documents of one name.
     """
     if valid < 0 or test < 0:
         raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
@@ -374,28 +371,27 @@ def log_left_out(count: int, what: str, where: str) -> None:
 # -- fingerprints -----------------------------------------------------------------------------------------------------
 
 
-def plain_json(value: object) -> str:
-    """A format's or a step's class, version and options as JSON; other corpora among them are left to their digests."""
+def plain_json(value: Format | Step) -> str:
+    """A format's or a step's class, versions and options as JSON.
+
+    Other corpora among the options are left to their fingerprints, in which folders and names do not count.
+    """
     return json.dumps(_plain(value), sort_keys=True)
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - values of dataclasses
+    if isinstance(value, Corpus):
+        return None
     if is_dataclass(value):
         options = {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-        return {"class": type(value).__name__, "version": getattr(value, "version", 1), **options}
-    if hasattr(value, "fingerprint"):
-        return None
+        return {"class": type(value).__name__, **getattr(value, "versions", {}), **options}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(each) for each in value]
     return value
 
 
 def files_sha256(paths: Iterable[Path], **options: object) -> str:
-    """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count.
-
-    Raises:
-        UserError: a file can't be read.
-    """
+    """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count."""
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
         digest.update(bytes.fromhex(_digest_of(path)))

@@ -1,29 +1,25 @@
 """Formats of corpora: how a file becomes documents. Text is UTF-8, and `.gz` is unpacked."""
 
-import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.corpus import Format, log_left_out
-from depgen.data.tokenization import SentenceSplitter, sentences_of, tokenize
+from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions, sentences_of, tokenize
 from depgen.errors import UserError
 from depgen.locations import json_value
+from depgen.trees.columns import read_columns
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
 from depgen.trees.dependency_columns import read_dependency_columns
-from depgen.trees.enhanced import EmptyNodes
-from depgen.trees.file_formats import FileFormat, format_of
+from depgen.trees.file_formats import format_of
 from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
-
-Tokens = Literal["whitespace", "rules"]
-"""How a string becomes tokens: at white space, or by `depgen.data.tokenization`."""
 
 
 def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
@@ -31,25 +27,35 @@ def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
     return tuple(tokenize(text) if tokens == "rules" else text.split())
 
 
+@dataclass(frozen=True, kw_only=True)
+class TextFormat(Format):
+    """A format of text.
+
+    Args:
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
+    """
+
+    tokens: Tokens = "whitespace"
+
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text among them."""
+        return {**super().versions, **rule_versions(getattr(self, "splitter", "lines"), self.tokens)}
+
+
 @dataclass(frozen=True)
-class Lines(Format):
+class Lines(TextFormat):
     """A document a line, by default of one sentence; blank lines are left out and counted.
 
     Args:
         splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as `depgen.data.tokenization`
             says.
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     splitter: SentenceSplitter = "lines"
-    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The lines of a file; identifiers are file and line.
-
-        Raises:
-            UserError: the file holds no text, or has the ending of another format.
-        """
+        """The lines of a file; identifiers are file and line."""
         kept = blank = 0
         for number, line in _plain_lines(path):
             if line.strip():
@@ -64,25 +70,16 @@ class Lines(Format):
 
 
 @dataclass(frozen=True)
-class Paragraphs(Format):
+class Paragraphs(TextFormat):
     """Documents of a sentence a line, parted by blank lines or lines that begin and end with `=`.
 
     The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
     user of their North American News Text (LDC2008T13) writes it. Their code ends a document at any line that begins
     with `=`; here it must also end with it, so that a sentence such as `= 12 minutes .` is kept.
-
-    Args:
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
-    tokens: Tokens = "whitespace"
-
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The documents of a file; identifiers are file and first line.
-
-        Raises:
-            UserError: the file holds no sentence, or has the ending of another format.
-        """
+        """The documents of a file; identifiers are file and first line."""
         first, sentences, found = 0, list[Sentence](), False
         for number, line in chain(_plain_lines(path), [(0, "")]):
             text = line.strip()
@@ -99,64 +96,38 @@ class Paragraphs(Format):
 
 
 @dataclass(frozen=True)
-class Columns(Format):
+class SentenceColumns(TextFormat):
     """A CSV file with a document a row and a sentence in each of some columns; other columns are ignored.
 
     Rows with an empty sentence are left out and counted.
 
     Args:
         columns: their names, by default those of ROCStories.
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     columns: Sequence[str] = ("sentence1", "sentence2", "sentence3", "sentence4", "sentence5")
-    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
-        incomplete = 0
-        for line, texts in self.rows(path):
-            sentences = tuple(Sentence(words) for text in texts if (words := words_of(text, self.tokens)))
-            if len(sentences) == len(self.columns):
-                yield Document(sentences, f"{name}:{line}")
+        rows = incomplete = 0
+        for line, row in read_columns(path, separator="comma"):
+            rows += 1
+            if missing := [column for column in self.columns if column not in row]:
+                raise UserError(
+                    f"{path}:1: expected the columns {', '.join(self.columns)}, found {', '.join(row)}: add {missing}."
+                )
+            sentences = [Sentence(words_of(row[column], self.tokens)) for column in self.columns]
+            if all(sentence.words for sentence in sentences):
+                yield Document(tuple(sentences), f"{name}:{line}")
             else:
                 incomplete += 1
-        log_left_out(incomplete, "rows with an empty sentence", str(path))
-
-    def rows(self, path: Path) -> Iterator[tuple[int, list[str]]]:
-        """The first line's number and the texts of each row; blank lines are passed over.
-
-        Raises:
-            UserError: no such columns, a row of another length, bad CSV or UTF-8, a file without rows.
-        """
-        rows = csv.reader((f"{line}\n" for _, line in read_lines(path)), strict=True)
-        found, line = 0, 1
-        try:
-            header = next(rows)
-            if missing := [column for column in self.columns if column not in header]:
-                raise UserError(
-                    f"{path}:1: expected the columns {', '.join(self.columns)}, found {', '.join(header)}: add "
-                    f"{missing}."
-                )
-            places = [header.index(column) for column in self.columns]
-            line = rows.line_num + 1
-            for row in rows:
-                if row and len(row) != len(header):
-                    raise UserError(
-                        f"{path}:{line}: expected {len(header)} fields, found {len(row)}; are commas quoted?"
-                    )
-                if row:
-                    found += 1
-                    yield line, [row[place] for place in places]
-                line = rows.line_num + 1
-        except csv.Error as error:
-            raise UserError(f"{path}:{line}: expected CSV, found: {error}.") from error
-        if not found:
+        if not rows:
             raise UserError(f"{path}: expected rows below the header, found none.")
+        log_left_out(incomplete, "rows with an empty sentence", str(path))
 
 
 @dataclass(frozen=True)
-class JsonLines(Format):
+class JsonLines(TextFormat):
     """JSON lines, an object each: articles with raw text or with sentences already cut.
 
     Documents without a token, and listed sentences without one, are left out and counted.
@@ -166,25 +137,19 @@ class JsonLines(Format):
         sentences: the field of a list of sentences, each a string or a list of tokens.
         identifier: the field of the identifier; file and line where an object lacks it or has null.
         splitter: how a text becomes sentences; see `depgen.data.tokenization`.
-        tokens: how a string becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     text: str = "text"
     sentences: str | None = None
     identifier: str = "id"
     splitter: SentenceSplitter = "rules"
-    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file."""
         return (document for document, _ in self.read_with_fields(path, name))
 
     def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The documents of a file, each with all fields of its object.
-
-        Raises:
-            UserError: a line is no JSON object with the field, a sentence is none, or no document has a token.
-        """
+        """The documents of a file, each with all fields of its object."""
         kept = empty = blank = 0
         for number, line in read_lines(path):
             if not line.strip():
@@ -228,9 +193,6 @@ def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) ->
         tokens: how a string becomes tokens.
         where: its place, for messages.
         column: the field or column that it is in.
-
-    Raises:
-        UserError: it is neither, or a token is blank.
     """
     if isinstance(value, str):
         return words_of(value, tokens)
@@ -243,7 +205,7 @@ def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) ->
 
 
 @dataclass(frozen=True)
-class WikiText(Format):
+class WikiText(TextFormat):
     """WikiText (Merity et al., 2017): an article is a document, its paragraphs are lines of tokens.
 
     A line such as ` = Points ; A = ` between two others is part of a broken formula and no title. Articles of nothing
@@ -252,12 +214,10 @@ class WikiText(Format):
     Args:
         splitter: how a paragraph becomes sentences; see `depgen.data.tokenization`.
         headings: whether an article's title and headings are sentences of it, without their `=`.
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     splitter: SentenceSplitter = "rules"
     headings: bool = False
-    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The articles of a file; identifiers are their titles, with file and line."""
@@ -270,9 +230,6 @@ class WikiText(Format):
             lines: of WikiText.
             where: what messages call them: a file.
             name: what identifiers call them.
-
-        Raises:
-            UserError: the lines begin with no title.
         """
         empty = 0
         for title, number, paragraphs in _articles(lines, headings=self.headings, where=where):
@@ -324,11 +281,7 @@ class TaggedWords(Format):
     """Words with their tags, `word/tag`, a sentence a line; the file is one document, such as those of Brown."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The document of a file; its identifier is the file's name.
-
-        Raises:
-            UserError: the file holds no sentence, or a word without a tag.
-        """
+        """The document of a file; its identifier is the file's name."""
         lines = [(number, line) for number, line in read_lines(path) if line.strip()]
         if not lines:
             raise UserError(f"{path}: expected sentences, one a line, found none.")
@@ -355,23 +308,15 @@ class Conllu(Format):
         tags: the column of part-of-speech tags.
         documents_by: whether a document is what `# newdoc` begins or each sentence.
         graphs: whether sentences get the enhanced graphs in DEPS too.
-        empty_nodes: whether paths through empty nodes of these are contracted, or graphs with empty nodes are refused.
     """
 
     tags: TagColumn = "xpos"
     documents_by: Literal["newdoc", "sentence"] = "newdoc"
     graphs: bool = False
-    empty_nodes: EmptyNodes = "contract"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        return read_conllu(
-            path,
-            tags=self.tags,
-            by_document=self.documents_by == "newdoc",
-            graphs=self.graphs,
-            empty_nodes=self.empty_nodes,
-        )
+        return read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
 
 
 @dataclass(frozen=True)
@@ -416,25 +361,12 @@ class Brackets(Format):
         log_left_out(len(read) - len(sentences), "sentences without words", str(path))
 
 
-_FORMATS: Mapping[FileFormat, str] = {
-    "conllu": "Conllu",
-    "sdp": "Sdp",
-    "jsonl": "JsonLines",
-    "csv": "Columns",
-    "tsv": "depgen.data.hub.HubCorpus",
-}
-
-
 def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file of plain text.
-
-    Raises:
-        UserError: the file can't be read, or the ending of its name says that it holds something else.
-    """
-    found = format_of(path)
-    if found != "text":
+    """The lines of a file of plain text, as far as the ending of its name says no other format."""
+    kind = format_of(path)
+    if kind != "text":
         raise UserError(
-            f"{path}: expected plain text, found the ending .{found}: take the format {_FORMATS[found]}, or rename the "
-            "file if it holds plain text (.txt)."
+            f"{path}: expected plain text, found the ending .{kind}: take a format (depgen.data.formats) or a corpus "
+            "(depgen.data.corpora, depgen.data.hub_corpus) that reads it, or rename the file to .txt."
         )
-    yield from read_lines(path)
+    return read_lines(path)

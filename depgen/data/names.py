@@ -6,7 +6,7 @@ The published ROCStories are in lower case, with Penn tokens and `[MALE]`, `[FEM
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Literal
 
@@ -40,11 +40,7 @@ def tokens_of_story(texts: Sequence[str]) -> Story:
 
 
 def read_name_genders(path: Path) -> dict[str, Gender]:
-    """Genders by lower-cased name, from lines of name, tab and male, female or neutral (m, f, n will do).
-
-    Raises:
-        UserError: a line of another form.
-    """
+    """Genders by lower-cased name, from lines of name, tab and male, female or neutral (m, f, n will do)."""
     initials: Mapping[str, Gender] = {"m": "MALE", "f": "FEMALE", "n": "NEUTRAL"}
     genders: dict[str, Gender] = {}
     for number, line in read_lines(path):
@@ -55,19 +51,22 @@ def read_name_genders(path: Path) -> dict[str, Gender]:
     return genders
 
 
-def library_name_genders() -> dict[str, Gender | None]:
-    """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists.
-
-    Raises:
-        UserError: Faker is not installed.
-    """
+def library_version() -> str:
+    """That of Faker, whose lists of names change."""
     try:
-        from faker.providers.person.en import Provider
-    except ImportError as error:
+        return metadata.version("Faker")
+    except metadata.PackageNotFoundError as error:
         raise UserError(
             "Expected a list of names and their genders: install Faker by pip install 'depgen[names]', or give a file "
             "of your own, one name, tab and male, female or neutral a line."
         ) from error
+
+
+def library_name_genders() -> dict[str, Gender | None]:
+    """Genders by lower-cased name, from the English name lists of Faker (MIT); None for names on both lists."""
+    library_version()
+    from faker.providers.person.en import Provider
+
     genders: dict[str, Gender | None] = {name.lower(): "FEMALE" for name in Provider.first_names_female}
     for name in Provider.first_names_male:
         genders[name.lower()] = None if genders.get(name.lower(), "MALE") != "MALE" else "MALE"
@@ -80,9 +79,6 @@ class CapitalizedNames:
     A capitalised word within a sentence is proper unless a determiner precedes it or it is mostly a place (never first
     in a sentence, a third of the time after "in" and the like). At the start of a sentence it is proper if it is so
     elsewhere in the story, or if the collection capitalises it at least as often as not.
-
-    Raises:
-        UserError: the stories have no capitals.
     """
 
     def __init__(self, stories: Sequence[Story], genders: Mapping[str, Gender | None]) -> None:

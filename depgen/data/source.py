@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,8 +54,11 @@ def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
 
     A limit on training documents counts like the step `FirstDocuments`.
     """
+    if isinstance(corpus, CorpusOfSteps):
+        limit = () if max_documents is None else (FirstDocuments(max_documents),)
+        return lines_sha256(map(replace(corpus, steps=(*(corpus.steps or ()), *limit)).text_fingerprint, SPLITS))
     read = corpus if max_documents is None else WithSteps(corpus, steps=(FirstDocuments(max_documents),))
-    return lines_sha256(map(read.text_fingerprint if isinstance(read, CorpusOfSteps) else read.fingerprint, SPLITS))
+    return lines_sha256(map(read.fingerprint, SPLITS))
 
 
 def equal_documents(corpus: Corpus) -> int:

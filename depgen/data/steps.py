@@ -10,6 +10,7 @@ The Penn Treebank's text never passes `BareWords`: it is without punctuation alr
 Treebanks with tags lose their punctuation by these; tokenised text (Wikinews, WikiText, news) by form.
 """
 
+import json
 import logging
 from abc import abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from depgen.data.corpus import (
     SPLITS,
@@ -38,18 +39,17 @@ from depgen.data.names import (
     everywhere,
     genders_in_story,
     library_name_genders,
+    library_version,
     read_name_genders,
     tokens_of_story,
 )
-from depgen.data.tokenization import tokenize
+from depgen.data.tokenization import rule_versions, tokenize
 from depgen.errors import MissingDataError, UserError, check_at_least
 from depgen.locations import file_sha256, lines_sha256
-from depgen.trees.bare_words import bare_words
 from depgen.trees.graph import without_relations
-from depgen.trees.normalization import normalize
 from depgen.trees.removal import Orphans
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.text_form import FORMS, FormName
+from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.text_form import FORMS, FormName, bare_words, normalize
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,12 @@ LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's st
 class Rewrite(Step):
     """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
 
-    left_out = "sentences without words"
+    by_sentence = True
+
+    @property
+    def left_out(self) -> str:
+        """What the log calls the sentences that go."""
+        return "sentences without words"
 
     @abstractmethod
     def sentence(self, sentence: Sentence) -> Sentence:
@@ -72,18 +77,17 @@ class Rewrite(Step):
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents of a split with every sentence rewritten."""
-        return self.rewritten(read(split), split)
-
-    def rewritten(self, documents: Iterator[Document], split: Split) -> Iterator[Document]:
-        """The documents with every sentence rewritten."""
-        left_out = 0
-        for document in documents:
+        where, left_out, any_document = f"{type(self).__name__}, {split}", 0, False
+        for document in read(split):
             sentences = [self.sentence(sentence) for sentence in document.sentences]
-            kept = tuple(sentence for sentence in sentences if sentence.words)
-            left_out += len(sentences) - len(kept)
-            if kept:
-                yield Document(kept, document.identifier)
-        log_left_out(left_out, self.left_out, f"{type(self).__name__}, {split}")
+            with_words = tuple(sentence for sentence in sentences if sentence.words)
+            left_out += len(sentences) - len(with_words)
+            if with_words:
+                any_document = True
+                yield Document(with_words, document.identifier)
+        if left_out and not any_document:
+            raise UserError(f"{where}: expected other sentences too, found nothing but {left_out} {self.left_out}.")
+        log_left_out(left_out, self.left_out, where)
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,7 @@ class Lowercase(Rewrite):
 class BareWords(Rewrite):
     """Words alone, as UDGN reads them: without punctuation, in lower case, with `N` for digits.
 
-    The rules are those of `depgen.trees.bare_words`. UDGN reads sentences by themselves: `SingleSentences` comes first.
+    The rules are those of `depgen.trees.text_form`. UDGN reads sentences by themselves: `SingleSentences` comes first.
 
     Args:
         orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
@@ -139,7 +143,7 @@ class BareWords(Rewrite):
 
 @dataclass(frozen=True)
 class Normalized(Rewrite):
-    """A treebank as the language-modelling Penn Treebank is written (`depgen.trees.normalization`).
+    """A treebank as the language-modelling Penn Treebank is written (`depgen.trees.text_form`).
 
     Lower case, no punctuation, `N` for numbers and `<unk>` for words that a corpus lacks.
 
@@ -150,11 +154,7 @@ class Normalized(Rewrite):
     words_of: Corpus
 
     def sentence(self, sentence: Sentence) -> Sentence:
-        """The sentence, normalised.
-
-        Raises:
-            UserError: it has no tags, which tell punctuation from words.
-        """
+        """The sentence, normalised."""
         if sentence.tags is None:
             raise UserError(
                 f"{' '.join(sentence.words[:8])!r} …: expected tags, which tell punctuation from words, found none. "
@@ -194,6 +194,11 @@ class Retokenized(Rewrite):
         text = " ".join(sentence.words)
         return Sentence(tuple(tokenize(detokenize(rejoined(text) if self.apart else text))))
 
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text among them."""
+        return {**super().versions, **rule_versions(tokens="rules")}
+
     def form(self, form: FormName | None) -> FormName | None:
         """Lower case stays; other forms are of single tokens."""
         return form if form in ("stories", "lower") else None
@@ -219,18 +224,16 @@ class WithoutRelations(Rewrite):
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents, their graphs without the relations."""
-        unseen = set(self.relations)
+        edges = dict[str, Edge]()
 
-        def seen() -> Iterator[Document]:
+        def read_labels(split: Split) -> Iterator[Document]:
             for document in read(split):
-                for sentence in document.sentences if unseen else ():
-                    edges = sentence.edges or ()
-                    unseen.difference_update(
-                        [each for each in unseen if len(without_relations(edges, [each])) < len(edges)]
-                    )
+                for sentence in document.sentences:
+                    edges.update((edge[2], edge) for edge in sentence.edges or ())
                 yield document
 
-        yield from self.rewritten(seen(), split)
+        yield from super().documents(read_labels, split)
+        unseen = {name for name in self.relations if len(without_relations(edges.values(), [name])) == len(edges)}
         if unseen and split == "train":
             logger.warning(
                 "WithoutRelations, train: no edge has a relation %s: is it spelt so in the treebank?",
@@ -253,8 +256,8 @@ class WithoutSentences(Rewrite):
     splits: Sequence[Split] = ("train", "valid")
 
     @property
-    def left_out(self) -> str:  # type: ignore[override]
-        """What the log calls the sentences that go."""
+    def left_out(self) -> str:
+        """They are those of the other corpus."""
         return f"sentences of {self.excluded.name}"
 
     def sentence(self, sentence: Sentence) -> Sentence:
@@ -293,13 +296,12 @@ class SingleSentences(Step):
     Args:
         min_words: shorter ones are left out, as headlines and credits often are.
         max_words: longer ones are left out; None for any length.
-
-    Raises:
-        UserError: no length is both.
     """
 
     min_words: int = 1
     max_words: int | None = None
+
+    by_sentence: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.max_words is not None and self.max_words < max(1, self.min_words):
@@ -308,7 +310,7 @@ class SingleSentences(Step):
             )
 
     @property
-    def keeps_text(self) -> bool:  # type: ignore[override]
+    def keeps_text(self) -> bool:
         """Where no length is left out."""
         return self.min_words <= 1 and self.max_words is None
 
@@ -352,7 +354,7 @@ class FirstDocuments(Step):
 
 
 @dataclass(frozen=True)
-class WithTreesOnly(Step):
+class WithTreesOnly(Rewrite):
     """Leaves out sentences without a tree or a graph, and counts them.
 
     Args:
@@ -361,22 +363,14 @@ class WithTreesOnly(Step):
 
     of: Literal["heads", "edges", "spans"] = "heads"
 
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split without the sentences that lack it.
+    @property
+    def left_out(self) -> str:
+        """They are those that lack it."""
+        return f"sentences without {self.of}"
 
-        Raises:
-            UserError: no sentence is left.
-        """
-        left_out, any_kept = 0, False
-        for document in read(split):
-            kept = tuple(sentence for sentence in document.sentences if getattr(sentence, self.of) is not None)
-            left_out += len(document.sentences) - len(kept)
-            if kept:
-                any_kept = True
-                yield replace(document, sentences=kept)
-        if left_out and not any_kept:
-            raise UserError(f"WithTreesOnly, {split}: expected sentences with {self.of}, found none of {left_out}.")
-        log_left_out(left_out, f"sentences without {self.of}", f"WithTreesOnly, {split}")
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence, or one without words in place of one that lacks it."""
+        return Sentence(()) if getattr(sentence, self.of) is None else sentence
 
 
 @dataclass(frozen=True)
@@ -397,11 +391,7 @@ class WithoutHeldOut(Step):
         return SPLITS
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of training that equal none of validation or test.
-
-        Raises:
-            UserError: nothing is left to train on.
-        """
+        """The documents of training that equal none of validation or test."""
         held_out, kept, left_out = texts_of_splits(read, HELD_OUT), 0, 0
         for document in read("train"):
             if text_of(document) in held_out:
@@ -446,11 +436,7 @@ class PlaceholdersForNames(Step):
     names: str | None = None
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The stories of a split.
-
-        Raises:
-            UserError: there is neither Faker nor a list, or the stories have no capitals.
-        """
+        """The stories of a split."""
         genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
         documents = list(read(split))
         stories = [tokens_of_story([" ".join(s.words) for s in document.sentences]) for document in documents]
@@ -459,10 +445,15 @@ class PlaceholdersForNames(Step):
             texts = delexicalize(story, genders_in_story(story, everywhere(story, finder.find(story)), genders))
             yield Document(tuple(Sentence(tuple(text.split())) for text in texts), document.identifier)
 
+    @property
+    def versions(self) -> dict[str, int | str]:
+        """Those of the rules that cut text and of the list of names among them."""
+        names = library_version() if self.names is None else file_sha256(Path(self.names))
+        return {**super().versions, **rule_versions(tokens="rules"), "list": names}
+
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That before the step, and of the list of names."""
-        names = "Faker" if self.names is None else file_sha256(Path(self.names))
-        return lines_sha256(["PlaceholdersForNames", str(self.version), names, digest(split)])
+        """That before the step, and of the list of names, wherever it lies."""
+        return lines_sha256(["PlaceholdersForNames", json.dumps(self.versions), digest(split)])
 
     def form(self, form: FormName | None) -> FormName | None:
         """That of the published stories."""

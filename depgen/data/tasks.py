@@ -26,20 +26,21 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, collate_tokens
-from depgen.data.corpus import Split, SplitStatistics, files_sha256
+from depgen.data.corpus import Split, SplitStatistics, Versioned, files_sha256
 from depgen.data.module import Collate
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import CorpusData
-from depgen.data.tokenization import tokenize
+from depgen.data.tokenization import rule_versions, tokenize
 from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import Annotator
-from depgen.trees.lines import read_texts
-from depgen.trees.normalization import NUMBER, lowered
+from depgen.trees.columns import read_columns
+from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_form import NUMBER, lowered
 
 HIGHEST = 5.0
 """The similarity of two sentences that say the same; the lowest is 0."""
@@ -64,7 +65,7 @@ class Example:
     seen: bool = False
 
 
-class TaskCorpus(ABC):
+class TaskCorpus(Versioned, ABC):
     """The examples of a task; as a corpus, each is a document of its sentences.
 
     Attributes:
@@ -94,35 +95,22 @@ class TaskCorpus(ABC):
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, wanted: Sequence[str], columns: Sequence[str] = ()) -> Iterator[tuple[int, list[str]]]:
-    """The line number and the wanted columns of each line of tab-separated values, in which quotes are text.
+def read_task_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
+    """File and line, and the wanted columns of each row of tab-separated values, in which quotes are text.
 
     Args:
         path: the file.
         wanted: names of columns.
-        columns: names of the first columns, where the file does not say them; none: its first line names all.
-
-    Raises:
-        UserError: the file can't be read, a column is missing, or a line lacks columns or has more than are named.
+        names: see `depgen.trees.columns.read_columns`.
     """
-    lines = enumerate(read_texts(path), start=1)
-    names = columns or next(lines)[1].split("\t")
-    if missing := [name for name in wanted if name not in names]:
-        raise UserError(f"{path}:1: expected the column {missing[0]!r}, found {', '.join(map(repr, names))}.")
-    places = [names.index(name) for name in wanted]
-    for number, line in lines:
-        fields = line.split("\t")
-        if len(fields) < len(names) or (not columns and len(fields) > len(names)):
-            raise UserError(f"{path}:{number}: expected {len(names)} columns between tabs, found {len(fields)}.")
-        yield number, [fields[place] for place in places]
+    for number, row in read_columns(path, separator="tab_unquoted", names=names):
+        if missing := [name for name in wanted if name not in row]:
+            raise UserError(f"{path}:1: expected the column {missing[0]!r}, found {', '.join(map(repr, row))}.")
+        yield f"{path}:{number}", [row[name] for name in wanted]
 
 
 def similarity_of(text: str, where: str) -> float:
-    """The similarity that a column holds.
-
-    Raises:
-        UserError: it is no number from 0 to 5; says where.
-    """
+    """The similarity that a column holds."""
     try:
         score = float(text)
     except ValueError:
@@ -132,14 +120,18 @@ def similarity_of(text: str, where: str) -> float:
     return score
 
 
+def _identifier(where: str) -> str:
+    """The file's name and the line."""
+    return where.rpartition("/")[2]
+
+
 # -- GLUE -------------------------------------------------------------------------------------------------------------
 
-Task = Literal["rte", "sst2", "mrpc", "stsb"]
+GlueName = Literal["rte", "sst2", "mrpc", "stsb"]
 SELECTED_EVERY = 10
 
 
-@dataclass(frozen=True)
-class GlueTask:
+class GlueTask(NamedTuple):
     """The columns of a task's files, and its prompt.
 
     Attributes:
@@ -158,21 +150,9 @@ class GlueTask:
     prompt: str
     verbalisers: tuple[str, ...]
 
-    def answer(self, text: str, where: str) -> float:
-        """The place of a class, or a similarity.
-
-        Raises:
-            UserError: it is neither.
-        """
-        if not self.classes:
-            return similarity_of(text, where)
-        if text not in self.classes:
-            raise UserError(f"{where}: expected {' or '.join(self.classes)}, found {text!r}.")
-        return float(self.classes.index(text))
-
 
 _PAIR = "Sentence1:{0}; Sentence2:{1}; Label:"
-TASKS: Mapping[Task, GlueTask] = {
+TASKS: Mapping[GlueName, GlueTask] = {
     "rte": GlueTask("RTE", ("sentence1", "sentence2"), "label", ("not_entailment", "entailment"), _PAIR, ("0", "1")),
     "sst2": GlueTask(
         "SST-2", ("sentence",), "label", ("0", "1"), "Sentence1:{0}; Sentiment:", ("negative", "positive")
@@ -193,14 +173,11 @@ class GluePrompts(TaskCorpus):
         folder: where the tasks' folders lie, under `$DEPGEN_DATA` unless absolute.
         verbalisers: a word for each class, the classes in the order of `GlueTask.classes`; None: the authors' code's.
         max_examples: use only the first examples of the training file, for training and validation; None: all.
-
-    Raises:
-        UserError: another number of words than of classes.
     """
 
     def __init__(
         self,
-        task: Task,
+        task: GlueName,
         folder: str = "glue",
         *,
         verbalisers: Sequence[str] | None = None,
@@ -216,23 +193,26 @@ class GluePrompts(TaskCorpus):
             )
 
     def examples(self, split: Split) -> Iterator[Example]:
-        """The prompts of a split, whose words are cut at white space: marks stay with their words.
-
-        Raises:
-            UserError: a file is missing, or is not as expected.
-        """
-        path, task = self._path(split), self.layout
+        """The prompts of a split, whose words are cut at white space: marks stay with their words."""
         most = None if split == "test" else self.max_examples
-        rows = read_rows(path, (task.label, *task.texts))
-        for place, (number, (label, *texts)) in enumerate(islice(rows, most), start=1):
+        rows = read_task_rows(self._path(split), (self.layout.label, *self.layout.texts))
+        for place, (where, (label, *texts)) in enumerate(islice(rows, most), start=1):
             if split == "test" or (place % SELECTED_EVERY == 0) == (split == "valid"):
-                words = task.prompt.format(*map(str.strip, texts)).split()
-                answer = task.answer(label, f"{path}:{number}: {task.label}")
-                yield Example(f"{path.name}:{number}", (tuple(words),), answer)
+                words = self.layout.prompt.format(*texts).split()
+                yield Example(_identifier(where), (tuple(words),), self._answer(label, where))
+
+    def _answer(self, text: str, where: str) -> float:
+        """The place of a class, or a similarity."""
+        classes, where = self.layout.classes, f"{where}: {self.layout.label}"
+        if not classes:
+            return similarity_of(text, where)
+        if text not in classes:
+            raise UserError(f"{where}: expected {' or '.join(classes)}, found {text!r}.")
+        return float(classes.index(text))
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's file and of the reading options."""
-        options = {"split": split, "task": self.task, "prompt": self.layout.prompt}
+        options = {**self.versions, "split": split, "task": self.task, "prompt": self.layout.prompt}
         most = {} if split == "test" or self.max_examples is None else {"max_examples": self.max_examples}
         return files_sha256([self._path(split)], reader="GluePrompts", **options, **most)
 
@@ -248,7 +228,9 @@ class GluePrompts(TaskCorpus):
 
 TEST_SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sick")
 """In the order of tables."""
-Numbers = Literal["runs", "whole"]
+NumberSpelling = Literal["runs", "whole"]
+SimilarityPair = tuple[str, str, str, float]
+"""File and line, two sentences as their file has them, and their similarity."""
 
 _YEARS = {f"sts{year}": f"STS{year}-en-test" for year in range(12, 17)}
 _FILES = {"stsb": "STSBenchmark/sts-{}.csv", "sick": "SICK/SICK_{}.txt"}
@@ -261,58 +243,45 @@ _HOW_TO_GET = (
 )
 
 
-class JudgedPair(NamedTuple):
-    """Two sentences as their file has them, and their similarity."""
-
-    identifier: str
-    first: str
-    second: str
-    score: float
-
-    @property
-    def letters(self) -> tuple[str, ...]:
-        """What tells pairs apart: letters and digits alone, whichever sentence comes first."""
-        return tuple(sorted("".join(filter(str.isalnum, text.lower())) for text in (self.first, self.second)))
+def letters_of(pair: SimilarityPair) -> tuple[str, ...]:
+    """What tells pairs apart: letters and digits alone, whichever sentence comes first."""
+    return tuple(sorted("".join(filter(str.isalnum, text.lower())) for text in pair[1:3]))
 
 
-def read_pairs(path: Path, wanted: Sequence[str], columns: Sequence[str] = ()) -> list[JudgedPair]:
+def read_similarity_pairs(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> list[SimilarityPair]:
     """The pairs of a file.
 
     Args:
         path: the file.
         wanted: the columns of both sentences and of the similarity.
-        columns: see `read_rows`.
+        names: see `read_task_rows`.
     """
     return [
-        JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{path}:{number}"))
-        for number, (first, second, score) in read_rows(path, wanted, columns)
+        (_identifier(where), first, second, similarity_of(score, where))
+        for where, (first, second, score) in read_task_rows(path, wanted, names)
     ]
 
 
-def read_year(folder: Path) -> list[JudgedPair]:
-    """The judged pairs of a year: every `STS.input.<part>.txt` with its `STS.gs.<part>.txt`.
-
-    Raises:
-        UserError: no such file, a part without judgements, or lines that do not belong together.
-    """
+def read_year(folder: Path) -> list[SimilarityPair]:
+    """The judged pairs of a year: every `STS.input.<part>.txt` with its `STS.gs.<part>.txt`."""
     inputs = sorted(folder.glob("STS.input.*.txt"))
     if not inputs:
         raise UserError(f"{folder}: expected files STS.input.<part>.txt, found none. {_HOW_TO_GET}")
     pairs = []
     for path in inputs:
         gold = find_file(path.absolute().with_name(path.name.replace("input", "gs", 1)), how_to_get=_HOW_TO_GET)
-        rows, scores = list(read_rows(path, _TEXTS, _TEXTS)), read_texts(gold)
+        rows, scores = list(read_task_rows(path, _TEXTS, _TEXTS)), list(read_lines(gold))
         if len(rows) != len(scores):
             raise UserError(f"{gold}: expected a line for each of the {len(rows)} in {path.name}, found {len(scores)}.")
         pairs += [
-            JudgedPair(f"{path.name}:{number}", first, second, similarity_of(score, f"{gold}:{number}"))
-            for (number, (first, second)), score in zip(rows, scores, strict=True)
+            (_identifier(where), first, second, similarity_of(score, f"{gold}:{number}"))
+            for (where, (first, second)), (number, score) in zip(rows, scores, strict=True)
             if score.strip()
         ]
     return pairs
 
 
-def similarity_words(text: str, numbers: Numbers = "runs") -> tuple[str, ...]:
+def similarity_words(text: str, numbers: NumberSpelling = "runs") -> tuple[str, ...]:
     """The words of a sentence: lower case, numbers as `N`, no token without a letter (an `N` is one).
 
     Shen et al. (2022) cut by NLTK's tokeniser, we by our own, which does without its downloads; it cuts words off
@@ -328,8 +297,9 @@ def similarity_words(text: str, numbers: Numbers = "runs") -> tuple[str, ...]:
     >>> similarity_words("At 7:30 a 3rd dog didn't eat 1.5 bones!", "whole")
     ('at', 'N', 'a', '3rd', 'dog', 'did', "n't", 'eat', 'N', 'bones')
     """
-    tokens = tokenize(text.lower())
-    written = (lowered(token) if numbers == "whole" else re.sub(r"\d+", NUMBER, token) for token in tokens)
+    written = (
+        lowered(token) if numbers == "whole" else re.sub(r"\d+", NUMBER, token) for token in tokenize(text.lower())
+    )
     return tuple(token for token in written if any(character.isalpha() for character in token))
 
 
@@ -341,18 +311,18 @@ class SimilarityTasks(TaskCorpus):
         train: what is trained on. The authors' code takes both sets, and the figures of Shen et al. (2022) can only
             come from it: 80 and more on SICK, 64 to 72 on the Benchmark itself. The paper names `stsb` alone.
         numbers: see `similarity_words`.
-        name: what results call the corpus.
     """
+
+    name = "STS"
 
     def __init__(
         self,
         folder: str = "sts",
         *,
         train: Sequence[Literal["stsb", "sick"]] = ("stsb", "sick"),
-        numbers: Numbers = "runs",
-        name: str = "STS",
+        numbers: NumberSpelling = "runs",
     ) -> None:
-        self.folder, self.train, self.numbers, self.name = folder, tuple(train), numbers, name
+        self.folder, self.train, self.numbers = folder, tuple(train), numbers
         sizes = {"stsb": 5749, "sick": 4500}
         self.published: Mapping[Split, SplitStatistics] = {
             "train": SplitStatistics(documents=sum(sizes[task] for task in self.train)),
@@ -361,22 +331,18 @@ class SimilarityTasks(TaskCorpus):
         }
 
     def examples(self, split: Split) -> Iterator[Example]:
-        """The pairs of a split, in the order of the sets and their files; a sentence without words is one `<unk>`.
-
-        Raises:
-            UserError: a file is missing, or is not as expected.
-        """
+        """The pairs of a split, in the order of the sets and their files; a sentence without words is one `<unk>`."""
         if split != "test":
             yield from map(self._example, self._training_pairs() if split == "train" else self._pairs("stsb", "dev"))
             return
-        seen = {pair.letters for pair in (*self._training_pairs(), *self._pairs("stsb", "dev"))}
+        seen = {letters_of(pair) for pair in (*self._training_pairs(), *self._pairs("stsb", "dev"))}
         for place, name in enumerate(TEST_SETS):
             if name in _YEARS:
                 pairs = read_year(find_data(Path(self.folder) / _YEARS[name], how_to_get=_HOW_TO_GET))
             else:
                 pairs = self._pairs(name, {"stsb": "test", "sick": "test_annotated"}[name])
             for pair in pairs:
-                yield replace(self._example(pair), test_set=place, seen=pair.letters in seen)
+                yield replace(self._example(pair), test_set=place, seen=letters_of(pair) in seen)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files, of those that are trained or chosen on, and of the reading options."""
@@ -386,24 +352,27 @@ class SimilarityTasks(TaskCorpus):
             years = (find_data(Path(self.folder) / name, how_to_get=_HOW_TO_GET) for name in _YEARS.values())
             parts = [path for year in years for path in sorted(year.glob("STS.*.txt"))]
             paths = [*training, chosen, *parts, self._file("stsb", "test"), self._file("sick", "test_annotated")]
-        options = {"reader": "SimilarityTasks", "split": split, "train": self.train, "numbers": self.numbers}
-        return files_sha256(paths, **options)
+        options = {"split": split, "train": self.train, "numbers": self.numbers}
+        return files_sha256(
+            paths, reader="SimilarityTasks", **self.versions, **rule_versions(tokens="rules"), **options
+        )
 
-    def _training_pairs(self) -> list[JudgedPair]:
+    def _training_pairs(self) -> list[SimilarityPair]:
         return [pair for name in self.train for pair in self._pairs(name, "train")]
 
-    def _pairs(self, name: str, part: str) -> list[JudgedPair]:
+    def _pairs(self, name: str, part: str) -> list[SimilarityPair]:
         path = self._file(name, part)
         if name == "sick":
-            return read_pairs(path, SICK_COLUMNS)
-        return read_pairs(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
+            return read_similarity_pairs(path, SICK_COLUMNS)
+        return read_similarity_pairs(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
 
     def _file(self, name: str, part: str) -> Path:
         return find_file(Path(self.folder) / _FILES[name].format(part), how_to_get=_HOW_TO_GET)
 
-    def _example(self, pair: JudgedPair) -> Example:
-        words = (similarity_words(text, self.numbers) or (UNK_WORD,) for text in (pair.first, pair.second))
-        return Example(pair.identifier, tuple(words), pair.score)
+    def _example(self, pair: SimilarityPair) -> Example:
+        identifier, *texts, score = pair
+        words = (similarity_words(text, self.numbers) or (UNK_WORD,) for text in texts)
+        return Example(identifier, tuple(words), score)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
@@ -526,11 +495,7 @@ class TaskData(CorpusData):
 
     @cached_property
     def encoder_checkpoint(self) -> Path:
-        """The file that the encoder's weights lie in.
-
-        Raises:
-            UserError: there is no such run, or it holds no checkpoint.
-        """
+        """The file that the encoder's weights lie in."""
         return named_checkpoint(self.encoder)[1]
 
     def _own_vocabulary(self) -> Vocabulary:
@@ -538,11 +503,7 @@ class TaskData(CorpusData):
         return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
 
     def verbaliser_ids(self) -> list[int]:
-        """The id of each class: the first piece of its word.
-
-        Raises:
-            UserError: two words share it.
-        """
+        """The id of each class: the first piece of its word."""
         words = self.corpus.verbalisers
         ids = [self.vocabulary.pieces(word)[0] for word in words]
         if len(set(ids)) < len(ids):

@@ -2,10 +2,22 @@
 
 import re
 from functools import cache
+from importlib import metadata
 from typing import Any, Literal
 
 SentenceSplitter = Literal["lines", "rules", "sentencizer"]
 """How a text becomes sentences: each line is one, or by `split_sentences`, or by spaCy's sentencizer."""
+Tokens = Literal["whitespace", "rules"]
+"""How a string becomes tokens: at white space, or by `tokenize`."""
+VERSION = 1
+"""Raised whenever the rules here may cut a text otherwise."""
+
+
+def rule_versions(splitter: SentenceSplitter = "lines", tokens: Tokens = "whitespace") -> dict[str, int | str]:
+    """The versions of what cuts a text otherwise than at lines and white space, for fingerprints."""
+    rules: dict[str, int | str] = {"rules": VERSION} if "rules" in (splitter, tokens) else {}
+    return {**rules, "spacy": metadata.version("spacy")} if splitter == "sentencizer" else rules
+
 
 _TITLES = r"mr|mrs|ms|dr|prof|sr|jr|st|gen|col|lt|capt|sgt|rep|sen|gov|rev|hon"
 _ABBREVIATION = re.compile(

@@ -65,11 +65,7 @@ class FineTuned(LanguageModel):
 
     @property
     def data(self) -> TaskData:
-        """The data of the trainer.
-
-        Raises:
-            UserError: they are no task's.
-        """
+        """The data of the trainer."""
         data: object = self.trainer.datamodule  # type: ignore[attr-defined]
         if not isinstance(data, TaskData):
             raise UserError(
@@ -98,9 +94,6 @@ class FineTuned(LanguageModel):
         Args:
             architecture: see the class.
             origin: the checkpoint that says so, for messages.
-
-        Raises:
-            UserError: it is of another kind of system.
         """
         from lightning.pytorch.cli import instantiate_module
 

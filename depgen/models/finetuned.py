@@ -99,11 +99,7 @@ class PromptedModel(FineTuned):
         self.answers_among, self.verbalisers = answers_among, verbalisers
 
     def configure_model(self) -> None:
-        """Build the encoder and, for similarities, the regression.
-
-        Raises:
-            UserError: `selected_by` is no figure of the task.
-        """
+        """Build the encoder and, for similarities, the regression."""
         if hasattr(self, "encoder"):
             return
         super().configure_model()
@@ -273,11 +269,7 @@ class SentenceSimilarity(FineTuned):
         self.finetune, self.dropout = finetune, dropout
 
     def configure_model(self) -> None:
-        """Build the encoder and the network over pairs, and freeze what is not to change.
-
-        Raises:
-            UserError: the encoder has no parser that could be frozen.
-        """
+        """Build the encoder and the network over pairs, and freeze what is not to change."""
         if hasattr(self, "encoder"):
             return
         super().configure_model()

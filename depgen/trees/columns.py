@@ -2,14 +2,15 @@
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
 
-Separator = Literal["comma", "tab"]
+Separator = Literal["comma", "tab", "tab_unquoted"]
+"""Of cells; where they are `tab_unquoted`, all quote marks are text."""
 Cells = tuple[int, list[str]]
 """The number of a line and its cells."""
 _LONGEST = 2**31 - 1
@@ -18,7 +19,9 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 """A cell in quote marks, in which each quote mark of the text is doubled."""
 
 
-def read_columns(path: Path, *, separator: Separator) -> Iterator[tuple[int, dict[str, str]]]:
+def read_columns(
+    path: Path, *, separator: Separator, names: Sequence[str] = ()
+) -> Iterator[tuple[int, dict[str, str]]]:
     """Line number and cells by the names of the columns, of each row that is not blank; cells are stripped.
 
     Quote marks around a cell are no part of it, as in files that pandas, R and spreadsheets write. A `.tsv` whose cells
@@ -27,15 +30,17 @@ def read_columns(path: Path, *, separator: Separator) -> Iterator[tuple[int, dic
     Args:
         path: the file; `.gz` is unpacked.
         separator: of the cells.
+        names: of the first columns, where the file does not say them; none: its first line names all.
 
     Raises:
         UserError: it can't be read, columns of the same name, a row with fewer or more cells than there are columns, or
             quote marks that may or may not belong to the text.
     """
-    rows, remedy = (
-        (_of_tabs(path), "tabs") if separator == "tab" else (_of_commas(path), "commas, and quote cells that hold one")
-    )
-    names: list[str] = []
+    if separator == "comma":
+        rows, remedy = _of_commas(path), "commas, and quote cells that hold one"
+    else:
+        rows, remedy = _of_tabs(path, quotes=separator == "tab"), "tabs"
+    names, more = list(names), bool(names)
     for line, cells in rows:
         if not any(cells) and len(cells) != 1:  # one empty cell in quote marks is a row
             continue
@@ -44,12 +49,11 @@ def read_columns(path: Path, *, separator: Separator) -> Iterator[tuple[int, dic
             if twice := next((each for each in names if names.count(each) > 1), None):
                 raise UserError(f"{path}:{line}: expected columns of different names, found {twice} twice: rename one.")
             continue
-        if len(cells) != len(names):
+        if len(cells) < len(names) or (len(cells) > len(names) and not more):
             raise UserError(
-                f"{path}:{line}: expected {len(names)} columns, as in the first line, found {len(cells)}: separate "
-                f"them by {remedy}."
+                f"{path}:{line}: expected {len(names)} columns, found {len(cells)}: separate them by {remedy}."
             )
-        yield line, dict(zip(names, cells, strict=True))
+        yield line, dict(zip(names, cells, strict=False))
     if not names:
         raise UserError(f"{path}: expected the names of columns in the first line, found only blank lines.")
 
@@ -69,11 +73,11 @@ def _of_commas(path: Path) -> Iterator[Cells]:
         ) from error
 
 
-def _of_tabs(path: Path) -> Iterator[Cells]:
+def _of_tabs(path: Path, *, quotes: bool) -> Iterator[Cells]:
     rows = [
         (line, [cell.strip() for cell in text.split("\t")] if text.strip() else []) for line, text in read_lines(path)
     ]
-    if _is_quoted(rows, path):
+    if quotes and _is_quoted(rows, path):
         for line, cells in rows:
             yield line, [_unquoted(cell) for cell in cells]
     else:

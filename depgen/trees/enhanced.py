@@ -6,21 +6,16 @@ began at. An empty node without a head, or one that nothing hangs on, goes with 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal
 
 from depgen.errors import UserError
 from depgen.trees.graph import check_graph, contract, sorted_edges
 from depgen.trees.sentence import Edge
-
-EmptyNodes = Literal["contract", "refuse"]
-"""What becomes of empty nodes."""
 
 
 def read_deps(
     rows: Sequence[Sequence[str]],
     where: Callable[[int], str],
     *,
-    empty_nodes: EmptyNodes = "contract",
     words: Sequence[str] | None = None,
 ) -> tuple[Edge, ...] | None:
     """The graph of a sentence's DEPS; None where all of them are `_`.
@@ -28,27 +23,17 @@ def read_deps(
     Args:
         rows: number and DEPS of each word and each empty node, in the order of the file.
         where: the place of a row, by its 0-based index.
-        empty_nodes: whether paths through empty nodes are contracted, or a graph with empty nodes is refused.
         words: forms to name in messages.
-
-    Raises:
-        UserError: DEPS that are not `head:label` separated by `|`, a head that is neither a word nor an empty node, a
-            word that is its own head, an edge that is listed twice, an empty node (if refused).
     """
     if all(deps == "_" for _, deps in rows):
         return None
-    number_of = {number: index + 1 for index, number in enumerate(_words_first(rows))}
+    words_first = sorted((number for number, _ in rows), key=lambda number: not number.isdecimal())
+    number_of = {number: index + 1 for index, number in enumerate(words_first)}
     row_of = {number_of[number]: index for index, (number, _) in enumerate(rows)}
     if len(row_of) < len(rows):
         index = next(index for index, (number, _) in enumerate(rows) if row_of[number_of[number]] != index)
         raise UserError(f"{where(index)}: expected one node of each number, found {rows[index][0]} twice")
     length = sum(number.isdecimal() for number in number_of)
-    if empty_nodes == "refuse" and length < len(rows):
-        index = row_of[length + 1]
-        raise UserError(
-            f"{where(index)}: expected a graph over words, found the empty node {rows[index][0]}: contract paths "
-            "through empty nodes (empty_nodes: contract), or take a file without them."
-        )
     edges = []
     for index, (number, deps) in enumerate(rows):
         for head, label in _cells(deps, f"{where(index)}: node {number}"):
@@ -57,11 +42,6 @@ def read_deps(
             edges.append((number_of.get(head, 0), number_of[number], label))
     check_graph(edges, len(rows), lambda node: where(row_of[node]), words=words)
     return contract(edges, range(length + 1, len(rows) + 1)) if length < len(rows) else sorted_edges(edges)
-
-
-def _words_first(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The nodes' numbers, words before empty nodes."""
-    return sorted((number for number, _ in rows), key=lambda number: not number.isdecimal())
 
 
 def _cells(deps: str, where: str) -> list[tuple[str, str]]:
@@ -78,9 +58,6 @@ def _cells(deps: str, where: str) -> list[tuple[str, str]]:
 
 def format_deps(edges: Sequence[Edge], length: int) -> list[str]:
     """The DEPS of each word, `_` for a word without a head.
-
-    Raises:
-        UserError: a label that DEPS can't hold.
 
     >>> format_deps([(2, 1, "nsubj"), (3, 1, "conj>nsubj"), (0, 2, "root")], 3)
     ['2:nsubj|3:conj>nsubj', '0:root', '_']

@@ -25,9 +25,6 @@ def format_of(path: Path) -> FileFormat:
 
     >>> format_of(Path("stimuli.csv")), format_of(Path("graphs.sdp.gz")), format_of(Path("story.txt"))
     ('csv', 'sdp', 'text')
-
-    Raises:
-        UserError: the ending is of a file that no verb reads.
     """
     ending = unpacked(path).suffix.lower()
     if ending in _UNREAD:

@@ -47,10 +47,6 @@ def check_graph(
         self_loops: whether a word may be its own head, as where a path through an empty node leads back to it.
         words: forms to name in messages.
 
-    Raises:
-        UserError: a head or dependent out of range, a self-loop (if refused), an empty label, an edge that is listed
-            twice.
-
     >>> check_graph([(2, 1, "ARG1"), (3, 1, "ARG1"), (0, 3, "top")], 3, "here")
     >>> check_graph([(4, 1, "ARG1")], 3, "here:7", words="a b c".split())
     Traceback (most recent call last):
@@ -137,9 +133,6 @@ def joined_graphs(graphs: Sequence[Iterable[Edge]], names: Sequence[str]) -> tup
 def parted_graphs(edges: Iterable[Edge], names: Sequence[str]) -> list[list[Edge]]:
     """The graphs that `joined_graphs` has joined, without their names in labels; all edges as one for no names.
 
-    Raises:
-        UserError: a label does not begin with one of the names.
-
     >>> parted_graphs([(0, 1, "content/root"), (0, 1, "tree/root")], ["tree", "content"])
     [[(0, 1, 'root')], [(0, 1, 'root')]]
     """
@@ -158,11 +151,7 @@ def parted_graphs(edges: Iterable[Edge], names: Sequence[str]) -> list[list[Edge
 
 
 def check_graph_names(names: Sequence[str]) -> None:
-    """Raises UserError unless names of graphs differ, are not empty and are without `/`.
-
-    Raises:
-        UserError: two are equal, or one is empty or has a `/`.
-    """
+    """Raises UserError unless names of graphs differ, are not empty and are without `/`."""
     if len(set(names)) < len(names) or not all(names) or any(NAME_END in name for name in names):
         raise UserError(f"graphs: expected different names without {NAME_END!r}, found {list(names)}.")
 

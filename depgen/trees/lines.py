@@ -1,12 +1,9 @@
 """Lines of text files, with errors that name the file and the line."""
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
 from depgen.errors import UserError, no_file
 
@@ -38,28 +35,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise UserError(
             rf"{path}: expected lines that end in \n or \r\n, found ends of \r alone: convert them by tr '\r' '\n'."
         )
-
-
-def read_texts(path: Path) -> list[str]:
-    """The texts of a file of one text a line, empty ones included; read as `read_lines` reads them.
-
-    Raises:
-        UserError: the file can't be read.
-    """
-    return [line for _, line in read_lines(path)]
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[TextIO]:
-    """A text file to write; it takes the place of `path` when all is done, and nothing changes if it is not."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="\n") as stream:
-            yield stream
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _decode(raw: bytes, where: str, *, encoding: str) -> str:

@@ -29,9 +29,6 @@ def piece_heads(
         left_dependents: the piece of a head that dependents on its left attach to: the last as in the code of Yang &
             Wan (2022), or the first as in that of Casas et al. (2020).
 
-    Raises:
-        UserError: a word without pieces, or pieces out of order.
-
     >>> piece_heads([2, 0, 2], [0, 1, 1, 2])  # the head word 2 is pieces 2 and 3
     [3, 0, 2, 3]
     >>> piece_heads([2, 0, 2], [0, 1, 1, 2], left_dependents="first_piece")
@@ -80,9 +77,6 @@ def piece_edges(
         heads: of each edge, 1-based, 0 = root, -1 = not annotated.
         word_of_piece: see `piece_heads`.
         left_dependents: see `piece_heads`.
-
-    Raises:
-        UserError: a word without pieces, or pieces out of order.
 
     >>> piece_edges(np.array([0, 2, 3]), np.array([2, 0, 1]), [0, 1, 1])
     (array([0, 2, 3, 4]), array([3, 0, 1, 2]), array([ 0,  1,  2, -1]))

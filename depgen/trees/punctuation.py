@@ -39,9 +39,6 @@ def is_punctuation(sentence: Sentence, by: Punctuation = "relation") -> list[boo
     >>> sentence = Sentence(("Mr", ".", "'s"), (0, 1, 1), ("root", "dep", "punct:x"))
     >>> is_punctuation(sentence), is_punctuation(sentence, "form")
     ([False, False, True], [False, True, False])
-
-    Raises:
-        UserError: by relations, and the sentence has none.
     """
     if by == "form":
         return [all(unicodedata.category(character).startswith("P") for character in word) for word in sentence.words]

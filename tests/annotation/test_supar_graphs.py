@@ -27,9 +27,10 @@ from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, has_self_loops, leaves_out, structure_of
 from depgen.trees.conllu import read_conllu, write_conllu
 from depgen.trees.graph import check_graph
-from depgen.trees.sdp import read_sdp, write_sdp
+from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
+from tests.trees.trees import write_sdp
 
 VOCABULARY = ParserVocabulary({"a": 3, "b": 4}, {"a": 3, "b": 4}, ["arg", "top"], 2)
 SIZES = BiaffineSizes(4, 4, 4, 4, 8, 1, 4, 4, dropout=0.0)

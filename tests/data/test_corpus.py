@@ -3,11 +3,12 @@
 import json
 import logging
 import shutil
-from dataclasses import fields, replace
+from dataclasses import replace
+from importlib import metadata
 
 import pytest
 
-from depgen.data import corpora
+from depgen.data import tokenization
 from depgen.data.corpora import (
     Brown,
     ConlluTreebank,
@@ -37,7 +38,7 @@ from depgen.data.corpus import (
 )
 from depgen.data.formats import Brackets, Conllu, JsonLines, Lines, WikiText
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.hub import HubCorpus
+from depgen.data.hub_corpus import HubCorpus
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
 from depgen.data.statistics import measure
 from depgen.data.steps import (
@@ -46,16 +47,19 @@ from depgen.data.steps import (
     Lowercase,
     MoreTraining,
     Normalized,
+    PlaceholdersForNames,
     Retokenized,
     SingleSentences,
     WithoutHeldOut,
     WithoutSentences,
 )
-from depgen.data.table import AnnotatedSplit
+from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS
 from tests.invented_data import write_corpora
+from tests.invented_glue import write_glue
+from tests.invented_similarity import write_similarity
 
 STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
 
@@ -86,13 +90,6 @@ def test_the_files_of_patterns_are_read_by_path_each_once(tmp_path):
     corpus = PennTreebank(str(tmp_path), train=["01/a.mrg", "0?/*.mrg"], test="2?/*.mrg")
     assert [document.identifier for document in corpus.documents("train")] == ["01/a.mrg", "00/a.mrg", "00/b.mrg"]
     assert [document.identifier for document in corpus.documents("test")] == ["23/a.mrg"]
-
-
-def test_further_files_of_training_come_after_the_first(news):
-    (news / "more.txt").write_text("more .\n")
-    corpus = TextLines("news", train=["train.txt", "more.txt"], steps=[])
-    assert texts(corpus) == ["A cat sat .", "he left .", "more ."]
-    assert [document.identifier for document in corpus.documents("train")][-1] == "more.txt:1"
 
 
 @pytest.fixture
@@ -156,12 +153,46 @@ def test_fingerprints_follow_content_options_steps_and_names_of_files_but_not_fo
     assert TextLines("news").fingerprint("train") != before
 
 
-def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch):
+def test_a_corpus_within_a_step_counts_by_its_content_wherever_it_lies(news, tmp_path):
+    shutil.copytree(news, tmp_path / "copy")
+    here, there = TextLines("news"), TextLines(str(tmp_path / "copy"), name="other")
+    for step in (Normalized, WithoutSentences, lambda corpus: MoreTraining([corpus])):
+        assert len({TextLines("news", steps=[step(each)]).fingerprint("train") for each in (here, there)}) == 1
+        other = TextLines("news", steps=[step(TextLines("news", train="valid.txt"))])
+        assert other.fingerprint("train") != TextLines("news", steps=[step(here)]).fingerprint("train")
+
+
+VERSIONED = {
+    "format": (Lines, "version", lambda: TextLines("news")),
+    "step": (WithoutHeldOut, "version", lambda: TextLines("news")),
+    "dataset": (HubCorpus, "version", lambda: HubCorpus("news")),
+    "prompts": (GluePrompts, "version", lambda: GluePrompts("rte")),
+    "similarity": (SimilarityTasks, "version", SimilarityTasks),
+    "tokens": (tokenization, "VERSION", lambda: TextLines("news", Lines(tokens="rules"))),
+    "sentences": (tokenization, "VERSION", lambda: TextLines("news", Lines("rules"))),
+    "tokens of a step": (tokenization, "VERSION", lambda: TextLines("news", steps=[Retokenized()])),
+    "tokens of stories": (tokenization, "VERSION", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+    "tokens of a dataset": (tokenization, "VERSION", lambda: HubCorpus("news", tokens="rules")),
+    "tokens of pairs": (tokenization, "VERSION", SimilarityTasks),
+    "sentencizer": (metadata, "version", lambda: TextLines("news", Lines("sentencizer"))),
+    "list of names": (metadata, "version", lambda: TextLines("news", steps=[PlaceholdersForNames()])),
+}
+
+
+@pytest.mark.parametrize("versioned", VERSIONED.values(), ids=VERSIONED)
+def test_a_version_that_rises_is_another_fingerprint(news, monkeypatch, versioned):
+    owner, name, corpus = versioned
+    write_glue(news.parent / "glue")
+    write_similarity(news.parent / "sts")
+    before = corpus().fingerprint("train")
+    assert corpus().fingerprint("train") == before
+    monkeypatch.setattr(owner, name, (lambda library: "99") if name == "version" and owner is metadata else 99)
+    assert corpus().fingerprint("train") != before
+
+
+def test_no_version_of_rules_counts_where_none_cuts(news, monkeypatch):
     before = TextLines("news").fingerprint("train")
-    for kind in (Lines, WithoutHeldOut):
-        with monkeypatch.context() as patch:
-            patch.setattr(kind, "version", kind.version + 1)
-            assert TextLines("news").fingerprint("train") != before
+    monkeypatch.setattr(tokenization, "VERSION", 99)
     assert TextLines("news").fingerprint("train") == before
 
 
@@ -171,11 +202,6 @@ def test_every_option_of_a_format_is_in_the_fingerprint(news):
                JsonLines(splitter="lines"), JsonLines(tokens="rules"), WikiText(), WikiText(headings=True), Brackets(),
                Conllu(), Conllu(tags="upos"), Conllu(documents_by="sentence"), Conllu(graphs=True)]  # fmt: skip
     assert len({FileCorpus("news", each, train="train.jsonl").fingerprint("train") for each in formats}) == len(formats)
-
-
-def test_prepared_tables_follow(news):
-    dropped, kept = TextLines("news"), TextLines("news", steps=[])
-    assert [len(AnnotatedSplit(each, "train", None).table()) for each in (dropped, kept)] == [1, 2]
 
 
 def test_digests_of_files_see_content_options_and_order_alone(tmp_path):
@@ -242,22 +268,6 @@ def test_corpora_say_in_which_form_their_text_is(news):
     assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
 
 
-def test_stories_are_lower_cased_but_for_placeholders_unless_capitals_are_to_stay(news):
-    header = ",".join(f"sentence{number}" for number in range(1, 6))
-    (news / "train.csv").write_text(f"{header}\n[FEMAL] Saw Bob .,b,c,d,e\n")
-    stories, cased = RocStories("news"), RocStories("news", steps=[])
-    assert [each[:17] for corpus in (stories, cased) for each in texts(corpus)] == [
-        "[FEMAL] saw bob .", "[FEMAL] Saw Bob .",
-    ]  # fmt: skip
-
-
-def test_presets_have_other_defaults_and_no_other_options():
-    general = {field.name for field in fields(FileCorpus)}
-    presets = [each for each in vars(corpora).values() if isinstance(each, type) and issubclass(each, FileCorpus)]
-    assert len(presets) == 15
-    assert all({field.name for field in fields(each)} == general for each in presets)
-
-
 def test_what_is_held_out_is_left_out_of_text_and_kept_in_published_lines_and_treebanks():
     kinds = {
         WithoutHeldOut(): [
@@ -315,12 +325,14 @@ def test_reduced_means_fewer_documents_than_published(news, tmp_path, monkeypatc
 def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
     write_corpora(tmp_path)
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    whole, first = fingerprint_of(Brown()), FirstDocuments(2)
-    assert fingerprint_of(Brown(steps=[SingleSentences()])) == whole
-    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, SingleSentences()])) != whole
-    others = [Brown(steps=[step]) for step in (SingleSentences(2), SingleSentences(max_words=30), first)]
-    assert len({whole, *map(fingerprint_of, others)}) == 4
-    assert fingerprint_of(Brown(steps=[SingleSentences()]), max_documents=2) != fingerprint_of(Brown(), max_documents=2)
+    whole, first, single = fingerprint_of(Brown()), FirstDocuments(2), SingleSentences()
+    assert fingerprint_of(Brown(steps=[single])) == whole
+    assert fingerprint_of(Brown(steps=[single, BareWords()])) == fingerprint_of(Brown(steps=[BareWords()]))
+    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, single])) != whole
+    others = [Brown(steps=[SingleSentences(2)]), Brown(steps=[SingleSentences(max_words=30)]), Brown(steps=[first])]
+    first_sentences = Brown(steps=[single, first])
+    assert len({whole, *map(fingerprint_of, [*others, first_sentences])}) == 5
+    assert fingerprint_of(Brown(steps=[single]), max_documents=2) == fingerprint_of(first_sentences)
 
 
 def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(news, caplog):

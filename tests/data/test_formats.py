@@ -9,20 +9,19 @@ import pytest
 
 from depgen.data.formats import (
     Brackets,
-    Columns,
     Conllu,
     DependencyColumns,
     JsonLines,
     Lines,
     Paragraphs,
     Sdp,
+    SentenceColumns,
     TaggedWords,
     WikiText,
 )
-from depgen.errors import UserError
 from depgen.trees.conllu import write_conllu
-from depgen.trees.sdp import write_sdp
 from depgen.trees.sentence import Document, Sentence
+from tests.trees.trees import write_sdp
 
 DOGS = Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root"), ("NNS", "VBP"))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
@@ -86,19 +85,19 @@ def test_a_sentence_that_begins_with_an_equality_sign_is_one(read):
 
 def test_columns(read):
     story = ["[MALE] ran .", "he fell , hard .", "it hurt .", "he wept .", "he slept ."]
-    (document,), _ = read(Columns(), HEADER + STORY)
+    (document,), _ = read(SentenceColumns(), HEADER + STORY)
     assert document == Document(tuple(Sentence(tuple(text.split())) for text in story), "a.txt:2")
-    (first, second), _ = read(Columns(), "style," + HEADER + "sad," + STORY + "sad," + STORY)
+    (first, second), _ = read(SentenceColumns(), "style," + HEADER + "sad," + STORY + "sad," + STORY)
     assert first.sentences == second.sentences == document.sentences
-    documents, left_out = read(Columns(), HEADER + STORY + "a .,b .,,d .,e .\n" + STORY)
+    documents, left_out = read(SentenceColumns(), HEADER + STORY + "a .,b .,,d .,e .\n" + STORY)
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
     assert left_out == ["1 rows with an empty sentence."]
-    (pair,), _ = read(Columns(["b", "a"], tokens="rules"), 'a,b\nno.,"it\'s"\n')
+    (pair,), _ = read(SentenceColumns(["b", "a"], tokens="rules"), 'a,b\nno.,"it\'s"\n')
     assert texts(pair) == ["it 's", "no ."]
 
 
 def test_blank_lines_are_passed_over_and_rows_named_by_their_first_line(read):
-    documents, _ = read(Columns(), HEADER + STORY.replace("it hurt .", '"it\nhurt ."') + STORY + "\n")
+    documents, _ = read(SentenceColumns(), HEADER + STORY.replace("it hurt .", '"it\nhurt ."') + STORY + "\n")
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
 
 
@@ -171,8 +170,6 @@ def test_graphs_of_conllu_are_read_where_they_are_wanted(read, tmp_path):
     assert read(Conllu(), None, path.name)[0][0].sentences == (DOGS,)
     path.write_text(path.read_text().rstrip("\n") + "\n2.1\tx\t_\t_\t_\t_\t_\t_\t2:conj\t_\n\n")
     assert read(Conllu(graphs=True), None, path.name)[0][0].sentences == (walks,)
-    with pytest.raises(UserError, match=r"empty node 2\.1"):
-        read(Conllu(graphs=True, empty_nodes="refuse"), None, path.name)
 
 
 def test_sdp(read, tmp_path):

@@ -8,16 +8,25 @@ from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTr
 from depgen.data.corpus import FileCorpus, drawn_names, files_sha256
 from depgen.data.formats import (
     Brackets,
-    Columns,
     DependencyColumns,
     JsonLines,
     Lines,
     Paragraphs,
+    SentenceColumns,
     TaggedWords,
     WikiText,
 )
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.steps import FirstDocuments, MoreTraining, Normalized, SeededSplits, SingleSentences, WithTreesOnly
+from depgen.data.steps import (
+    FirstDocuments,
+    MoreTraining,
+    Normalized,
+    SeededSplits,
+    SingleSentences,
+    WithoutHeldOut,
+    WithTreesOnly,
+)
+from depgen.data.tasks import GluePrompts
 from depgen.errors import MissingDataError, UserError
 
 STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
@@ -31,14 +40,14 @@ LISTED = JsonLines(sentences="s")
     [
         (Lines(), "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
         (Paragraphs(), "\n===\n\n", "a.txt: expected documents, a sentence a line"),
-        (Columns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
-        (Columns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 fields, found 4"),
-        (Columns(), HEADER, "a.txt: expected rows below the header, found none"),
-        (Columns(), "", "a.txt: the file is empty"),
-        (Columns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected CSV, found"),
-        (Columns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected CSV, found"),
-        (Columns(), HEADER + 'a,b,"c\nd",e\n', "a.txt:2: expected 5 fields, found 4"),
-        (Columns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9 at byte 8"),
+        (SentenceColumns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
+        (SentenceColumns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 columns, found 4"),
+        (SentenceColumns(), HEADER, "a.txt: expected rows below the header, found none"),
+        (SentenceColumns(), "", "a.txt: the file is empty"),
+        (SentenceColumns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected cells separated by commas, found"),
+        (SentenceColumns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected cells separated by commas, found"),
+        (SentenceColumns(), HEADER + 'a,b,"c\nd",e\n', "a.txt:2: expected 5 columns, found 4"),
+        (SentenceColumns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9"),
         (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
         (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
         (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields"),
@@ -63,14 +72,10 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, messag
 
 
 @pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize(
-    ("name", "reader"),
-    [("a.conllu", "Conllu"), ("a.sdp.gz", "Sdp"), ("a.jsonl", "JsonLines"), ("a.csv", "Columns"),
-     ("a.TSV", "HubCorpus"), ("a.json", "convert the file")],
-)  # fmt: skip
-def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name, reader):
+@pytest.mark.parametrize("name", ["a.conllu", "a.sdp.gz", "a.TSV", "a.json"])
+def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name):
     (tmp_path / name).write_text("1\tThe\n2\tcat\n")
-    with pytest.raises(UserError, match=rf"{name}: expected .*{reader}"):
+    with pytest.raises(UserError, match=rf"{name}: expected "):
         list(form.read(tmp_path / name, name))
 
 
@@ -137,11 +142,17 @@ def test_draws_that_cannot_be_made(names, valid, test, message):
         (lambda: FirstDocuments(0), "most: expected at least 1, found 0"),
         (lambda: FirstDocuments(skip=-1), "skip: expected at least 0"),
         (lambda: MoreTraining([STORIES], most=0), "most: expected at least 1, found 0"),
-        (lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")), "expected sentences with edges"),
+        (
+            lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")),
+            "nothing but .* sentences without edges",
+        ),
+        (lambda: list(WithoutHeldOut().documents(lambda split: STORIES.documents("test"), "train")), "leave the step"),
+        (lambda: GluePrompts("rte", verbalisers=["yes"]), "verbalisers: expected 2 words"),
+        (lambda: GluePrompts("rte", max_examples=9), "max_examples: expected at least 10"),
         (lambda: list(SeededSplits(valid=2).documents(STORIES.documents, "train")), "expected more than 52 documents"),
     ],
 )
-def test_steps_that_cannot_be_taken(make, message):
+def test_options_that_cannot_be(make, message):
     with pytest.raises(UserError, match=message):
         make()
 

@@ -1,13 +1,11 @@
 """What each step does to documents, and to their fingerprint."""
 
 import json
-import logging
 from dataclasses import replace
-from itertools import islice
 
 import pytest
 
-from depgen.data.corpora import JsonDocuments, TextLines
+from depgen.data.corpora import JsonDocuments
 from depgen.data.corpus import SPLITS, WithSteps, drawn_documents
 from depgen.data.detokenization import rejoined
 from depgen.data.generated import GeneratedLanguage
@@ -26,7 +24,7 @@ from depgen.data.steps import (
     WithoutSentences,
     WithTreesOnly,
 )
-from depgen.errors import MissingDataError, UserError
+from depgen.errors import MissingDataError
 from depgen.trees.sentence import Document, Sentence
 
 STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
@@ -94,14 +92,6 @@ def test_bare_words_have_no_punctuation_and_their_trees_are_closed(caplog):
     assert sentences(BareWords("one_root"), YES)[0].heads == (0, 1)
     assert sentences(BareWords(lowercase=False), DOGS)[0].words == ("Dogs", "bark", "N.N")
     assert taken(BareWords(), Texts("untagged", train=["Dogs -- bark $ 10.5 !", ". . ."])) == ["dogs bark N.N"]
-
-
-def test_bare_words_follow_single_sentences():
-    first, second = STORIES.documents("valid")
-    corpus = WithSteps(STORIES, steps=[SingleSentences(), BareWords()])
-    names = [document.identifier for document in corpus.documents("valid")]
-    assert names == [f"{d.identifier}:{n}" for d in (first, second) for n in range(1, len(d.sentences) + 1)]
-    assert corpus.name == "generated (bare words)"
 
 
 def test_normalised_words_are_those_of_a_corpus():
@@ -176,12 +166,6 @@ def test_sentences_of_another_corpus_go_from_training_and_validation_and_from_no
 # -- documents and sentences chosen ------------------------------------------------------------------------------------
 
 
-def test_each_sentence_is_a_document():
-    found = list(SingleSentences().documents(STORIES.documents, "train"))
-    assert [document.sentences for document in found] == [(s,) for d in STORIES.documents("train") for s in d.sentences]
-    assert [document.identifier for document in found[4:6]] == ["generated-train-0:5", "generated-train-1:1"]
-
-
 def test_lengths_outside_the_limits_are_left_out_and_counted(caplog):
     lengths = [len(sentence) for document in STORIES.documents("train") for sentence in document.sentences]
     least, most = sorted(lengths)[5], sorted(lengths)[14]
@@ -245,27 +229,10 @@ def test_documents_are_compared_as_a_whole():
     assert [" ".join(d.words()) for d in WithSteps(corpus, steps=steps).documents("train")] == ["he left ."]
 
 
-def test_a_training_split_of_nothing_else_is_refused():
-    with pytest.raises(UserError, match="All training documents are in validation or test too"):
-        taken(WithoutHeldOut(), Texts("news", train=["it rained ."], valid=[], test=["it rained ."]))
-
-
 def test_training_depends_on_what_is_held_out():
     changed = [Texts("news", **{**NEWS.splits, split: ["another ."]}) for split in SPLITS]
     assert len({fingerprint(each, WithoutHeldOut(), split="train") for each in (NEWS, *changed)}) == 4
     assert fingerprint(NEWS, WithoutHeldOut(), split="test") == NEWS.fingerprint("test")
-
-
-def test_the_training_split_is_read_as_a_stream():
-    read = []
-
-    def counted(split):
-        for document in NEWS.documents(split):
-            read.append(document.identifier)
-            yield document
-
-    assert len(list(islice(WithoutHeldOut().documents(counted, "train"), 1))) == 1
-    assert [each for each in read if each.startswith("train")] == ["train:0", "train:1"]
 
 
 # -- splits that are made ----------------------------------------------------------------------------------------------
@@ -317,12 +284,3 @@ def test_only_the_training_split_has_documents_of_others():
     steps = [step, MoreTraining([two, three], 3), MoreTraining([two, three]), MoreTraining([two])]
     assert fingerprints(steps, one) == 5
     assert WithSteps(one, steps=[step]).name == "a and b and c"
-
-
-def test_what_is_left_out_is_said_of_the_file_and_the_step(tmp_path, caplog):
-    caplog.set_level(logging.WARNING)
-    (tmp_path / "train.txt").write_text("a b\n\nc\n")
-    list(TextLines(str(tmp_path), steps=[SingleSentences(2)]).documents("train"))
-    assert [message.rpartition(": ")[2] for message in caplog.messages] == [
-        "left out 1 blank lines.", "left out 1 sentences of other lengths.",
-    ]  # fmt: skip

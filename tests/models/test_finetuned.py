@@ -17,9 +17,8 @@ from transformers import AutoModelForCausalLM
 
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
-from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.experiment import data_of
-from depgen.data.tasks import TEST_SETS, EncodedExample, Example, GluePrompts, SimilarityTasks, TaskData
+from depgen.data.batch import ItemBatch
+from depgen.data.tasks import TEST_SETS, GluePrompts, SimilarityTasks, TaskData
 from depgen.errors import UserError
 from depgen.evaluation.export import export_pretrained
 from depgen.evaluation.trained import load_trained
@@ -38,7 +37,6 @@ from depgen.models.finetuned import (
 from depgen.models.gilt import GiLT
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
-from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record
 from depgen.trees.sentence import Sentence
 from tests.invented_glue import write_glue
@@ -308,25 +306,6 @@ def test_what_is_to_be_trained_changes_and_the_rest_does_not(place, name, finetu
         assert not torch.equal(trees_of(model, data), trees)
 
 
-@pytest.mark.slow
-def test_it_learns_eight_pairs_by_heart(place):
-    model, data = pairs_of(place, dropout=0.0)
-    model.encoder.eval()
-    words = np.random.default_rng(0).integers(3, data.vocabulary_size, (8, 2, 5), dtype=np.int32)
-    pairs = [
-        EncodedExample(tuple(TokenItem(place, ids) for ids in pair), Example("", (), float(place % 6)))
-        for place, pair in enumerate(words)
-    ]
-    batch = data.collate(ItemBatch(pairs, 8, data.vocabulary, global_items=8))
-    optimizer = torch.optim.Adam(model.trained_parameters(), lr=1e-2)
-    for step in range(80):
-        optimizer.zero_grad()
-        loss = model.training_step(batch, step)
-        loss.backward()
-        optimizer.step()
-    assert loss.item() < 0.05
-
-
 def test_the_loss_is_the_mean_over_the_global_batch(place):
     model, data = pairs_of(place, dropout=0.0)
     share = replace(batch_of(data, "train", 0, 1, 2), global_examples=6)  # half of a batch of six
@@ -384,28 +363,6 @@ def test_figures_of_pairs_are_correlations_of_each_set_and_their_means():
 # -- whole runs -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("task", "selected_by", "encoder"), [
-    ("mrpc", "f1", "gilt"), ("stsb", "correlation", "gpt2"),
-])  # fmt: skip
-def test_prompts_are_trained_tested_and_load_without_their_encoder(place, tmp_path, task, selected_by, encoder):
-    corpus = {"task": task, **({"verbalisers": [*WORDS]} if task == "mrpc" else {})}
-    data = {"encoder": encoder, "corpus": {"class_path": "depgen.data.tasks.GluePrompts", "init_args": corpus}}
-    if encoder == "gilt":
-        graphs = "depgen.evaluation.trees.induced_graphs.InducedGraphs"
-        data["annotator"] = {"class_path": graphs, "init_args": {"run": "gilt", "beam_size": 2}}
-    model = {"class_path": "depgen.models.finetuned.PromptedModel", "init_args": {"selected_by": selected_by}}
-    fit(tmp_path / f"{task}.yaml", model, {"class_path": "depgen.data.tasks.TaskData", "init_args": data}, epochs=2)
-    run = run_of(place, task)
-    assert main(["test", "--run", str(run)]) == 0
-    model = load_trained(str(run)).model
-    metrics = json.loads((run / "test.json").read_text())["metrics"]
-    expected = {"pearson", "spearman", "correlation"} if task == "stsb" else {*PromptedModel.figure_names()[:4]}
-    assert {name.removeprefix("test/") for name in metrics} >= expected
-    assert type(model.encoder).__name__ == ("GiLT" if encoder == "gilt" else "CausalLM")
-    assert model.verbalisers == ([] if task == "stsb" else model.hparams.verbalisers)
-
-
 @pytest.fixture(scope="module")
 def tuned(place):
     """A fine-tuned run, after the encoder's run has gone."""
@@ -459,16 +416,6 @@ def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
     assert len(found) == 2
     assert best == pytest.approx(1 - max(found) / 100, abs=1e-6)
     assert all(float(row["val/loss"]) > 0 for row in rows if row["val/loss"])
-
-
-def test_a_table_finds_its_facts_in_a_run(tuned):
-    facts = facts_of(tuned, data_of(tuned / "config.yaml"))
-    assert facts.data.corpus == "STS"
-    assert facts.data.train_documents == 48
-    assert facts.data.reduced
-    assert facts.trees is None
-    assert facts.budget.epochs == 2
-    assert facts.parameters == read_record(tuned)["parameters"]
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

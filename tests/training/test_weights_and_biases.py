@@ -8,7 +8,7 @@ import pytest
 from depgen.cli import main
 from depgen.training.runs import read_record
 from depgen.training.weights_and_biases import weights_and_biases
-from tests.data.test_hub import experiment, write_parquet
+from tests.data.test_hub_corpus import experiment, write_parquet
 
 VARIABLES = ("MODE", "PROJECT", "ENTITY", "DIR", "NAME", "RUN_ID", "RUN_GROUP", "TAGS", "API_KEY")
 
@@ -107,8 +107,8 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     assert begun.run_group == "hub"
     assert list(begun.tags) == ["trial", "CausalLM", "ud", "no trees"]
     corpus = settings["data"]["init_args"]["corpus"]
-    assert corpus["class_path"] == "depgen.data.hub.HubCorpus"
-    assert corpus["init_args"]["headings"] is False, "defaults too"
+    assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
+    assert corpus["init_args"]["root"] == 0, "defaults too"
     assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
     assert settings["trainer"]["max_epochs"] == 1
     assert settings["seed_everything"] == 1

@@ -5,7 +5,6 @@ import gzip
 import pandas
 import pytest
 
-from depgen.errors import UserError
 from depgen.trees.columns import read_columns
 
 TEXTS = ['She said " go " .', '" Go away , " she said .', "Well , no", ""]
@@ -50,32 +49,4 @@ def test_quote_marks_of_the_text_stay_where_cells_are_not_quoted(tmp_path):
     assert [cells for _, cells in read(path, "tab")] == [
         ['" Go , " she said .', '" Goes , " she said .'],
         ['" No ! "', 'He said " no " .'],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("content", "separator", "message"),
-    [
-        ('a\tb\n"Go !"\tx\n', "tab", "a:2: expected quote marks .* either"),
-        ('a\tb\n"Go ""now"" !"\tx\n" Go , " he said\tx\n', "tab", "a:3: expected quote marks .* either"),
-        ('a,b\n"Go , " he said,x\n', "comma", "a:2: .*quote marks that do not match"),
-        ('a,b\n1,2\n"Go,x\n', "comma", "a:3: .*quote marks that do not match"),
-        ("a,b\nyes, no,1\n", "comma", "a:2: expected 2 columns.*found 3.*commas"),
-        ("a\tb\n1\n", "tab", "a:2: expected 2 columns.*found 1.*tabs"),
-        ("a,a\n1,2\n", "comma", "a:1: .*found a twice"),
-        ("\n\n", "comma", "a: expected the names of columns"),
-    ],
-)
-def test_what_may_be_read_in_two_ways_or_in_none_is_refused(tmp_path, content, separator, message):
-    path = tmp_path / "a"
-    path.write_text(content)
-    with pytest.raises(UserError, match=message):
-        read(path, separator)
-
-
-def test_columns_of_r_are_read(tmp_path):
-    path = tmp_path / "a.tsv"
-    path.write_text('"good"\t"bad"\n"The dog sees Mary ."\t"The dog see Mary ."\n')
-    assert list(read_columns(path, separator="tab")) == [
-        (2, {"good": "The dog sees Mary .", "bad": "The dog see Mary ."})
     ]

@@ -2,8 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.errors import UserError
-from depgen.trees.conllu import format_conllu, read_blocks, read_conllu, write_conllu
+from depgen.trees.conllu import read_blocks, read_conllu, write_conllu
 from depgen.trees.sentence import Document, Sentence
 from tests.trees.trees import documents
 
@@ -63,71 +62,6 @@ def test_round_trip(tmp_path_factory, written, tags):
     path = tmp_path_factory.mktemp("round") / "trip.conllu"
     write_conllu(written, path, tags=tags)
     assert list(read_conllu(path, tags=tags)) == written
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "3\tgo\tgo\tVERB\tVB\t_\t0",
-            "3\tgo\tgo\tVERB\tVB\t_\t9",
-            "a.conllu:9: token 3 has head 9, but the sentence has 3",
-        ),
-        ("2\tn't\tnot", "4\tn't\tnot", "a.conllu:8: expected token 2, found 4"),
-        ("2\tn't\tnot\t", "2\tn't\t", "a.conllu:8: expected 10 columns separated by tabs, found 9"),
-        ("RB\t_\t3", "RB\t_\t_", "a.conllu:8: expected the number of token 2's head, found '_'"),
-        ("RB\t_\t3", "RB\t_\t1", "-> "),
-        ("2\tn't\tnot", "2a-\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found 2a-"),
-        ("2\tn't\tnot", "2.x\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found 2.x"),
-        ("2\tn't\tnot", "2\t\tnot", "a.conllu:8: expected a form, found '' for token 2"),
-        ("2\tn't\tnot", "x\tn't\tnot", "a.conllu:8: expected a token number, a range or an empty node, found x"),
-    ],
-)
-def test_errors_name_file_and_line(treebank, old, new, message):
-    text = treebank.read_text().replace(old, new)
-    treebank.write_text(text.replace("VBP\t_\t3", "VBP\t_\t2") if message == "-> " else text)
-    with pytest.raises(UserError) as error:
-        list(read_conllu(treebank))
-    assert message in str(error.value)
-
-
-def test_a_file_of_comments_is_no_treebank(tmp_path):
-    path = tmp_path / "a.conllu"
-    path.write_text("# nothing\n\n")
-    with pytest.raises(UserError, match="expected sentences in CoNLL-U, found none"):
-        list(read_conllu(path))
-
-
-@pytest.mark.parametrize("sentence", [Sentence(("a\tb",)), Sentence(("",)), Sentence(()), Sentence(("a",), (-1,))])
-def test_refuses_to_write_what_it_could_not_read(sentence):
-    with pytest.raises(UserError):
-        format_conllu(sentence)
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        (Document((), "empty"), "empty: CoNLL-U holds no documents without sentences"),
-        (Document((Sentence(("a",)),), "two\nlines"), "expected an identifier in one line"),
-        (Document((Sentence(("a",)),), ""), "expected an identifier in one line"),
-    ],
-)
-def test_refuses_documents_that_it_could_not_read(tmp_path, document, message):
-    with pytest.raises(UserError, match=message):
-        write_conllu([document], tmp_path / "a.conllu")
-
-
-def test_a_refusal_half_way_leaves_what_was_there(tmp_path):
-    path = tmp_path / "a.conllu"
-    good, bad = (Document((Sentence((word,)),), "d") for word in ("a", "b\tc"))
-    with pytest.raises(UserError):
-        write_conllu([good, bad], path)
-    assert not list(tmp_path.iterdir())
-    write_conllu([good], path)
-    before = path.read_bytes()
-    with pytest.raises(UserError):
-        write_conllu([good, bad], path)
-    assert (path.read_bytes(), list(tmp_path.iterdir())) == (before, [path])
 
 
 def test_a_last_line_without_end(tmp_path):

@@ -59,24 +59,6 @@ def test_the_order_is_by_dependent_head_and_label(orders):
         Sentence(("x", "y", "z"), edges=expected[::-1])
 
 
-@pytest.mark.parametrize(
-    ("edges", "message"),
-    [
-        ([(1, 4, "a")], "here:3: token 4 has a head, but the sentence has 3 words"),
-        ([(1, 0, "a")], "here:1: token 0 has a head, but the sentence has 3 words"),
-        ([(5, 2, "a")], "here:2: token 2 (y) has head 5, but the sentence has 3 words"),
-        ([(-1, 2, "a")], "here:2: token 2 (y) has head -1"),
-        ([(2, 2, "a")], "here:2: token 2 (y) is its own head"),
-        ([(1, 2, "a"), (1, 2, "b"), (1, 2, "a")], "here:2: token 2 (y) has head 1 with label a twice"),
-        ([(1, 3, "")], "here:3: token 3 (z) hangs on 1 by an edge without a label"),
-    ],
-)
-def test_messages_name_place_token_and_form(edges, message):
-    with pytest.raises(UserError) as error:
-        check_graph(edges, 3, lambda token: f"here:{token}", words=["x", "y", "z"])
-    assert message in str(error.value)
-
-
 def test_a_self_loop_is_accepted_where_it_may_be():
     check_graph([(2, 2, "conj>ref")], 2, "here", self_loops=True)
 

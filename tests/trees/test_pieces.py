@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.errors import UserError
 from depgen.trees.pieces import piece_edges, piece_heads
 from depgen.trees.tree import check_tree
 from tests.trees.trees import head_lists
@@ -47,12 +46,6 @@ def test_uncut_words_keep_their_heads(heads):
     assert piece_heads(heads, range(len(heads))) == heads
 
 
-@pytest.mark.parametrize("word_of_piece", [[0, 2], [0, 0], [1, 0, 2], [0, 1, 2, 3], [0, 1, 0, 2]])
-def test_refuses_pieces_that_do_not_cover_the_words(word_of_piece):
-    with pytest.raises(UserError, match="Expected pieces of each of 3 words"):
-        piece_heads([2, 0, 2], word_of_piece)
-
-
 ATTACHMENTS = ["last_piece", "first_piece"]
 
 
@@ -79,8 +72,3 @@ def test_a_word_can_have_no_edges_several_or_one_to_itself(left_dependents):
     assert [each.tolist() for each in found] == [
         [0, 0, 1, 4, 5, 5, 6], [1, 2, 4, right, 3, 5], [-1, 0, 1, 2, -1, -1],
     ]  # fmt: skip
-
-
-def test_pieces_of_edges_in_another_order_are_refused():
-    with pytest.raises(UserError, match="pieces of each of 2 words in order"):
-        piece_edges(np.array([0, 0, 0]), np.array([], dtype=np.int64), [1, 0])

@@ -1,11 +1,22 @@
-"""Trees, sentences and documents for hypothesis to draw."""
+"""Trees, sentences and documents for hypothesis to draw, and SDP files."""
 
 from itertools import pairwise
 
 from hypothesis import strategies as st
 
 from depgen.trees.graph import sorted_edges
+from depgen.trees.sdp import HEADER, format_sdp
 from depgen.trees.sentence import Document, Sentence
+
+
+def write_sdp(documents, path, *, release="2015"):
+    """Write documents as SDP; the sentences of one of several are numbered by three digits after its identifier."""
+    parts = [f"{HEADER}\n"] if release == "2015" else []
+    for document in documents:
+        for number, sentence in enumerate(document.sentences, start=1):
+            suffix = f"{number:03d}" if len(document.sentences) > 1 else ""
+            parts.append(f"{format_sdp(sentence, document.identifier + suffix, release=release)}\n")
+    path.write_text("".join(parts))
 
 
 @st.composite

@@ -37,9 +37,9 @@ from depgen.trees.constituency import (
     right_branching,
     unlabelled_f1,
 )
-from depgen.trees.normalization import NUMBER, normalize_word
 from depgen.trees.punctuation import PUNCTUATION_TAGS
 from depgen.trees.sentence import Constituent
+from depgen.trees.text_form import NUMBER, normalize_word
 
 Distances = Float[np.ndarray, "layers words"]
 

@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 
 from depgen.annotation.scores import labelled_scores
 from depgen.errors import UserError
-from depgen.trees.conllu import Block, read_blocks
+from depgen.trees.conllu import ConlluBlock, read_blocks
 from depgen.trees.file_formats import unpacked
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import TOP, SdpBlock, read_sdp_blocks
@@ -110,7 +110,7 @@ def _cell(value: float) -> str:
 
 
 def _pairs(
-    gold: Path, predicted: Path, read: Callable[[Block | SdpBlock], Sentence]
+    gold: Path, predicted: Path, read: Callable[[ConlluBlock | SdpBlock], Sentence]
 ) -> Iterator[tuple[Sentence, Sentence]]:
     """The sentences of both files, once it is certain that they are the same words."""
     for number, (one, other) in enumerate(zip_longest(_blocks(gold), _blocks(predicted)), start=1):
@@ -134,7 +134,7 @@ def _pairs(
         yield first, second
 
 
-def _blocks(path: Path) -> Iterator[Block | SdpBlock]:
+def _blocks(path: Path) -> Iterator[ConlluBlock | SdpBlock]:
     return read_sdp_blocks(path) if _is_sdp(path) else read_blocks(path)
 
 
@@ -191,7 +191,7 @@ def _tree_rows(words: list[_Word], by: By | None) -> Rows:
     return rows
 
 
-def _with_tree(block: Block | SdpBlock) -> Sentence:
+def _with_tree(block: ConlluBlock | SdpBlock) -> Sentence:
     sentence = block.sentence()
     if sentence.heads is None:
         raise UserError(
@@ -272,7 +272,7 @@ def _graphs(gold: Path, predicted: Path, punctuation: Punctuation, *, tops: bool
     return [_Graphs(len(one), is_punctuation(one, punctuation), edges(one), edges(other)) for one, other in pairs]
 
 
-def _with_graph(block: Block | SdpBlock) -> Sentence:
+def _with_graph(block: ConlluBlock | SdpBlock) -> Sentence:
     sentence = block.sentence()
     return sentence if isinstance(block, SdpBlock) else replace(sentence, edges=block.edges())
 

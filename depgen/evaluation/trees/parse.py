@@ -16,7 +16,7 @@ from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import structure_of
-from depgen.trees.conllu import Block, TagColumn, read_blocks
+from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
 from depgen.trees.file_formats import FileFormat
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
@@ -159,7 +159,7 @@ def _of_lines(path: Path, tokens: Tokens) -> TextDocument:
     return document
 
 
-def _of_blocks(path: Path, blocks: Sequence[Block], tags: TagColumn) -> TextDocument:
+def _of_blocks(path: Path, blocks: Sequence[ConlluBlock], tags: TagColumn) -> TextDocument:
     """The sentences of CoNLL-U, without their trees."""
     sentences = tuple(block.bare_sentence(tags) for block in blocks)
     return TextDocument(path.name, sentences, tuple(f"{path.name}:{block.numbers[0]}" for block in blocks))
@@ -176,7 +176,7 @@ def _joined(path: Path, documents: Sequence[TextDocument]) -> TextDocument:
     return TextDocument(path.name, tuple(sentences), tuple(places))
 
 
-def _as_conllu(blocks: Sequence[Block], parsed: ParsedTexts) -> str:
+def _as_conllu(blocks: Sequence[ConlluBlock], parsed: ParsedTexts) -> str:
     """The sentences in CoNLL-U: of those that came so, the lines with new trees or with new graphs."""
     if not blocks:
         return parsed.to_conllu()

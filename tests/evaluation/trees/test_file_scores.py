@@ -16,9 +16,8 @@ from depgen.metrics.attachment import attachment_counts
 from depgen.metrics.induction import induction_counts
 from depgen.trees.conllu import format_conllu
 from depgen.trees.graph import sorted_edges
-from depgen.trees.sdp import write_sdp
 from depgen.trees.sentence import Document, Sentence
-from tests.trees.trees import graphs, head_lists
+from tests.trees.trees import graphs, head_lists, write_sdp
 
 WORDS = ("the", "dog", "slept", ",", "then", "ran", ".")
 GOLD = Sentence(WORDS, (2, 3, 0, 6, 6, 3, 3), ("det", "nsubj", "root", "punct", "advmod", "conj", "punct"))
