@@ -337,3 +337,35 @@ def test_padding_and_other_texts_change_nothing(options):
                        for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
                                                      for word in range(1, len(heads) + 1)))])  # fmt: skip
     torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)
+
+
+# -- expansions that training never saw -------------------------------------------------------------------------------
+
+UNSEEN = ([0, 1], ["root", "other"])
+
+
+@torch.no_grad()
+def test_a_tree_that_is_never_written_has_probability_0():
+    model, ids = small(FULL), [3, 4]
+    ((scores,),) = model.sentence_log_probs([[ids]], vocabulary=FULL, structure=[[UNSEEN]])
+    assert scores[0] == -math.inf
+    assert math.isfinite(scores[1])
+    assert model.tree_log_probs([ids], [UNSEEN], vocabulary=FULL, tokens_per_batch=9).tolist() == [-math.inf]
+
+
+@torch.no_grad()
+def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sentences_is_logged(monkeypatch):
+    model, logged = small(FULL), {}
+    other = TokenItem(0, np.array([3, 4]), np.array(UNSEEN[0]), relations=np.array(UNSEEN[1], dtype=object))
+    items = [LevelItem(other), *(LevelItem(sentence_of(heads)) for heads in ([2, 0, 2], [0], [0, 1]))]
+    batch = collate_levels(ItemBatch(items, 1, FULL))
+    _, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    row = batch.sentences.tolist().index(0)  # the root of the first sentence
+    unknown = model.expansion_log_probs(scores, restricted=True)[row, 0, 1]
+    states, _ = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    weight, bias = model.outputs(batch.eos, restricted=True)
+    word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]
+    assert model(batch)[row, 0].item() == pytest.approx((unknown + word).item(), abs=1e-9)
+    monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
+    model.validation_step(batch, 0)
+    assert logged["val/unseen_expansions"] == 1 / 4
