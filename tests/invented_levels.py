@@ -51,6 +51,9 @@ def expansion_of(pattern):
     return [*pattern[0], "HEAD", *pattern[1]]
 
 
+NETWORK = partial(
+    Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
+)
 ROWS = [["<pad>"], ["<unk>"], ["HEAD"], ["left", "HEAD"], ["HEAD", "right"], ["left", "HEAD", "right"]]
 BINARY = with_placeholders(
     Vocabulary.of_words("abcdefgh"),
@@ -62,11 +65,8 @@ BINARY = with_placeholders(
 
 def small(vocabulary=BINARY, **options):
     """A system in double precision and evaluation mode, with weights so large that each part shows."""
-    network = partial(
-        Transformer, layers=2, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
-    )
     tables = {name: len(vocabulary.tables[name]) for name in ("expansions", "placeholders")}
-    model = ITEXP(network, vocabulary.size, **{**tables, "max_length": 40, **options})
+    model = ITEXP(NETWORK, vocabulary.size, **{**tables, "max_length": 40, **options})
     model.configure_model()
     model.double()
     torch.manual_seed(14)  # whose texts are of many kinds

@@ -249,18 +249,6 @@ def joint_log_prob(found: Sequence[Level], patterns: ExpansionScores, words: Wor
     return of_patterns, of_words
 
 
-def ancestor_mask(heads: Sequence[int]) -> list[list[bool]]:
-    """`[query][key]`: whether the key is the query or one of its ancestors; heads are 0-based, -1 for the root."""
-    found = []
-    for query in range(len(heads)):
-        seen, position = {query}, query
-        while heads[position] >= 0:
-            position = heads[position]
-            seen.add(position)
-        found.append([key in seen for key in range(len(heads))])
-    return found
-
-
 # Sampling (section 3.3 and section 4.2)
 
 
@@ -294,8 +282,6 @@ def renormalised(probabilities: Sequence[float]) -> list[float]:
     return [value / sum(probabilities) for value in probabilities]
 
 
-def styled(probabilities: Sequence[float], factors: Sequence[float], share: float, *, before: bool) -> list[float]:
-    """Probabilities with factors: those of the nucleus multiplied, or (`before`) the nucleus of those multiplied."""
-    if before:
-        return nucleus(renormalised([p * k for p, k in zip(probabilities, factors, strict=True)]), share)
+def styled(probabilities: Sequence[float], factors: Sequence[float], share: float) -> list[float]:
+    """Probabilities of the nucleus, multiplied by factors."""
     return renormalised([p * k for p, k in zip(nucleus(probabilities, share), factors, strict=True)])

@@ -10,7 +10,7 @@ from functools import cache
 
 from depgen.locations import lines_sha256
 from depgen.trees.annotator import Annotator
-from depgen.trees.binarization import binarized, depths, lifted
+from depgen.trees.binarization import binary_dependencies, depths, lifted
 from depgen.trees.sentence import Sentence
 
 
@@ -80,7 +80,7 @@ class RandomShapes:
 
 def _shape(sentence: Sentence) -> list[int]:
     assert sentence.heads is not None
-    return [int(head) for head in binarized(lifted(sentence.heads))]
+    return [int(head) for head in binary_dependencies(lifted(sentence.heads))]
 
 
 def balanced_heads(words: int) -> list[int]:

@@ -28,7 +28,7 @@ from depgen.trees.binarization import (
     ROOT,
     SUBWORD,
     Binarization,
-    binarized,
+    binary_dependencies,
     depths,
     expansions,
     lifted,
@@ -37,7 +37,7 @@ from depgen.trees.binarization import (
 )
 from depgen.trees.sentence import Document, Sentence
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 PAD_EXPANSION, UNKNOWN_EXPANSION = 0, 1
 """Rows of the table of expansions: of words that are written already, and of expansions not seen in training."""
@@ -46,11 +46,7 @@ SENTENCES_AT_ONCE = 1000
 
 
 def binarization_of(vocabulary: Vocabulary) -> Binarization:
-    """How trees are binarised that are written with a vocabulary.
-
-    Raises:
-        UserError: it was built for no trees.
-    """
+    """How trees are binarised that are written with a vocabulary."""
     if "binarization" not in vocabulary.tables:
         raise UserError(
             "The vocabulary has no placeholders and no expansions: set data.init_args.vocabulary to "
@@ -75,13 +71,25 @@ class ExpansionVocabulary:
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The vocabulary of the documents, whose sentences have trees."""
-        seen = Counter[tuple[str, tuple[str, ...]]]()
-        labels = Counter[str]()
-        counted = self._counted(documents, seen, labels)
-        vocabulary = self.words.build(counted)
-        deque(counted, maxlen=0)  # a builder may leave out the rest, or all
+        words, labels = Counter[tuple[str, tuple[str, ...]]](), Counter[str]()
+
+        def counted() -> Iterator[Document]:
+            """The documents; labels, and words with their expansions, are counted while they pass."""
+            waiting: list[Sentence] = []
+            for document in documents:
+                waiting += [sentence for sentence in document.sentences if sentence.heads is not None and len(sentence)]
+                if len(waiting) >= SENTENCES_AT_ONCE:
+                    self._count(waiting, words, labels)
+                    waiting = []
+                yield document
+            if waiting:
+                self._count(waiting, words, labels)
+
+        passing = counted()
+        vocabulary = self.words.build(passing)
+        deque(passing, maxlen=0)  # a builder may leave out the rest, or all
         patterns = Counter[tuple[str, ...]]({(HEAD,): 1})  # without it no sentence ends
-        for (word, pattern), count in seen.items():
+        for (word, pattern), count in words.items():
             pieces = len(vocabulary.pieces(word))
             for pattern_of_piece in _of_pieces(pattern, pieces):
                 patterns[pattern_of_piece] += count
@@ -93,30 +101,15 @@ class ExpansionVocabulary:
         }
         return with_placeholders(vocabulary, [ROOT, *sorted((+labels).keys() - {ROOT})], tables)
 
-    def _counted(
-        self, documents: Iterable[Document], seen: Counter[tuple[str, tuple[str, ...]]], labels: Counter[str]
-    ) -> Iterator[Document]:
-        """The documents; labels, and words with their expansions, are counted while they pass."""
-        waiting: list[Sentence] = []
-        for document in documents:
-            waiting += [sentence for sentence in document.sentences if sentence.heads is not None and len(sentence)]
-            if len(waiting) >= SENTENCES_AT_ONCE:
-                self._count(waiting, seen, labels)
-                waiting = []
-            yield document
-        if waiting:
-            self._count(waiting, seen, labels)
-
     def _count(
-        self, sentences: Sequence[Sentence], seen: Counter[tuple[str, tuple[str, ...]]], labels: Counter[str]
+        self, sentences: Sequence[Sentence], words: Counter[tuple[str, tuple[str, ...]]], labels: Counter[str]
     ) -> None:
         starts = np.cumsum([0, *map(len, sentences)])[:-1]
         heads = numbered_through(np.concatenate([sentence.heads for sentence in sentences]), starts)
         relations = [sentence.relations or ("dep",) * len(sentence) for sentence in sentences]
         heads, names = written_tree(heads, [*chain.from_iterable(relations)], self.binarization, starts)
         labels.update(names)
-        words = chain.from_iterable(sentence.words for sentence in sentences)
-        seen.update(zip(words, expansions(heads, names), strict=True))
+        words.update(zip(chain.from_iterable(s.words for s in sentences), expansions(heads, names), strict=True))
 
     def fingerprint(self) -> str:
         """The options, as a string."""
@@ -132,11 +125,7 @@ def _of_pieces(pattern: tuple[str, ...], pieces: int) -> Iterator[tuple[str, ...
 
 
 def with_placeholders(vocabulary: Vocabulary, labels: Sequence[str], tables: dict[str, Any]) -> Vocabulary:
-    """The same vocabulary with a placeholder `[label]` for each label as its last types, in this order, and tables.
-
-    Raises:
-        UserError: the vocabulary has a word that is spelt like a placeholder.
-    """
+    """The same vocabulary with a placeholder `[label]` for each label as its last types, in this order, and tables."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
@@ -208,14 +197,12 @@ class LevelData(TextData):
     def __init__(
         self,
         *args: Any,  # noqa: ANN401
-        levels_per_sentence: Literal["all"] | int = "all",
+        levels_per_sentence: Literal["all", 1] = "all",
         trees_for: Sequence[Split] = ("train", "valid", "test"),
         left_dependents: Literal["first_piece"] = "first_piece",
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*args, trees_for=trees_for, left_dependents=left_dependents, **kwargs)
-        if levels_per_sentence not in ("all", 1):
-            raise UserError(f"levels_per_sentence: expected all or 1, found {levels_per_sentence}.")
         self.levels_per_sentence = levels_per_sentence
         self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
 
@@ -225,44 +212,33 @@ class LevelData(TextData):
         self._sizes.clear()
 
     def level_sizes(self, split: Split) -> tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]:
-        """The number of levels of each sentence; and of each level of all sentences the tokens that are read.
-
-        Computed once.
-
-        Raises:
-            UserError: a sentence has no tree.
-        """
+        """The number of levels of each sentence; and of each level of all sentences the tokens that are read."""
         if split not in self._sizes:
             data, binarization = self.filled_split(split), binarization_of(self.vocabulary)
             lengths = data.lengths - 1
             starts = np.cumsum(lengths) - lengths
-            has_trees = "heads" in data.table.column_names
-            heads = (
-                np.concatenate([*data.columns.values("heads")], dtype=np.int64) if has_trees else np.zeros(0, np.int64)
-            )
-            bare = np.flatnonzero(np.minimum.reduceat(heads, starts) < 0) if has_trees else [0]
-            if len(bare):
+            heads = np.full(lengths.sum(), -1)
+            if "heads" in data.table.column_names:
+                heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64)
+            if len(bare := np.flatnonzero(np.minimum.reduceat(heads, starts) < 0)):
                 raise UserError(
                     f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none. Set "
                     f"data.init_args.annotator, and trees_for to all splits."
                 )
             heads = numbered_through(heads, starts)
             regular = lifted(heads, starts)
-            self._say_irregular(split, np.maximum.reduceat(regular != heads, starts))
-            deep = depths(binarized(regular, binarization=binarization))
+            if (changed := np.maximum.reduceat(regular != heads, starts)).any():
+                logger.info(
+                    "%s %s: %d of %d trees have crossing arcs or several roots, the first that of sentence %d; they "
+                    "are made projective with one root.",
+                    self.corpus.name, split, changed.sum(), len(changed), changed.argmax() + 1,
+                )  # fmt: skip
+            deep = depths(binary_dependencies(regular, binarization=binarization))
             levels = np.maximum.reduceat(deep, starts)
             firsts = np.cumsum(levels) - levels  # the number of each sentence's first level among those of all
             at_level = np.bincount(np.repeat(firsts, lengths) + deep - 1)
             self._sizes[split] = levels, np.cumsum(at_level) - np.repeat(starts, levels)
         return self._sizes[split]
-
-    def _say_irregular(self, split: Split, changed: np.ndarray) -> None:
-        if changed.any():
-            log.info(
-                "%s %s: %d of %d trees have crossing arcs or several roots, the first that of sentence %d; they are "
-                "made projective with one root.",
-                self.corpus.name, split, changed.sum(), len(changed), changed.argmax() + 1,
-            )  # fmt: skip
 
     def items(self, split: Split) -> LevelItems:
         """Each sentence once, read at all of its levels."""

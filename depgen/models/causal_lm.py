@@ -29,7 +29,7 @@ from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
 from depgen.training.tree_regularization import TreeRegularization, bracketing_of_chart, possible_cuts
-from depgen.trees.attachments import binarised, with_words
+from depgen.trees.attachments import binary_constituents, with_words
 from depgen.trees.sentence import Constituent
 
 
@@ -48,7 +48,7 @@ def collate_cuts(batch: ItemBatch) -> CutBatch:
     found = [np.zeros((0, 6), dtype=np.int64)]
     for row, item in enumerate(batch.items):
         ends = np.ones(len(item.ids), dtype=bool) if item.word_ends is None else item.word_ends
-        spans = binarised(with_words([tuple(span) for span in item.spans.tolist()], ends), len(ends))
+        spans = binary_constituents(with_words([tuple(span) for span in item.spans.tolist()], ends), len(ends))
         found.append(possible_cuts(spans, np.roll(ends, 1), row=row, first=first))
         first += int(found[-1][:, 5].sum())
     return CutBatch(**vars(tokens), cuts=torch.from_numpy(np.concatenate(found)))

@@ -5,33 +5,37 @@ Generation". A Transformer that sees the whole level gives each placeholder an e
 come at both sides of it at the next level, and then a word. All words of a level are written in parallel.
 
     paper                      here
-    I_tok, O_tok               `inputs`, `targets`: a level's tokens, and the words at its placeholders
-    O_exp                      `expansions`: rows of the vocabulary's table of expansions
-    head position embedding    `head_embedding`
+    I_tok, O_tok, O_exp        `inputs`, `targets`, `expansions` of a `LevelBatch` (Figure 2)
     dependency placeholder     a token `[label]`, the last types of the vocabulary
+    expansion placeholder      a row of the vocabulary's table of expansions
+    tree binarization          `depgen.trees.binarization`, applied by `collate_levels`
+    head position embedding    `head_embedding`
+    inference (section 3.3)    `ITEXP.generate`; `Texts` between two iterations, `expanded` from one to the next
 
 A sentence's probability is that of its words and its tree together: the product over its placeholders of
 p(expansion | level) p(word | level, expansions). It is at most the probability of the words: `likelihood` is `bound`.
 Sums over trees are tighter bounds (`depgen.evaluation.likelihood.over_trees`).
 
-Deviations, numbered
+Deviations
     D1. Written positions get no expansion, in training, scoring and generation. The authors' code draws one there when
-        it writes, from an output that is never trained (`written_expansions: drawn`).
-    D2. Positions are counted from 0; from 1 in the authors' code.
+        it writes, from an output that is never trained, and gives them the unknown one when it scores.
+    D2. Positions of words are counted from 0; from 1 in the authors' code.
     D3. The expansion layer is not given in the paper; the last one is the authors' default (`expansion_layer`).
     D4. In scoring and generation, words are normalised without placeholders and `<eos>`, and expansions without
         padding; in training, as in the authors' code, over the whole vocabulary.
-    D5. `attention: ancestors` and `semi` (in the first head alone) let a position see itself and its ancestors. In the
-        authors' code the matrix is transposed: a position sees its descendants. The paper's model has `full`.
+    D5. Each position sees the whole level, as in the paper. The authors' code can hide all but its ancestors.
     D6. Padding and unknown expansions are never drawn, as unknown words are not; the authors' code draws padding.
-    D7. Subwords are byte-level BPE; the authors have subword-nmt. The dependents of a word at its left hang on its
+    D7. A tree with an expansion not seen in training, which is never written, has probability 0. The authors' code
+        scores the unknown expansion there, which many trees share, so that sums over trees would be no bounds. The
+        losses of validation and test do so too, as they would be infinite; `unseen_expansions` is the share of
+        sentences with such an expansion.
+    D8. Subwords are byte-level BPE; the authors have subword-nmt. The dependents of a word at its left hang on its
         first piece, as in the authors' code; the paper has all on the last.
-    D8. Texts end at limits of levels and tokens; the authors' code has none.
-    D9. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
+    D9. Texts end at limits of levels and tokens; the authors' code has none.
+    D10. Embeddings of tokens and expansions begin as N(0, 1) and are not scaled, those of heads as N(0, 1/width): the
         authors' code without `--apply-bert-init`, its default (`MaskedFairseqInit`). Neither paper nor code says
         whether that option was set, by which all begin as N(0, 0.02^2).
-    D10. Positions count from 0; fairseq's count from 1.
-    D11. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
+    D11. Probabilities are multiplied (section 4.2) after top-p, as in the authors' code; the paper does not say.
     D12. A given tree (`skeletons`) and forbidden relations are ours.
 """
 
@@ -41,17 +45,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import Tensor, nn
-from torchmetrics import Metric
+from torchmetrics import Metric, MetricCollection
 
-from depgen.backbones.transformer import ScoreFunction, TransformerFactory
+from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import Batch, ItemBatch, TokenItem
 from depgen.data.levels import PAD_EXPANSION, UNKNOWN_EXPANSION, LevelItem, binarization_of
 from depgen.data.sampler import budget_starts
@@ -73,7 +76,7 @@ from depgen.trees.conllu import read_conllu
 from depgen.trees.pieces import piece_tree
 from depgen.trees.tree import check_tree
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 TOKENS_AT_ONCE = 4096
 """Tokens that are encoded together when texts are scored, padding included."""
@@ -129,6 +132,15 @@ class LevelBatch(Batch):
         """True at tokens, False at padding."""
         return mask_of(self.lengths, self.inputs.shape[1], device=self.inputs.device)
 
+    @property
+    def is_unseen(self) -> Bool[Tensor, "rows length"]:
+        """True at placeholders whose expansion was not seen in training."""
+        return self.expansions == UNKNOWN_EXPANSION
+
+    def of_sentences(self, of_rows: Tensor) -> Tensor:
+        """The sum of the values of each sentence's rows."""
+        return of_rows.new_zeros(len(self.items)).index_add_(0, self.sentences.to(of_rows.device), of_rows)
+
     def select(self, rows: Int[Tensor, " some"]) -> "LevelBatch":
         """Some of the rows, whose numbers lie on the CPU, padded to the longest of them."""
         there, lengths = rows.to(self.inputs.device), self.lengths[rows]
@@ -141,12 +153,9 @@ class LevelBatch(Batch):
         )  # fmt: skip
 
     def parts(self, tokens: int) -> Iterator[tuple[Int[Tensor, " some"], "LevelBatch"]]:
-        """Batches of rows of similar length, and the numbers of their rows.
+        """Batches of rows of similar length with at most so many tokens, padding included, and the numbers of the rows.
 
-        All levels of a sentence padded to its last one are twice as many tokens as they have.
-
-        Args:
-            tokens: the most tokens of a batch, padding included, unless it has a single row.
+        All levels of a sentence padded to its last one are twice as many tokens as they have. A row may be longer.
         """
         order = self.lengths.argsort(stable=True)
         starts = budget_starts(self.lengths[order].tolist(), tokens)
@@ -154,10 +163,7 @@ class LevelBatch(Batch):
             yield order[start:end], self.select(order[start:end])
 
     def distinct(self) -> tuple[Int[Tensor, " distinct"], Int[Tensor, " rows"]]:
-        """Rows that are all different, the shortest first; and of each row the one among them that it equals.
-
-        Rows are equal where a system reads and predicts the same.
-        """
+        """Rows in which all that is read and predicted differs; and of each row the one of them that it equals."""
         columns = torch.cat((self.lengths[:, None], self.inputs, self.targets, self.heads, self.expansions), 1)
         _, first, number = np.unique(columns.numpy(), axis=0, return_index=True, return_inverse=True)
         return torch.from_numpy(first), torch.from_numpy(number.reshape(-1))
@@ -251,11 +257,11 @@ def sentence_item(index: int, ids: Sequence[int], structure: Any) -> LevelItem: 
     """
     is_mapping = isinstance(structure, Mapping)
     heads, relations = (structure["heads"], structure["relations"]) if is_mapping else structure
-    if len(heads) != len(ids) or len(relations) != len(ids):
-        found = f"{len(heads)} heads and {len(relations)} relations"
-        raise UserError(f"A tree over {len(ids)} tokens: expected as many heads and relations, found {found}.")
-    if not len(ids):
-        raise UserError("A text with its tree: expected one token or more, found none: leave it out.")
+    if not len(heads) == len(relations) == len(ids) > 0:
+        raise UserError(
+            "A text with its tree: expected a head and a relation for each of one token or more, found "
+            f"{len(ids)} tokens, {len(heads)} heads and {len(relations)} relations."
+        )
     check_tree([int(head) for head in heads], "structure")
     return LevelItem(TokenItem(index, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))
 
@@ -270,7 +276,6 @@ class ExpansionOptions(Sampling):
     Attributes:
         levels: the deepest level; its words have no dependents.
         boost: factors of the probabilities of expansions with a relation, such as `amod: 10`; 0 forbids it.
-        boost_before_truncation: boost before top-k and top-p leave expansions out, not after as in the authors' code.
         forbid: relations that no text has.
         skeletons: a CoNLL-U file of trees, which the texts have in turn; words that it gives stay, `_` is written.
         trace: return every level, as `levels` of the structure.
@@ -278,7 +283,6 @@ class ExpansionOptions(Sampling):
 
     levels: int = 100
     boost: dict[str, float] | None = None
-    boost_before_truncation: bool = False
     forbid: tuple[str, ...] = ()
     skeletons: str | None = None
     trace: bool = False
@@ -301,16 +305,16 @@ class ExpansionTable:
         left: number of placeholders at the left of each expansion.
         right: at the right.
         children: their labels from left to right, padded.
-        before: what is added to log-probabilities before all filters; -inf for expansions that are never drawn.
-        after: the logarithms of what probabilities are multiplied by once the filters have left others out.
+        never: True for expansions that are never drawn.
+        log_factors: the logarithms of what probabilities are multiplied by.
         leaf: the expansion without dependents.
     """
 
     left: Int[Tensor, " expansions"]
     right: Int[Tensor, " expansions"]
     children: Int[Tensor, "expansions most"]
-    before: Float[Tensor, " expansions"]
-    after: Float[Tensor, " expansions"]
+    never: Bool[Tensor, " expansions"]
+    log_factors: Float[Tensor, " expansions"]
     leaf: int
 
     @classmethod
@@ -322,37 +326,23 @@ class ExpansionTable:
         children = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)
         for k, (left, right) in enumerate(sides):
             children[k, : len(left) + len(right)] = torch.tensor([number[label] for label in (*left, *right)])
-        before, after = control(rows, [{*left, *right} for left, right in sides], options)
         counts = torch.tensor([[len(left), len(right)] for left, right in sides]).T
-        columns = {"left": counts[0], "right": counts[1], "children": children, "before": before, "after": after}
-        return cls(**{name: column.to(device) for name, column in columns.items()}, leaf=rows.index([HEAD]))
-
-
-def control(
-    rows: Sequence[Sequence[str]], relations: Sequence[set[str]], options: ExpansionOptions
-) -> tuple[Float[Tensor, " expansions"], Float[Tensor, " expansions"]]:
-    """What is added to the log-probabilities of expansions before all filters, and after them.
-
-    Args:
-        rows: of the table.
-        relations: of the dependents of each row.
-        options: whose boosted and forbidden relations are taken.
-    """
-    known, boost = set().union(*relations), options.boost or {}
-    for name, wanted in (("boost", boost), ("forbid", options.forbid)):
-        for relation in wanted:
+        boost, relations = options.boost or {}, [{*left, *right} for left, right in sides]
+        known = set().union(*relations)
+        for relation in (*boost, *options.forbid):
             if relation not in known:
                 raise UserError(
-                    f"{name}: no expansion of this run has the relation {relation!r}."
+                    f"boost and forbid: no expansion of this run has the relation {relation!r}."
                     f"{did_you_mean(relation, sorted(known))} It has {', '.join(sorted(known)) or 'none'}."
                 )
-    forbidden = {*options.forbid, *(relation for relation, factor in boost.items() if factor == 0)}
-    never = torch.tensor([HEAD not in row or bool(has & forbidden) for row, has in zip(rows, relations, strict=True)])
-    factors = [sum(math.log(factor) for name, factor in boost.items() if name in has and factor) for has in relations]
-    before, after = torch.zeros(len(rows)), torch.tensor(factors, dtype=torch.float32)
-    if options.boost_before_truncation:  # the temperature, which divides it, does not weaken it
-        before, after = after * (1 if options.greedy else options.temperature), before
-    return before.masked_fill(never, -torch.inf), after
+        forbidden = {*options.forbid, *(relation for relation, factor in boost.items() if factor == 0)}
+        never = [HEAD not in row or bool(own & forbidden) for row, own in zip(rows, relations, strict=True)]
+        factors = [sum(math.log(boost[name]) for name in boost if name in own and boost[name]) for own in relations]
+        return cls(
+            left=counts[0].to(device), right=counts[1].to(device), children=children.to(device),
+            never=torch.tensor(never, device=device),
+            log_factors=torch.tensor(factors, dtype=torch.float32, device=device), leaf=rows.index([HEAD]),
+        )  # fmt: skip
 
 
 @dataclass
@@ -384,7 +374,7 @@ class Texts:
     @classmethod
     def begun(cls, numbers: Sequence[int], seeds: Sequence[int], device: torch.device) -> "Texts":
         """The placeholder of the root, whose label is the first, in each text."""
-        rows, one = len(numbers), torch.zeros(len(numbers), 1, dtype=torch.int64, device=device)
+        one = torch.zeros(len(numbers), 1, dtype=torch.int64, device=device)
         return cls(
             numbers=torch.tensor(list(numbers), device=device),
             seeds=torch.tensor(list(seeds), device=device),
@@ -392,9 +382,9 @@ class Texts:
             heads=one - 1,
             labels=one,
             is_open=one == 0,
-            lengths=torch.ones(rows, dtype=torch.int64, device=device),
-            log_probs=torch.zeros(rows, dtype=sum_type(device), device=device),
-            cut=torch.zeros(rows, dtype=torch.bool, device=device),
+            lengths=one[:, 0] + 1,
+            log_probs=torch.zeros(len(numbers), dtype=sum_type(device), device=device),
+            cut=one[:, 0] > 0,
         )
 
     @property
@@ -439,43 +429,6 @@ def expanded(texts: Texts, chosen: Int[Tensor, "rows length"], table: ExpansionT
     return replace(texts, lengths=lengths, **{name: column[:, :length] for name, column in columns.items()})
 
 
-EXPANSIONS, WORDS = 0, 1
-"""What a variate is drawn for."""
-
-
-def variates(texts: Texts, where: Bool[Tensor, "rows length"], level: int, purpose: int) -> Float64[Tensor, " places"]:
-    """A uniform variate for each place, which depends on its text's seed, its level and its place alone."""
-    rows, places = where.nonzero().T
-    return hashed_uniform(texts.seeds[rows], level, places, purpose)
-
-
-def drawn_expansions(
-    log_probs: Float[Tensor, "rows length expansions"],
-    texts: Texts,
-    where: Bool[Tensor, "rows length"],
-    table: ExpansionTable,
-    options: ExpansionOptions,
-    level: int,
-) -> Int[Tensor, "rows length"]:
-    """An expansion at each of some places, drawn with its factors; a leaf elsewhere."""
-    chosen = torch.full_like(texts.tokens, table.leaf)
-    uniform = variates(texts, where, level, EXPANSIONS)
-    chosen[where] = drawn(log_probs[where] + table.before, options, uniform, log_factors=table.after)
-    return chosen
-
-
-def within_limits(
-    chosen: Int[Tensor, "rows length"], texts: Texts, table: ExpansionTable, *, most: int, is_last: bool
-) -> tuple[Int[Tensor, "rows length"], Bool[Tensor, " rows"]]:
-    """The expansions with which no text has more than `most` tokens, or grows at the last level; which were cut (D8).
-
-    A text that would get too long gets no more dependents at this level.
-    """
-    new = ((table.left + table.right)[chosen] * texts.is_open).sum(1)
-    cut = (new > 0) & ((texts.lengths + new > most) | is_last)
-    return chosen.masked_fill(cut[:, None], table.leaf), cut
-
-
 @dataclass(frozen=True)
 class Skeletons:
     """Trees that texts are to have.
@@ -493,12 +446,9 @@ class Skeletons:
     @classmethod
     def read(cls, path: str, vocabulary: Vocabulary, *, levels: int, tokens: int) -> "Skeletons":
         """The trees of a CoNLL-U file with at most so many levels and tokens each; a word `_` is to be written."""
-        if not Path(path).is_file():
-            raise UserError(f"skeletons: expected a file in CoNLL-U, found none at {path}. Check the path.")
         trees: list[TokenItem] = []
-        sentences = chain.from_iterable(document.sentences for document in read_conllu(Path(path), by_document=False))
-        for number, sentence in enumerate(sentences, start=1):
-            name = f"{path}: sentence {number}"
+        for number, document in enumerate(read_conllu(Path(path), by_document=False), start=1):
+            name, (sentence,) = f"{path}: sentence {number}", document.sentences
             if sentence.heads is None or sentence.relations is None:
                 raise UserError(f"{name}: expected heads and relations, found `_`. Give the whole tree.")
             pieces = [[-1] if word == "_" else vocabulary.pieces(word) for word in sentence.words]
@@ -508,38 +458,120 @@ class Skeletons:
             word_of_piece = np.repeat(np.arange(len(pieces)), [len(ids) for ids in pieces])
             structure = piece_tree(sentence.heads, sentence.relations, word_of_piece, left_dependents="first_piece")
             tree = sentence_item(len(trees), [*chain.from_iterable(pieces)], structure).sentence
-            cls._check(tree, vocabulary, name, levels=levels, tokens=tokens)
+            heads, labels = _written_trees([tree], np.array([0]), vocabulary)
+            if unseen := sorted({*expansions(heads, labels)} - _numbers(vocabulary)[1].keys()):
+                raise UserError(
+                    f"{name}: no expansion of this run is {' '.join(unseen[0])!r}. Change the tree, or train on a "
+                    "treebank that has it."
+                )
+            if len(heads) > tokens or depths(heads).max() > levels:
+                raise UserError(
+                    f"{name} has {len(heads)} tokens and {depths(heads).max()} levels, but texts have at most {tokens} "
+                    f"and {levels}: set max_new_tokens, levels, or model.init_args.max_length when training."
+                )
             trees.append(tree)
-        if not trees:
-            raise UserError(f"{path}: expected a tree or more, found none.")
         batch = collate_levels(ItemBatch([LevelItem(tree) for tree in trees], 1, vocabulary))
         return cls(trees, batch, torch.searchsorted(batch.sentences, torch.arange(len(trees))))
-
-    @staticmethod
-    def _check(tree: TokenItem, vocabulary: Vocabulary, name: str, *, levels: int, tokens: int) -> None:
-        heads, labels = _written_trees([tree], np.array([0]), vocabulary)
-        for word, (pattern, label) in enumerate(zip(expansions(heads, labels), labels, strict=True), start=1):
-            if pattern not in _numbers(vocabulary)[1]:
-                raise UserError(
-                    f"{name}: token {word} ({label}): no expansion of this run is {' '.join(pattern)!r}. Change the "
-                    "tree, or train on a treebank that has it."
-                )
-        if len(heads) > tokens or depths(heads).max() > levels:
-            raise UserError(
-                f"{name} has {len(heads)} tokens and {depths(heads).max()} levels, but texts have at most {tokens} and "
-                f"{levels}: set max_new_tokens, levels, or model.init_args.max_length when training."
-            )
 
     def at(self, level: int, texts: Texts) -> tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]:
         """The expansions of each text's tree at a level, and the words that are given, else -1."""
         rows = self.firsts[texts.numbers.cpu() % len(self.trees)] + level - 1
-        length = texts.tokens.shape[1]
-        columns = (self.levels.expansions, self.levels.targets)
-        expansions_at, words_at = (column[rows, :length].to(texts.tokens.device) for column in columns)
-        return expansions_at, words_at
+        length, device = texts.tokens.shape[1], texts.tokens.device
+        return self.levels.expansions[rows, :length].to(device), self.levels.targets[rows, :length].to(device)
+
+    def structure_of(self, text: int) -> dict[str, Any]:
+        """Heads and relations of a text's tree, as they are given."""
+        tree = self.trees[text % len(self.trees)]
+        assert tree.heads is not None
+        assert tree.relations is not None
+        return {"heads": tuple(tree.heads.tolist()), "relations": tuple(name or SUBWORD for name in tree.relations)}
+
+
+EXPANSIONS, WORDS = 0, 1
+"""What a variate is drawn for."""
+
+
+@dataclass(frozen=True)
+class LevelWriter:
+    """How the texts of one call are written.
+
+    Attributes:
+        vocabulary: of the texts.
+        options: how is drawn.
+        table: of expansions.
+        tokens: the most of a text.
+        skeletons: trees that are given; None: trees are drawn.
+    """
+
+    vocabulary: Vocabulary
+    options: ExpansionOptions
+    table: ExpansionTable
+    tokens: int
+    skeletons: Skeletons | None = None
+
+    def expansions(
+        self, log_probs: Float[Tensor, "rows length expansions"], texts: Texts, level: int
+    ) -> tuple[Int[Tensor, "rows length"], Bool[Tensor, " rows"]]:
+        """The expansions of a level's placeholders, leaves elsewhere; and the texts that are cut (D9).
+
+        A text that would get too long gets no more dependents at this level.
+        """
+        leaf, is_open = self.table.leaf, texts.is_open
+        if self.skeletons is not None:
+            return self.skeletons.at(level, texts)[0].where(is_open, leaf), texts.cut
+        chosen = torch.full_like(texts.tokens, leaf)
+        scores = log_probs[is_open].masked_fill(self.table.never, -torch.inf)  # D6
+        uniform = _variates(texts, level, EXPANSIONS)
+        chosen[is_open] = drawn(scores, self.options, uniform, log_factors=self.table.log_factors)
+        new = ((self.table.left + self.table.right)[chosen] * is_open).sum(1)
+        cut = (new > 0) & ((texts.lengths + new > self.tokens) | (level == self.options.levels))
+        return chosen.masked_fill(cut[:, None], leaf), texts.cut | cut
+
+    def words(self, log_probs: Float[Tensor, "places words"], texts: Texts, level: int) -> Int[Tensor, " places"]:
+        """The words at the placeholders of a level."""
+        if self.vocabulary.unk >= 0:
+            log_probs = log_probs.index_fill(
+                1, torch.tensor([self.vocabulary.unk], device=log_probs.device), -torch.inf
+            )
+        words = drawn(log_probs, self.options, _variates(texts, level, WORDS))
+        if self.skeletons is not None:
+            of_tree = self.skeletons.at(level, texts)[1][texts.is_open]
+            words = of_tree.where(of_tree >= 0, words)
+        return words
+
+    def finished(self, texts: Texts, row: int) -> Generated:
+        """A text with its tree, and whether a limit cut it."""
+        length, names = int(texts.lengths[row]), list(map(str, self.vocabulary.tables["placeholders"]))
+        tokens, labels = (column[row, :length].tolist() for column in (texts.tokens, texts.labels))
+        heads = (texts.heads[row, :length] + 1).tolist()
+        relations = ["root" if head == 0 else names[label] for head, label in zip(heads, labels, strict=True)]
+        structure: dict[str, Any] = {"heads": tuple(heads), "relations": tuple(relations)}
+        if self.skeletons is not None:
+            structure = self.skeletons.structure_of(int(texts.numbers[row]))
+        if self.options.trace:
+            levels = levels_of([self.vocabulary.decode([token]) for token in tokens], heads, relations)
+            structure["levels"] = tuple(" ".join(level.inputs) for level in levels)
+        if bool(texts.cut[row]):
+            structure["cut"] = True
+        return Generated(tokens, structure, float(texts.log_probs[row]))
+
+
+def _variates(texts: Texts, level: int, purpose: int) -> Float64[Tensor, " places"]:
+    """A uniform variate for each placeholder, which depends on its text's seed, its level and its place alone."""
+    rows, places = texts.is_open.nonzero().T
+    return hashed_uniform(texts.seeds[rows], level, places, purpose)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
+
+
+def joint_log_probs(
+    words: Float[Tensor, " open"],
+    expansion_log_probs: Float[Tensor, "open expansions"],
+    expansions: Int[Tensor, " open"],
+) -> Float[Tensor, " open"]:
+    """Log p(expansion | level) + log p(word | level, expansions) of each placeholder (section 3.2: equal weights)."""
+    return words + expansion_log_probs.gather(1, expansions[:, None])[:, 0]
 
 
 class ITEXP(LanguageModel):
@@ -553,10 +585,6 @@ class ITEXP(LanguageModel):
         expansion_layer: the layer whose states predict expansions, and which their embeddings are added to; 0-based,
             negative from the top (D3).
         max_length: tokens of the longest text: rows of the head positions less 3.
-        attention: what a position sees: all (`full`), itself and its ancestors (`ancestors`), or the latter in the
-            first attention head alone (`semi`); see D5.
-        written_expansions: what written positions get when text is written: `padding`, or `drawn` as in the authors'
-            code (D1).
         kwargs: see `LanguageModel`.
     """
 
@@ -573,8 +601,6 @@ class ITEXP(LanguageModel):
         placeholders: int | None = None,
         expansion_layer: int = -1,
         max_length: int = 1021,
-        attention: Literal["full", "ancestors", "semi"] = "full",
-        written_expansions: Literal["padding", "drawn"] = "padding",
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
@@ -586,8 +612,7 @@ class ITEXP(LanguageModel):
         layers, width = self.backbone.attention_layers, self.backbone.width
         if not -layers <= expansion_layer < layers:
             raise UserError(f"expansion_layer: expected -{layers} to {layers - 1}, found {expansion_layer}.")
-        self.expansion_layer, self.attention = expansion_layer % layers, attention
-        self.written_expansions, self.longest_scored = written_expansions, max_length
+        self.expansion_layer, self.longest_scored = expansion_layer % layers, max_length
         self.head_embedding = nn.Embedding(max_length + 3, width)  # padding, root, positions
         self.transform = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.LayerNorm(width))
         nn.init.normal_(self.head_embedding.weight, std=width**-0.5)
@@ -656,23 +681,9 @@ class ITEXP(LanguageModel):
             padding=~is_word,
             added_embedding=self.head_embedding((heads + 2) * is_word),
             after_layer=after_layer,
-            score_function=self._seen_alone(heads),
         )
         states: Tensor = self.transform(predicted(output.hidden))
         return states, scores[0]
-
-    def _seen_alone(self, heads: Int[Tensor, "rows length"]) -> ScoreFunction | None:
-        """What hides positions that are no ancestors; None where all are seen."""
-        if self.attention == "full":
-            return None
-        hidden = ~ancestors(heads)
-        scores = torch.zeros(hidden.shape, device=heads.device).masked_fill_(hidden, -torch.inf)[:, None]
-        if self.attention == "semi":
-            others = scores.new_zeros(1, self.backbone.attention_heads - 1, 1, 1).expand(
-                len(heads), -1, *hidden.shape[1:]
-            )
-            scores = torch.cat((scores, others), 1)
-        return lambda layer, queries, keys: scores.to(queries.dtype)
 
     def outputs(self, eos: int, *, restricted: bool) -> tuple[Tensor, Tensor]:
         """Output matrix and bias; restricted, those of words alone, `<eos>` excluded by its bias (D4)."""
@@ -708,8 +719,7 @@ class ITEXP(LanguageModel):
         weight, bias = self.outputs(batch.eos, restricted=restricted)
         targets, expansions = (column.flatten()[batch.opened] for column in (batch.targets, batch.expansions))
         words = word_log_probs(states, weight, bias, targets)
-        patterns = self.expansion_log_probs(scores, restricted=restricted)
-        joint = words + patterns.gather(1, expansions[:, None])[:, 0]
+        joint = joint_log_probs(words, self.expansion_log_probs(scores, restricted=restricted), expansions)
         return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def training_step(self, batch: LevelBatch, batch_idx: int) -> Float[Tensor, ""]:
@@ -729,12 +739,32 @@ class ITEXP(LanguageModel):
 
     def item_scores(self, batch: LevelBatch) -> ItemScores:
         """Nats of each sentence with its tree, over the levels that the batch holds of it."""
-        nll, tokens = (
-            sums.new_zeros(len(batch.items)).index_add_(0, batch.sentences.to(sums.device), sums)
-            for sums in (-precise(self(batch)).sum(1), batch.is_open.sum(1))
-        )
+        nll = batch.of_sentences(-precise(self(batch)).sum(1))
+        tokens = batch.of_sentences(batch.is_open.sum(1))
         unknown = (batch.is_open & (batch.targets == batch.unk)).sum()
         return ItemScores(batch.items, nll[:, None], tokens[:, None], batch.words, unknown, tokens.sum())
+
+    def _measure(self, stage: str, figures: MetricCollection, batch: LevelBatch) -> ItemScores:
+        share = (batch.of_sentences(batch.is_unseen.any(1).long()) > 0).float().mean()
+        self.log(f"{stage}/unseen_expansions", share, on_epoch=True, batch_size=len(batch.items), sync_dist=True)
+        return super()._measure(stage, figures, batch)
+
+    def tree_scores(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
+        """See `joint_log_probs`; -inf at expansions that are never written (D7)."""
+        scores: Tensor = self(batch)
+        return scores.masked_fill(batch.is_unseen, -torch.inf)
+
+    def _levels(self, texts: Sequence[Sequence[int]], trees: Sequence[Any], vocabulary: Vocabulary) -> LevelBatch:
+        """All levels of some texts with their trees."""
+        longest = max(map(len, texts))
+        assert self.longest_scored is not None
+        if longest > self.longest_scored:
+            raise UserError(
+                f"A sentence of {longest} tokens does not fit into the {self.longest_scored} head positions of this "
+                "model: cut it into shorter ones."
+            )
+        items = [sentence_item(number, *pair) for number, pair in enumerate(zip(texts, trees, strict=True))]
+        return self.collate(ItemBatch(items, 1, vocabulary))
 
     @torch.inference_mode()
     def sentence_log_probs(
@@ -753,17 +783,14 @@ class ITEXP(LanguageModel):
             )
         result: list[list[Float[np.ndarray, " tokens"]]] = []
         for document, trees in zip(documents, structure, strict=True):
-            items = [sentence_item(k, *pair) for k, pair in enumerate(zip(document, trees, strict=True))]
             of_sentences = [np.zeros(len(ids)) for ids in document]
             result.append(of_sentences)
-            if not items:
+            if not document:
                 continue
-            self._refuse_longer(max(map(len, document)))
-            batch = self.collate(ItemBatch(items, 1, vocabulary))
-            scores = self(batch.to(self.device)).cpu().double().numpy()
-            opened = batch.is_open.numpy()
-            for row, sentence in enumerate(batch.sentences.tolist()):
-                of_sentences[sentence][batch.places[row].numpy()[opened[row]]] = scores[row, opened[row]]
+            batch = self._levels(document, trees, vocabulary)
+            scores = self.tree_scores(batch.to(self.device)).cpu().double().numpy()
+            for row, (sentence, opened) in enumerate(zip(batch.sentences.tolist(), batch.is_open.numpy(), strict=True)):
+                of_sentences[sentence][batch.places[row].numpy()[opened]] = scores[row, opened]
         return result
 
     @torch.inference_mode()
@@ -785,32 +812,16 @@ class ITEXP(LanguageModel):
             vocabulary: that the system was trained with.
             tokens_per_batch: tokens of the levels that are read at once, padding included.
         """
-        result = np.full(len(texts), -np.inf)
-        items = [sentence_item(k, *pair) for k, pair in enumerate(zip(texts, trees, strict=True))]
+        result = np.zeros(len(texts))
         sizes = [len(ids) ** 2 for ids in texts]  # at most, of all levels
-        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(items)]):
-            self._refuse_longer(max(map(len, texts[begin:end])))
-            batch = self.collate(ItemBatch(items[begin:end], 1, vocabulary))
-            never = torch.zeros(end - begin, dtype=torch.bool)
-            never[batch.sentences[(batch.expansions == UNKNOWN_EXPANSION).any(1)]] = True
-            if never.all():
-                continue
-            batch = batch.select((~never)[batch.sentences].nonzero()[:, 0])
+        for begin, end in pairwise([*budget_starts(sizes, LEVELS_AT_ONCE), len(texts)]):
+            batch = self._levels(texts[begin:end], trees[begin:end], vocabulary)
             rows, of_rows = batch.distinct()
             scores = torch.zeros(len(rows), dtype=torch.float64)
             for places, part in batch.select(rows).parts(tokens_per_batch):
-                scores[places] = precise(self(part.to(self.device))).sum(1).double().cpu()
-            sums = torch.zeros(end - begin, dtype=torch.float64).index_add_(0, batch.sentences, scores[of_rows])
-            result[begin:end] = sums.masked_fill(never, -torch.inf).numpy()
+                scores[places] = precise(self.tree_scores(part.to(self.device))).sum(1).double().cpu()
+            result[begin:end] = batch.of_sentences(scores[of_rows]).numpy()
         return result
-
-    def _refuse_longer(self, tokens: int) -> None:
-        assert self.longest_scored is not None
-        if tokens > self.longest_scored:
-            raise UserError(
-                f"A sentence of {tokens} tokens does not fit into the {self.longest_scored} head positions of this "
-                "model: cut it into shorter ones."
-            )
 
     # -- writing (section 3.3) ----------------------------------------------------------------------------------------
 
@@ -835,114 +846,52 @@ class ITEXP(LanguageModel):
         """
         if any(len(prompt) for prompt in prompts):
             raise UserError("ITEXP writes whole texts and continues none: leave out prompts. Trees may be given.")
-        most = min(max_new_tokens, self.longest_scored or max_new_tokens)
-        table, skeletons = ExpansionTable.of(vocabulary, options, self.device), None
+        tokens, skeletons = min(max_new_tokens, self.longest_scored or max_new_tokens), None
         if options.skeletons is not None:
-            skeletons = Skeletons.read(options.skeletons, vocabulary, levels=options.levels, tokens=most)
+            skeletons = Skeletons.read(options.skeletons, vocabulary, levels=options.levels, tokens=tokens)
             if (unused := len(skeletons.trees) - len(seeds)) > 0:
-                log.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(skeletons.trees))
-        result: dict[int, Generated] = {}
+                logger.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(skeletons.trees))
+        table = ExpansionTable.of(vocabulary, options, self.device)
+        writer, result = LevelWriter(vocabulary, options, table, tokens, skeletons), dict[int, Generated]()
         with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
             for first in range(0, len(seeds), batch_size):
                 some = range(len(seeds))[first : first + batch_size]
                 texts, level = Texts.begun(some, seeds[first : first + batch_size], self.device), 0
                 while len(texts.numbers):
                     level += 1
-                    texts, chosen = self._written(texts, level, vocabulary, options, table, most, skeletons)
+                    texts, chosen = self._written(texts, level, writer)
                     texts = expanded(texts, chosen, table)
                     grows = texts.is_open.any(1)
                     for row in (~grows).nonzero()[:, 0].tolist():
-                        result[int(texts.numbers[row])] = _finished(texts, row, vocabulary, options, skeletons)
+                        result[int(texts.numbers[row])] = writer.finished(texts, row)
                         advance(1)
                     texts = texts.select(grows.nonzero()[:, 0])
         if cut := sum("cut" in text.structure for text in result.values()):
-            log.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), most, options.levels)
+            logger.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), tokens, options.levels)
         return [result[text] for text in range(len(seeds))]
 
-    def _written(
-        self,
-        texts: Texts,
-        level: int,
-        vocabulary: Vocabulary,
-        options: ExpansionOptions,
-        table: ExpansionTable,
-        most: int,
-        skeletons: Skeletons | None,
-    ) -> tuple[Texts, Int[Tensor, "rows length"]]:
+    def _written(self, texts: Texts, level: int, writer: LevelWriter) -> tuple[Texts, Int[Tensor, "rows length"]]:
         """The texts with words in place of the placeholders of a level, and the expansions of these."""
-        is_open, rows = texts.is_open, texts.is_open.nonzero()[:, 0]
-        given = None if skeletons is None else skeletons.at(level, texts)
-        choices: list[tuple[Tensor, Tensor, Tensor]] = []
+        is_open, choices = texts.is_open, list[tuple[Tensor, Tensor, Tensor]]()
 
         def choose(scores: Tensor) -> Tensor:
-            """Draw expansions, and return what is added to the states."""
+            """Choose expansions, and return what is added to the states: of placeholders alone (D1)."""
             log_probs = self.expansion_log_probs(scores, restricted=True)
-            if given is None:
-                chosen = drawn_expansions(log_probs, texts, is_open, table, options, level)
-                chosen, cut = within_limits(chosen, texts, table, most=most, is_last=level == options.levels)
-            else:
-                chosen, cut = given[0].where(is_open, table.leaf), texts.cut
-            choices.append((log_probs, chosen, cut))
-            if self.written_expansions == "padding":
-                return chosen.masked_fill(~is_open, PAD_EXPANSION)
-            return chosen.where(is_open, drawn_expansions(log_probs, texts, texts.is_word, table, options, level))
+            choices.append((log_probs, *writer.expansions(log_probs, texts, level)))
+            return choices[0][1].masked_fill(~is_open, PAD_EXPANSION)
 
         first = len(self.backbone.output_weight) - self.hparams["placeholders"]
         inputs = torch.where(is_open, texts.labels + first, texts.tokens)
         states, _ = self.encode(inputs, texts.heads, texts.is_word, choose)
         ((of_expansions, chosen, cut),) = choices
-        weight, bias = self.outputs(vocabulary.eos, restricted=True)
-        log_probs = log_softmax_over_vocabulary(states[is_open], weight, bias)
-        known = log_probs.clone()
-        if vocabulary.unk >= 0:
-            known[:, vocabulary.unk] = -torch.inf  # D6
-        words = drawn(known, options, variates(texts, is_open, level, WORDS))
-        if given is not None:
-            words = given[1][is_open].where(given[1][is_open] >= 0, words)
-        joint = (
-            log_probs.gather(1, words[:, None])[:, 0] + of_expansions[is_open].gather(1, chosen[is_open][:, None])[:, 0]
-        )
+        weight, bias = self.outputs(writer.vocabulary.eos, restricted=True)
+        of_words = log_softmax_over_vocabulary(states[is_open], weight, bias)
+        words = writer.words(of_words, texts, level)
+        joint = joint_log_probs(of_words.gather(1, words[:, None])[:, 0], of_expansions[is_open], chosen[is_open])
+        rows = is_open.nonzero()[:, 0]
         return replace(
             texts,
             tokens=texts.tokens.masked_scatter(is_open, words),
             log_probs=texts.log_probs.index_add(0, rows, joint.to(texts.log_probs.dtype)),
-            cut=texts.cut | cut,
-        ), chosen  # fmt: skip
-
-
-def _finished(
-    texts: Texts, row: int, vocabulary: Vocabulary, options: ExpansionOptions, skeletons: Skeletons | None
-) -> Generated:
-    """A text with its tree, and whether a limit cut it."""
-    length, names = int(texts.lengths[row]), list(map(str, vocabulary.tables["placeholders"]))
-    tokens, labels = (column[row, :length].tolist() for column in (texts.tokens, texts.labels))
-    heads = (texts.heads[row, :length] + 1).tolist()
-    relations = ["root" if head == 0 else names[label] for head, label in zip(heads, labels, strict=True)]
-    structure: dict[str, Any] = {"heads": tuple(heads), "relations": tuple(relations)}
-    if skeletons is not None:
-        tree = skeletons.trees[int(texts.numbers[row]) % len(skeletons.trees)]
-        assert tree.heads is not None
-        assert tree.relations is not None
-        structure = {
-            "heads": tuple(tree.heads.tolist()),
-            "relations": tuple(name or SUBWORD for name in tree.relations),
-        }
-    if options.trace:
-        levels = levels_of([vocabulary.decode([token]) for token in tokens], heads, relations)
-        structure["levels"] = tuple(" ".join(level.inputs) for level in levels)
-    if bool(texts.cut[row]):
-        structure["cut"] = True
-    return Generated(tokens, structure, float(texts.log_probs[row]))
-
-
-def ancestors(heads: Int[Tensor, "rows length"]) -> Bool[Tensor, "rows length length"]:
-    """Whether the second position is the first or one of its ancestors; O(length^3 log length) a row.
-
-    >>> ancestors(torch.tensor([[1, -1, 1]])).int().tolist()
-    [[[1, 1, 0], [0, 1, 0], [0, 1, 1]]]
-    """
-    own = torch.eye(heads.shape[1], device=heads.device)
-    reached = own + F.one_hot(heads.clamp_min(0), heads.shape[1]) * (heads >= 0)[..., None]
-    for _ in range(max(1, (heads.shape[1] - 1).bit_length())):
-        reached = (reached @ reached).clamp_max(1)
-    return reached > 0
+            cut=cut,
+        ), chosen

@@ -53,7 +53,7 @@ from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, wo
 from depgen.training.hyper_parameters import factory
 from depgen.trees.attachments import (
     attachments_of,
-    binarised,
+    binary_constituents,
     closed_at_the_end,
     depth_tape,
     spans_of_joins,
@@ -106,7 +106,7 @@ class BracketingCollate(SystemCollate):
         if item.word_ends is not None:
             spans = with_words(spans, item.word_ends)
         length = len(item.ids)
-        return {"attachments": np.array(attachments_of(binarised(spans, length), length), dtype=np.int32)}
+        return {"attachments": np.array(attachments_of(binary_constituents(spans, length), length), dtype=np.int32)}
 
     def __call__(self, batch: ItemBatch) -> BracketingBatch:
         """The batch.
@@ -519,7 +519,7 @@ class Pushdown(StructuredLanguageModel):
         for document, of_document in zip(documents, structure, strict=True):
             spans, before = list[Span](), 0
             for ids, of_sentence in zip(document, of_document, strict=True):
-                spans += [(before + start, before + end) for start, end in binarised(of_sentence, len(ids))]
+                spans += [(before + start, before + end) for start, end in binary_constituents(of_sentence, len(ids))]
                 before += len(ids)
             attachments.append(attachments_of(spans, before))
         words, joined = self.both_log_probs(_with_bracketings(batch, attachments).to(self.device))

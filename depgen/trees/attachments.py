@@ -20,7 +20,7 @@ DEEPEST = 255
 """The largest depth that a tape holds; greater ones are written as this."""
 
 
-def binarised(spans: Iterable[Sequence[int | str]], length: int) -> list[Span]:
+def binary_constituents(spans: Iterable[Sequence[int | str]], length: int) -> list[Span]:
     """The spans of two tokens or more, and those that make each constituent of more than two parts binary.
 
     The parts after the first are joined from the right, as by nltk's `chomsky_normal_form`: (a b c) is (a (b c)).
@@ -34,7 +34,7 @@ def binarised(spans: Iterable[Sequence[int | str]], length: int) -> list[Span]:
     Raises:
         UserError: a span outside the sentence, or two that cross.
 
-    >>> binarised([(0, 4, "S"), (0, 2, "NP"), (0, 1, "N")], 4)
+    >>> binary_constituents([(0, 4, "S"), (0, 2, "NP"), (0, 1, "N")], 4)
     [(0, 2), (0, 4), (2, 4)]
     """
     given = {(int(start), int(end)) for start, end, *_ in spans}
@@ -157,4 +157,4 @@ def closed_at_the_end(spans: Iterable[Span], length: int) -> list[Span]:
     >>> closed_at_the_end([(0, 2)], 4)  # (a b) c d
     [(0, 2), (0, 4), (2, 4)]
     """
-    return binarised([*spans, *([(0, length)] if length > 1 else [])], length)
+    return binary_constituents([*spans, *([(0, length)] if length > 1 else [])], length)

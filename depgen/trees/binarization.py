@@ -3,8 +3,8 @@
 Casas, Fonollosa & Costa-jussà (2020), section 3. Trees must be projective with a single root: `lifted` makes them so.
 Labels of arcs and the order of words never change.
 
-Functions of heads take those of one tree, or of several trees one after the other whose words are numbered through, as
-`numbered_through` gives them.
+Heads are 1-based, 0 = root. Functions of heads take those of one tree, or of several trees one after the other, whose
+words are numbered through as by `numbered_through`; `starts` is then the number of words before each tree.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,7 @@ SUBWORD = "subword"
 
 
 def numbered_through(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " trees"]) -> Int[np.ndarray, " words"]:
-    """The heads of several trees, counted from the first word of all.
-
-    Args:
-        heads: of all trees, each counted within its tree, 1-based, 0 = root.
-        starts: the number of words before each tree.
+    """The heads of several trees, which each count from 1 within its tree, counted from the first word of all.
 
     >>> numbered_through(np.array([0, 1, 2, 0]), np.array([0, 2])).tolist()
     [0, 1, 4, 0]
@@ -45,10 +41,6 @@ def lifted(heads: Sequence[int] | np.ndarray, starts: Sequence[int] | np.ndarray
 
     Words that hang on the root besides the first hang on that one. Then, as long as an arc covers a word that its head
     does not dominate, the shortest such arc is lifted to the head's head (Nivre & Nilsson, 2005). O(n^3) at worst.
-
-    Args:
-        heads: 1-based, 0 = root.
-        starts: the number of words before each tree.
 
     >>> lifted([3, 4, 0, 3]).tolist(), lifted([0, 0]).tolist()
     ([3, 3, 0, 3], [0, 1])
@@ -104,18 +96,12 @@ def subtrees(
     return first, last, sizes
 
 
-def binarized(
+def binary_dependencies(
     heads: Sequence[int] | np.ndarray, *, binarization: Binarization = "left-right"
 ) -> Int[np.ndarray, " words"]:
-    """The heads of the binarised tree, 1-based, 0 = root.
+    """The binarised form of a projective tree with one root; with at most one dependent at each side it stays as it is.
 
-    A tree with at most one dependent at each side stays as it is.
-
-    Args:
-        heads: of a projective tree with one root, 1-based.
-        binarization: see `Binarization`.
-
-    >>> binarized([2, 4, 4, 0, 4, 5]).tolist()  # my dog also likes eating sausage: also hangs on dog
+    >>> binary_dependencies([2, 4, 4, 0, 4, 5]).tolist()  # my dog also likes eating sausage: also hangs on dog
     [2, 4, 2, 0, 4, 5]
     """
     result = np.array(heads, dtype=np.int64)
@@ -131,9 +117,6 @@ def binarized(
 
 def depths(heads: Sequence[int] | np.ndarray) -> Int[np.ndarray, " words"]:
     """The number of words on the path from the root to each word, both included: 1 at the root.
-
-    Args:
-        heads: of a tree, 1-based, 0 = root.
 
     >>> depths([2, 4, 2, 0, 4, 5]).tolist()
     [3, 2, 3, 1, 2, 3]
@@ -152,8 +135,8 @@ def written_tree(
     binarization: Binarization,
     starts: Sequence[int] | np.ndarray = (0,),
 ) -> tuple[Int[np.ndarray, " words"], list[str]]:
-    """Heads and labels of the tree that is written, of any tree over the same words; see `lifted` and `binarized`."""
-    result = binarized(lifted(heads, starts), binarization=binarization)
+    """Heads and labels of the tree that is written, of any tree over the same words; `starts` as in `lifted`."""
+    result = binary_dependencies(lifted(heads, starts), binarization=binarization)
     return result, [ROOT if head == 0 else label or SUBWORD for head, label in zip(result, relations, strict=True)]
 
 
@@ -192,26 +175,18 @@ class Level:
 def levels_of(words: Sequence[str], heads: Sequence[int] | np.ndarray, labels: Sequence[str]) -> list[Level]:
     """How a sentence is written along its tree, from the root down.
 
-    Args:
-        words: of the sentence.
-        heads: of a tree whose words have at most one dependent at each side, 1-based, 0 = root.
-        labels: of the arcs; that of the root is not read.
-
     >>> for level in levels_of(["dog", "likes", "sausage"], [2, 0, 2], ["nsubj", "root", "dobj"]):
     ...     print(*level.inputs, "|", *level.words, "|", *level.expansions)
     [ROOT] | likes | [nsubj-HEAD-dobj]
     [nsubj] likes [dobj] | dog [pad] sausage | [HEAD] [pad] [HEAD]
     """
-    found, deep = [], depths(heads).tolist()
-    names = ["ROOT" if head == 0 else label for head, label in zip(map(int, heads), labels, strict=True)]
+    levels, deep = [], depths(heads)
+    names = [ROOT if head == 0 else label for head, label in zip(heads, labels, strict=True)]
     patterns = ["-".join(row) for row in expansions(heads, names)]
     for level in range(1, max(deep) + 1):
         places = [(place, deep[place] == level) for place in range(len(words)) if deep[place] <= level]
-        found.append(
-            Level(
-                tuple(f"[{names[place]}]" if new else words[place] for place, new in places),
-                tuple(words[place] if new else PAD for place, new in places),
-                tuple(f"[{patterns[place]}]" if new else PAD for place, new in places),
-            )
-        )
-    return found
+        inputs = tuple(f"[{names[place]}]" if is_new else words[place] for place, is_new in places)
+        targets = tuple(words[place] if is_new else PAD for place, is_new in places)
+        expanded = tuple(f"[{patterns[place]}]" if is_new else PAD for place, is_new in places)
+        levels.append(Level(inputs, targets, expanded))
+    return levels

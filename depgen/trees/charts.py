@@ -7,7 +7,7 @@ spans that make a tree binary have the label `NO_CONSTITUENT`, as have single wo
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from depgen.trees.attachments import binarised
+from depgen.trees.attachments import binary_constituents
 from depgen.trees.constituency import Span
 from depgen.trees.sentence import Constituent
 
@@ -26,7 +26,7 @@ def chart_of(constituents: Sequence[Constituent], length: int) -> list[Constitue
     labels = defaultdict[Span, list[str]](list)
     for start, end, label in constituents:
         labels[start, end].append(label)
-    spans = {whole, *words, *labels, *binarised([*constituents, whole], length)}
+    spans = {whole, *words, *labels, *binary_constituents([*constituents, whole], length)}
     ordered = sorted(spans, key=lambda span: (span[0], -span[1]))
     return [(*span, JOINED_BY.join(labels[span])) for span in ordered]
 

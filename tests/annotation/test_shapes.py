@@ -8,7 +8,7 @@ import pytest
 
 from depgen.annotation.shapes import BalancedTrees, OneLabel, RandomShapes, binary_trees, random_heads
 from depgen.annotation.trivial import GoldTrees, LeftChain
-from depgen.trees.binarization import binarized, depths
+from depgen.trees.binarization import binary_dependencies, depths
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree, find_cycle
 
@@ -71,7 +71,7 @@ def test_balanced_trees_have_the_least_depth_and_one_label():
 
 def test_one_label_keeps_the_binarised_shape_alone():
     (found,) = OneLabel(GoldTrees()).annotate([SENTENCE])
-    assert found.heads == tuple(binarized(SENTENCE.heads).tolist()) == (2, 4, 2, 0, 4, 5)
+    assert found.heads == tuple(binary_dependencies(SENTENCE.heads).tolist()) == (2, 4, 2, 0, 4, 5)
     assert found.relations == ("dep", "dep", "dep", "root", "dep", "dep")
 
 
@@ -79,7 +79,7 @@ def test_random_shapes_are_as_deep_as_the_annotators_trees_and_the_same_each_tim
     annotator = RandomShapes(GoldTrees(), seed=3)
     (found,), (again, _) = annotator.annotate([SENTENCE]), annotator.annotate([SENTENCE, SENTENCE])
     assert found == again
-    assert depths(found.heads).max() == depths(binarized(SENTENCE.heads)).max() == 3
+    assert depths(found.heads).max() == depths(binary_dependencies(SENTENCE.heads)).max() == 3
     others = {RandomShapes(GoldTrees(), seed=seed).annotate([SENTENCE])[0].heads for seed in range(20)}
     assert len(others) == 4  # six words on three levels: one of the four deepest places is empty
     (chain,) = RandomShapes(LeftChain()).annotate([SENTENCE])

@@ -178,7 +178,7 @@ SYSTEMS: dict[str, System] = {
     ),
     "prompts": System(partial(PromptedModel, architecture=GPT2_OF_PROMPTS, verbalisers=[], selected_by="correlation")),
     "ITEXP": System(partial(of_levels, ITEXP), LEVELS),
-    "ITEXP, first layer, semi": System(partial(of_levels, ITEXP, expansion_layer=0, attention="semi"), LEVELS),
+    "ITEXP, first layer": System(partial(of_levels, ITEXP, expansion_layer=0), LEVELS),
     "sentence similarity": System(partial(SentenceSimilarity, architecture=UDGN_OF_PAIRS)),
 }
 

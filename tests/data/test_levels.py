@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +12,9 @@ from depgen.data.levels import ExpansionVocabulary, LevelData, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError
 from depgen.models.itexp import collate_levels
-from depgen.trees.binarization import expansions
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import LIKES, built, expansion_of, small, trees, written_levels
+from tests.invented_levels import LIKES, built, expansion_of, trees, written_levels
 
 TWO_ROOTS = Sentence(("a", "b", "c"), (0, 1, 0), ("root", "x", "root"))
 CROSSING = Sentence(("a", "b", "c", "d"), (3, 4, 0, 3), ("x", "y", "root", "z"))
@@ -111,10 +109,6 @@ def test_sentences_of_pieces_are_read_as_the_tree_of_pieces():
     assert batch.words.tolist() == [6]
 
 
-def test_a_corpus_without_pieces_has_no_placeholder_for_them():
-    assert "subword" not in built([LIKES]).tables["placeholders"]
-
-
 def test_a_word_that_is_spelt_like_a_placeholder_is_refused():
     with pytest.raises(UserError, match=r"'\[amod\]'"):
         with_placeholders(Vocabulary.of_words(["[amod]"]), ["ROOT", "amod"], {})
@@ -123,10 +117,6 @@ def test_a_word_that_is_spelt_like_a_placeholder_is_refused():
 def test_the_fingerprint_has_every_option():
     options = [{}, {"binarization": "none"}, {"words": WordVocabulary(min_count=2)}]
     assert len({ExpansionVocabulary(**each).fingerprint() for each in options}) == len(options)
-
-
-def test_expansions_name_dependents_in_the_words_order():
-    assert expansions([2, 4, 4, 0, 4, 5], LIKES.relations)[3] == ("nsubj", "advmod", "HEAD", "xcomp")
 
 
 # -- items ------------------------------------------------------------------------------------------------------------
@@ -218,20 +208,6 @@ def test_batches_hold_real_tokens_of_levels_within_the_budget():
     assert seen == sum(max(depths_of(each)) for each in (LIKES, LIKES, CROSSING, ONE))
 
 
-@torch.no_grad()
-def test_sums_of_validation_are_those_of_texts_with_their_trees():
-    data = data_of(LIKES, CROSSING, ONE)
-    model, total, tokens = small(data.vocabulary), 0.0, 0
-    for batch in data.val_dataloader():
-        found = model.item_scores(batch)
-        total, tokens = total + found.nll.sum().item(), tokens + int(found.tokens.sum())
-    texts = [[[data.vocabulary.pieces(word)[0] for word in each.words] for each in (LIKES, CROSSING, ONE)]]
-    structure = [[(each.heads, each.relations) for each in (LIKES, CROSSING, ONE)]]
-    (scores,) = model.sentence_log_probs(texts, vocabulary=data.vocabulary, structure=structure)
-    assert -sum(each.sum() for each in scores) == pytest.approx(total, abs=1e-9)
-    assert tokens == sum(map(len, scores)) == 11
-
-
 # -- irregular trees --------------------------------------------------------------------------------------------------
 
 
@@ -248,12 +224,6 @@ def test_irregular_trees_are_counted_and_named(caplog):
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("levels", [0, 2])
-def test_other_numbers_of_levels_are_refused(levels):
-    with pytest.raises(UserError, match="levels_per_sentence: expected all or 1"):
-        data_of(levels_per_sentence=levels)
-
-
 def test_splits_without_trees_and_plain_vocabularies_are_refused():
     with pytest.raises(UserError, match="ExpansionVocabulary"):
         data_of(builder=WordVocabulary()).training_items(0)
@@ -261,6 +231,5 @@ def test_splits_without_trees_and_plain_vocabularies_are_refused():
         data_of(annotator=None).vocabulary  # noqa: B018
     with pytest.raises(UserError, match=r"valid, .*annotator"):
         data_of(trees_for=["train"]).items("valid")
-    bare = Sentence(("a", "b"), None)
     with pytest.raises(UserError):
-        data_of(LIKES, bare).training_items(0)
+        data_of(LIKES, Sentence(("a", "b"), None)).training_items(0)

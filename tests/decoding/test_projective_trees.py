@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from depgen.decoding.projective_trees import ProjectiveTrees
-from depgen.trees.binarization import binarized
+from depgen.trees.binarization import binary_dependencies
 from tests.models.projective_trees import all_heads
 
 RELATIONS = ("left", "right")
@@ -65,7 +65,7 @@ def test_a_binarised_tree_has_the_probability_of_all_trees_that_become_it(words,
     trees = crf(words, ("dep",) if words == 5 else RELATIONS)
     expected = Counter()
     for (heads, relations), probability in probabilities(trees).items():
-        expected[tuple(binarized(heads, binarization=binarization).tolist()), relations] += probability
+        expected[tuple(binary_dependencies(heads, binarization=binarization).tolist()), relations] += probability
     assert sum(expected.values()) == pytest.approx(1)
     assert binarization == "none" or words < 5 or len(expected) < len(all_heads(words))
     for (heads, relations), probability in expected.items():

@@ -1,4 +1,4 @@
-"""Iterative expansion against its equations: scores, probabilities, attention, gradients."""
+"""Iterative expansion against its equations: scores, probabilities, losses, gradients."""
 
 import itertools
 import math
@@ -10,17 +10,28 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from depgen.backbones.transformer import MaskedFairseqInit, Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
-from depgen.models.itexp import ITEXP, ancestors, collate_levels
+from depgen.errors import UserError
+from depgen.models.itexp import ITEXP, collate_levels
 from depgen.reporting.experiments import experiments_root
 from tests import oracles_of_itexp as oracle
-from tests.invented_levels import FULL, TREES, batch_of_trees, network_scores, sentence_of, small
+from tests.invented_levels import (
+    FULL,
+    LIKES,
+    NETWORK,
+    TREES,
+    batch_of_trees,
+    built,
+    item_of,
+    network_scores,
+    sentence_of,
+    small,
+    written_levels,
+)
 
 
 def test_the_papers_size_has_96_million_parameters():
@@ -73,14 +84,11 @@ def test_the_baselines_have_the_papers_sizes(experiment, expected):
 # -- scores -----------------------------------------------------------------------------------------------------------
 
 
-OPTIONS = [{}, {"expansion_layer": 0}, {"attention": "ancestors"}, {"attention": "semi"}]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
-def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(options, monkeypatch):
+def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(layer, monkeypatch):
     monkeypatch.setattr("depgen.models.itexp.TOKENS_AT_ONCE", 20)  # several parts of several rows
-    model = small(FULL, **options)
+    model = small(FULL, expansion_layer=layer)
     batch = batch_of_trees(*TREES)
     found = model.item_scores(batch)
     for number, heads in enumerate(TREES):
@@ -156,8 +164,7 @@ def test_heads_move_the_scores_of_expansions():
 def test_written_positions_get_no_expansion_and_teach_it_nothing():
     model = small(FULL)
     model.configure_model()  # changes nothing
-    fresh = ITEXP(partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False, tied=False),
-                  FULL.size, expansions=11, placeholders=3)  # fmt: skip
+    fresh = ITEXP(NETWORK, FULL.size, expansions=11, placeholders=3)
     fresh.configure_model()
     assert not fresh.expansion_embedding.weight[0].any()
     assert fresh.expansion_embedding.weight[1:].any(1).all()
@@ -264,71 +271,10 @@ def test_expansions_and_words_are_normalised_without_what_is_never_written():
     assert not restricted[~batch.is_open].any()
 
 
-# -- attention --------------------------------------------------------------------------------------------------------
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.lists(st.sampled_from(TREES), min_size=1, max_size=4))
-def test_ancestors_are_those_of_the_slow_version(trees):
-    batch = batch_of_trees(*trees)
-    found = ancestors(batch.heads)
-    for row, length in enumerate(batch.lengths.tolist()):
-        expected = oracle.ancestor_mask(batch.heads[row, :length].tolist())
-        assert found[row, :length, :length].tolist() == expected
-        assert not found[row, :length, length:].any()
-
-
-def test_deep_chains_have_all_their_ancestors():
-    heads = torch.arange(40)[None] - 1
-    assert torch.equal(ancestors(heads)[0], torch.ones(40, 40, dtype=torch.bool).tril())
-
-
+@pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
-def test_a_position_sees_itself_and_its_ancestors():
-    network = partial(
-        Transformer, layers=1, width=8, attention_heads=2, feedforward=8, causal=False, tied=False, output_bias=True
-    )
-    model = ITEXP(network, FULL.size, expansions=11, placeholders=3, attention="ancestors", max_length=40)
-    model.configure_model()
-    model.double().eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)
-    batch = batch_of_trees([2, 4, 2, 0], level=3)
-
-    def states(inputs):
-        return model.encode(inputs, batch.heads, batch.is_word, lambda _: batch.expansions)[1][0]
-
-    before, mask = states(batch.inputs), oracle.ancestor_mask(batch.heads[0].tolist())
-    for place in range(4):
-        inputs = batch.inputs.clone()
-        inputs[0, place] = 9
-        assert (states(inputs) != before).any(-1).tolist() == [mask[query][place] for query in range(4)]
-
-
-@torch.no_grad()
-def test_semi_is_ancestors_in_the_first_head_and_full_in_the_others():
-    semi, batch = small(FULL, attention="semi"), batch_of_trees(*TREES)
-    alike = {}
-    for kept, name in ((slice(0, 4), "ancestors"), (slice(4, 8), "full")):  # the columns of each head of two
-        models = semi, small(FULL, attention=name)
-        for model in models:
-            model.load_state_dict(semi.state_dict())
-            for layer in model.backbone.layers:
-                weight = layer.attention.output.weight
-                zeroed = torch.zeros_like(weight)
-                zeroed[:, kept] = weight[:, kept]
-                weight.copy_(zeroed)
-        alike[name] = [model(batch) for model in models]
-        semi = small(FULL, attention="semi")
-    for one, other in alike.values():
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-    assert not torch.allclose(alike["ancestors"][0], alike["full"][0])
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@torch.no_grad()
-def test_padding_and_other_texts_change_nothing(options):
-    model = small(FULL, **options)
+def test_padding_and_other_texts_change_nothing(layer):
+    model = small(FULL, expansion_layer=layer)
     batch = batch_of_trees(*TREES)
     filled = replace(batch, inputs=batch.inputs.where(batch.is_word, 5), heads=batch.heads.where(batch.is_word, 2))
     found = model(batch)
@@ -337,3 +283,115 @@ def test_padding_and_other_texts_change_nothing(options):
                        for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
                                                      for word in range(1, len(heads) + 1)))])  # fmt: skip
     torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)
+
+
+# -- expansions that training never saw -------------------------------------------------------------------------------
+
+UNSEEN = ([0, 1], ["root", "other"])
+
+
+@torch.no_grad()
+def test_a_tree_that_is_never_written_has_probability_0():
+    model, ids = small(FULL), [3, 4]
+    ((scores,),) = model.sentence_log_probs([[ids]], vocabulary=FULL, structure=[[UNSEEN]])
+    assert scores[0] == -math.inf
+    assert math.isfinite(scores[1])
+    assert model.tree_log_probs([ids], [UNSEEN], vocabulary=FULL, tokens_per_batch=9).tolist() == [-math.inf]
+
+
+@torch.no_grad()
+def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sentences_is_logged(monkeypatch):
+    model, logged = small(FULL), {}
+    other = TokenItem(0, np.array([3, 4]), np.array(UNSEEN[0]), relations=np.array(UNSEEN[1], dtype=object))
+    items = [LevelItem(other), *(LevelItem(sentence_of(heads)) for heads in ([2, 0, 2], [0], [0, 1]))]
+    batch = collate_levels(ItemBatch(items, 1, FULL))
+    _, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    row = batch.sentences.tolist().index(0)  # the root of the first sentence
+    unknown = model.expansion_log_probs(scores, restricted=True)[row, 0, 1]
+    states, _ = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+    weight, bias = model.outputs(batch.eos, restricted=True)
+    word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]
+    assert model(batch)[row, 0].item() == pytest.approx((unknown + word).item(), abs=1e-9)
+    monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
+    model.validation_step(batch, 0)
+    assert logged["val/unseen_expansions"] == 1 / 4
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+def gradients(model, items, vocabulary, divisor):
+    """The gradient of a step of training, and its loss."""
+    batch = collate_levels(ItemBatch(items, divisor, vocabulary))
+    model.zero_grad()
+    loss = model.training_step(batch, 0)
+    loss.backward()
+    return loss.item(), torch.cat([each.grad.flatten() for each in model.parameters() if each.grad is not None])
+
+
+def test_a_drawn_level_weighted_by_the_depth_has_the_gradient_of_all_levels_as_its_mean():
+    sentences = [LIKES, replace(LIKES, words=tuple("abcdef"), heads=(0, 1, 2, 3, 4, 1))]
+    vocabulary = built(sentences)
+    model = small(vocabulary)
+    depths = [len(written_levels(each)) for each in sentences]
+    assert depths == [3, 6]
+    items = [item_of(k, each, vocabulary) for k, each in enumerate(sentences)]
+    loss, expected = gradients(model, items, vocabulary, 30)
+    drawn = []
+    for levels in itertools.product(*(range(1, depth + 1) for depth in depths)):
+        rows = zip(items, levels, depths, strict=True)
+        weighted = [LevelItem(item.sentence, level, float(depth)) for item, level, depth in rows]
+        drawn.append(gradients(model, weighted, vocabulary, 30))
+    torch.testing.assert_close(torch.stack([each for _, each in drawn]).mean(0), expected, rtol=1e-9, atol=1e-9)
+    assert np.mean([each for each, _ in drawn]) == pytest.approx(loss, abs=1e-9)
+
+
+def test_the_loss_is_of_words_and_expansions_over_the_whole_vocabulary():
+    model, batch = small(FULL), replace(batch_of_trees([2, 0, 2], [0, 1]), global_tokens=7)
+    with torch.no_grad():
+        states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
+        logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
+    here = batch.is_open
+    words = torch.nn.functional.cross_entropy(logits[here], batch.targets[here], reduction="sum")
+    patterns = torch.nn.functional.cross_entropy(scores[here], batch.expansions[here], reduction="sum")
+    assert model.training_step(batch, 0).item() == pytest.approx((words + patterns).item() / 7, abs=1e-9)
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"expansion_layer": 2}, "expansion_layer: expected -2 to 1"),
+        ({"expansion_layer": -3}, "expansion_layer"),
+        ({"max_length": 0}, "max_length"),
+        ({"backbone": partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)}, "causal to false"),
+    ],
+)
+def test_arguments_that_cannot_be_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        ITEXP(**{"backbone": NETWORK, "vocabulary_size": 9, "expansions": 3, "placeholders": 1, **options})
+
+
+@pytest.mark.parametrize(
+    ("ids", "tree", "message"),
+    [
+        ([2, 3, 4], ([0, 3, 2], ["root", "right", "left"]), "structure: .*cycle"),
+        ([2, 3], ([0, 5], ["root", "right"]), "structure: token 2 has head 5"),
+        ([2, 3], ([0, 1], ["root"]), "2 tokens, 2 heads and 1 relations"),
+        ([], ([], []), "one token or more"),
+        ([2] * 41, ([0, *[1] * 40], ["right"] * 41), "41 tokens .*40 head positions"),
+    ],
+)
+def test_structures_that_are_no_trees_are_refused(ids, tree, message):
+    with pytest.raises(UserError, match=message):
+        small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+
+
+@torch.no_grad()
+def test_the_longest_text_has_its_positions():
+    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
+    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+    assert np.isfinite(found).all()
+    assert small(FULL).sentence_log_probs([[]], vocabulary=FULL, structure=[[]]) == [[]]

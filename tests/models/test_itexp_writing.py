@@ -1,7 +1,6 @@
-"""What iterative expansion writes: growing texts, control, limits, given trees, and expansions of written words."""
+"""What iterative expansion writes: growing texts, control, limits and given trees."""
 
 import math
-from itertools import pairwise
 
 import pytest
 import torch
@@ -11,15 +10,7 @@ from hypothesis import strategies as st
 from depgen.data.batch import ItemBatch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.models.itexp import (
-    ExpansionOptions,
-    ExpansionTable,
-    Texts,
-    collate_levels,
-    drawn_expansions,
-    expanded,
-    within_limits,
-)
+from depgen.models.itexp import ExpansionOptions, ExpansionTable, LevelWriter, Texts, collate_levels, expanded
 from depgen.trees.binarization import written_tree
 from depgen.trees.conllu import format_conllu
 from depgen.trees.sentence import Sentence
@@ -31,7 +22,6 @@ from tests.invented_levels import (
     RELATIONS,
     ROWS,
     built,
-    expansion_of,
     item_of,
     network_scores,
     small,
@@ -46,6 +36,10 @@ LEAF = ((), ())
 
 def table_of(vocabulary=BINARY, **options):
     return ExpansionTable.of(vocabulary, ExpansionOptions(**options), CPU)
+
+
+def writer_of(tokens=100, **options):
+    return LevelWriter(BINARY, ExpansionOptions(**options), table_of(**options), tokens)
 
 
 def of_rows(rows, labels):
@@ -137,58 +131,30 @@ def test_any_expansions_grow_texts_as_lists_do(data):
             assert not texts.is_open[text, length:].any()
 
 
-def test_the_levels_of_figure_2():
-    found = oracle.levels(oracle.LIKES["words"], oracle.LIKES["heads"], oracle.LIKES["relations"])
-    assert [level.inputs for level in found] == [
-        ["[ROOT]"], ["[nsubj]", "[advmod]", "likes", "[xcomp]"], ["[poss]", "dog", "also", "likes", "eating", "[dobj]"],
-    ]  # fmt: skip
-    assert [level.words for level in found] == [
-        ["likes"], ["dog", "also", "[pad]", "eating"], ["my", *["[pad]"] * 4, "sausage"],
-    ]  # fmt: skip
-    assert expansion_of(found[0].patterns[0]) == ["nsubj", "advmod", "HEAD", "xcomp"]
-    for before, after in pairwise(found):
-        assert oracle.expanded(before.inputs, before.heads, before.words, before.patterns) == (
-            after.inputs, after.heads,
-        )  # fmt: skip
-
-
 # -- control ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_table_counts_placeholders_and_knows_what_is_never_drawn():
-    found = table_of()
+    found = table_of(boost={"left": 10.0, "right": 0.5})
     assert found.left.tolist() == [0, 0, 0, 1, 0, 1]
     assert found.right.tolist() == [0, 0, 0, 0, 1, 1]
     assert found.children[3:, :2].tolist() == [[1, 0], [2, 0], [1, 2]]
-    assert found.before.tolist() == [-math.inf, -math.inf, 0, 0, 0, 0]
+    assert found.never.tolist() == [True, True, False, False, False, False]
     assert found.leaf == 2
-    assert not found.after.any()
-
-
-def test_factors_multiply_and_zero_forbids_as_forbid_does():
-    both = table_of(boost={"left": 10.0, "right": 0.5})
-    torch.testing.assert_close(both.after.exp(), torch.tensor([1, 1, 1, 10, 0.5, 5]))
-    assert both.before[2:].tolist() == [0] * 4
-    before = table_of(boost={"left": 10.0}, boost_before_truncation=True, temperature=0.5)
-    torch.testing.assert_close(before.before[2:], torch.tensor([0, 1, 0, 1]) * math.log(10) * 0.5)
-    assert not before.after.any()
+    torch.testing.assert_close(found.log_factors.exp(), torch.tensor([1, 1, 1, 10, 0.5, 5]))
     for options in ({"boost": {"left": 0.0}}, {"forbid": ("left",)}):
-        assert table_of(**options).before.tolist() == [-math.inf, -math.inf, 0, -math.inf, 0, -math.inf]
+        assert table_of(**options).never.tolist() == [True, True, False, True, False, True]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"boost": {"lefd": 2.0}}, r"boost: .*'lefd'.*left"),
-        ({"forbid": ("amod",)}, r"forbid: .*'amod'.*left, right"),
-        ({"forbid": ("HEAD",)}, "forbid: .*'HEAD'"),
-        ({"forbid": ("<pad>",)}, "forbid: .*'<pad>'"),
+        ({"boost": {"lefd": 2.0}}, r"'lefd'.*left"),
+        ({"forbid": ("amod",)}, r"'amod'.*left, right"),
+        ({"forbid": ("<pad>",)}, "'<pad>'"),
         ({"boost": {"left": -1.0}}, "boost of left"),
         ({"boost": {"left": math.nan}}, "boost of left"),
-        ({"boost": {"left": math.inf}}, "boost of left"),
         ({"levels": 0}, "levels"),
-        ({"temperature": 0.0}, "temperature"),
-        ({"top_p": 0.0}, "top-p"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, message):
@@ -200,8 +166,7 @@ def test_options_that_cannot_be_are_refused(options, message):
     "options",
     [
         {"boost": {"left": 50.0}, "top_p": 0.6},
-        {"boost": {"left": 50.0}, "top_p": 0.6, "boost_before_truncation": True},
-        {"boost": {"left": 50.0}, "top_p": 0.7, "temperature": 2.0, "boost_before_truncation": True},
+        {"boost": {"left": 50.0}, "top_p": 0.7, "temperature": 2.0},
         {"forbid": ("right",)},
         {},
     ],
@@ -211,18 +176,14 @@ def test_expansions_follow_the_stated_distribution(options):
     probabilities = [0.3, 0.2, 0.2, 0.05, 0.15, 0.1]
     number = 6000
     texts = begun(number)
-    found = drawn_expansions(
-        torch.tensor(probabilities).log().expand(number, 1, 6), texts, texts.is_open, table_of(**options),
-        ExpansionOptions(**options), 3,
-    )  # fmt: skip
+    found, _ = writer_of(**options).expansions(torch.tensor(probabilities).log().expand(number, 1, 6), texts, 3)
     share = found[:, 0].bincount(minlength=6) / number
     forbidden = {4, 5} if "forbid" in options else set()
     allowed = [0 if k < 2 or k in forbidden else p for k, p in enumerate(probabilities)]
     temperature = options.get("temperature", 1.0)
     powers = oracle.renormalised([p ** (1 / temperature) if p else 0.0 for p in allowed])
     factors = [50 if "left" in row and "boost" in options else 1 for row in ROWS]
-    before = bool(options.get("boost_before_truncation"))
-    expected = oracle.styled(powers, factors, options.get("top_p", 1.0), before=before)
+    expected = oracle.styled(powers, factors, options.get("top_p", 1.0))
     torch.testing.assert_close(share, torch.tensor(expected), atol=0.02, rtol=0)
     assert not share[torch.tensor(expected) == 0].any()
 
@@ -239,16 +200,16 @@ def opened(number, length):
 
 
 def test_what_is_drawn_depends_on_seed_level_and_place_alone():
-    texts, table, options = opened(6, 4), table_of(), ExpansionOptions()
+    texts, writer = opened(6, 4), writer_of()
     scores = torch.zeros(6, 5, 6).log_softmax(-1)
-    whole = drawn_expansions(scores, texts, texts.is_open, table, options, 2)
+    whole, _ = writer.expansions(scores, texts, 2)
     assert (whole[~texts.is_open] == 2).all()
     for row in range(6):
         alone = texts.select(torch.tensor([row]))
         length = alone.tokens.shape[1]
-        found = drawn_expansions(scores[:1, :length], alone, alone.is_open, table, options, 2)
+        found, _ = writer.expansions(scores[:1, :length], alone, 2)
         assert torch.equal(found[0], whole[row, :length])
-    assert not torch.equal(drawn_expansions(scores, texts, texts.is_open, table, options, 3), whole)
+    assert not torch.equal(writer.expansions(scores, texts, 3)[0], whole)
 
 
 @pytest.mark.parametrize("form", ["left", "right"])
@@ -267,24 +228,21 @@ def test_texts_are_one_word_where_all_expansions_but_leaves_are_forbidden(form):
 
 
 def test_texts_are_cut_at_the_limits():
-    texts, table = opened(6, 4), table_of()
-    torch.manual_seed(1)
-    chosen = torch.randint(2, 6, texts.tokens.shape).where(texts.is_open, 2)
+    texts, scores = opened(6, 4), torch.zeros(6, 5, 6).log_softmax(-1)
+    chosen, _ = writer_of().expansions(scores, texts, 2)
     grown = [
         int(length) + sum(len(ROWS[k]) - 1 for k in row)
         for length, row in zip(texts.lengths, chosen.tolist(), strict=True)
     ]
     most = sorted(grown)[2]
-    found, cut = within_limits(chosen, texts, table, most=most, is_last=False)
+    found, cut = writer_of(most).expansions(scores, texts, 2)
     assert cut.tolist() == [length > most for length in grown]
     assert 0 < int(cut.sum()) < 6
     assert (found[cut] == 2).all()
     assert torch.equal(found[~cut], chosen[~cut])
-    leaves = torch.full_like(chosen, 2)
-    for row, (some, ends) in enumerate(((chosen, False), (leaves, True))):
-        found, cut = within_limits(some, texts, table, most=100, is_last=True)
-        assert (found == 2).all()
-        assert not cut.any() if ends else cut.sum() >= 5, f"case {row}: texts that end at the last level are whole"
+    found, cut = writer_of(levels=2).expansions(scores, texts, 2)
+    assert (found == 2).all()
+    assert cut.tolist() == [length > own for length, own in zip(grown, texts.lengths.tolist(), strict=True)]
 
 
 @torch.no_grad()
@@ -298,84 +256,43 @@ def test_a_text_says_that_it_was_cut(caplog):
     assert all(len(text.ids) == 1 for text in written(small(FULL), 5, levels=1))
 
 
-def test_a_text_is_selected_with_all_that_belongs_to_it():
-    texts = opened(5, 4)
-    found = texts.select(torch.tensor([4, 1]))
-    assert found.numbers.tolist() == [4, 1]
-    assert found.tokens.shape[1] == int(texts.lengths[[4, 1]].max())
-    assert not len(texts.select(torch.tensor([], dtype=torch.int64)).numbers)
+# -- the likeliest text -----------------------------------------------------------------------------------------------
 
 
-# -- expansions of written words --------------------------------------------------------------------------------------
-
-
-def greedy_by_hand(model, levels, *, everywhere):
+def greedy_by_hand(model, levels):
     """Words, heads and log-probability of the text whose choices are the likeliest; slowly."""
     patterns_of, words_of = network_scores(model, FULL)
     inputs, heads, total = ["[ROOT]"], [-1], 0.0
     for level in range(1, levels + 1):
         scores = patterns_of(inputs, heads)
-        drawn = [max(each, key=each.get) for each in scores]
         is_open = [each[0] == "[" for each in inputs]
-        gold = [
-            (LEAF if level == levels else pattern) if opened else None
-            for pattern, opened in zip(drawn, is_open, strict=True)
-        ]
-        seen = [
-            pattern if opened or not everywhere else other
-            for pattern, other, opened in zip(gold, drawn, is_open, strict=True)
-        ]
-        of_words = words_of(inputs, heads, seen)
+        chosen = [(LEAF if level == levels else max(each, key=each.get)) if opened else None
+                  for each, opened in zip(scores, is_open, strict=True)]  # fmt: skip
+        of_words = words_of(inputs, heads, chosen)
         words = [max(each, key=lambda word, each=each: (word != "<unk>", each[word])) for each in of_words]
-        total += sum(scores[k][gold[k]] + of_words[k][words[k]] for k in range(len(inputs)) if is_open[k])
-        inputs, heads = oracle.expanded(inputs, heads, words, gold)
+        total += sum(scores[k][chosen[k]] + of_words[k][words[k]] for k in range(len(inputs)) if is_open[k])
+        inputs, heads = oracle.expanded(inputs, heads, words, chosen)
         if not any(each[0] == "[" for each in inputs):
             break
     return inputs, [head + 1 for head in heads], total
 
 
-@pytest.mark.parametrize("drawn", [True, False])
 @torch.no_grad()
-def test_greedy_texts_follow_from_their_expansions(drawn):
-    others, deep = 0, 0
+def test_greedy_texts_follow_from_their_expansions():
+    deep = 0
     for seed in range(4):
-        model = small(FULL, expansion_layer=0, written_expansions="drawn" if drawn else "padding")
+        model = small(FULL, expansion_layer=0)
         torch.manual_seed(seed)
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, std=0.7)
         model.expansion_embedding.weight[0] = 0
-        words, heads, total = greedy_by_hand(model, 4, everywhere=drawn)
+        words, heads, total = greedy_by_hand(model, 4)
         (text,) = written(model, 1, greedy=True, levels=4)
         assert [FULL.types[token] for token in text.ids] == words
         assert list(text.structure["heads"]) == heads
         assert text.log_prob == pytest.approx(total, abs=1e-9)
-        others += greedy_by_hand(model, 4, everywhere=not drawn)[2] != pytest.approx(total, abs=1e-9)
         deep += len(words) > 1
-    assert others >= 2, "expansions of written words change what is written"
     assert deep >= 2
-
-
-@pytest.mark.parametrize("drawn", [True, False])
-@torch.no_grad()
-def test_expansions_of_written_words_are_drawn_by_their_probabilities(drawn, skeletons):
-    model, seen = small(FULL, written_expansions="drawn" if drawn else "padding"), []
-    patterns_of, _ = network_scores(model, FULL)
-    above, _ = patterns_of(["b", "[right]"], [-1, 0])
-    model.expansion_embedding.register_forward_hook(lambda module, arguments, output: seen.append(arguments[0]))
-    path = skeletons(Sentence(("b", "_"), (0, 1), ("root", "right")))
-    model.generate(
-        [[]], vocabulary=FULL, options=ExpansionOptions(levels=2, temperature=9.0, skeletons=path), seeds=range(4000),
-        number=4000, max_new_tokens=9, batch_size=4000,
-    )  # fmt: skip
-    assert [each.shape[1] for each in seen] == [1, 2]
-    assert (seen[1][:, 1] == FULL.tables["expansions"].index(["HEAD"])).all()
-    counts = seen[1][:, 0].bincount(minlength=11) / 4000
-    rows = [expansion_of(pattern) for pattern in above]
-    shares = oracle.renormalised([math.exp(value / 9) for value in above.values()])
-    expected = torch.zeros(11)
-    expected[[FULL.tables["expansions"].index(row) for row in rows]] = torch.tensor(shares)
-    torch.testing.assert_close(counts, expected if drawn else torch.eye(11)[0], atol=0.035, rtol=0)
-    assert not drawn or expected.max() < 0.7
 
 
 # -- given trees ------------------------------------------------------------------------------------------------------
@@ -436,7 +353,7 @@ def test_trees_of_texts_have_their_probability(sentences, scheme):
 @pytest.mark.parametrize(
     ("sentence", "options", "message"),
     [
-        (Sentence(("a", "b"), (0, 1), ("root", "amodd")), {}, r"sentence 1: token 1 \(ROOT\): .*'HEAD amodd'"),
+        (Sentence(("a", "b"), (0, 1), ("root", "amodd")), {}, "sentence 1: .*'HEAD amodd'"),
         (Sentence(("a", "zz"), (0, 1), ("root", "right")), {}, "lacks 'zz'"),
         (Sentence(("a", "b"), (0, 1), ("root", "right")), {"levels": 1}, "has 2 tokens and 2 levels"),
         (Sentence(("a",) * 4, (0, 1, 2, 3), ("root", *["right"] * 3)), {"most": 3}, "has 4 tokens"),

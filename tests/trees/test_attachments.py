@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from nltk import Tree
 
 from depgen.errors import UserError
-from depgen.trees.attachments import attachments_of, binarised, closed_at_the_end, depth_tape, spans_of, with_words
+from depgen.trees.attachments import (
+    attachments_of,
+    binary_constituents,
+    closed_at_the_end,
+    depth_tape,
+    spans_of,
+    with_words,
+)
 
 
 @st.composite
@@ -65,7 +72,7 @@ def test_a_bracketing_is_made_binary_as_by_nltk(case):
     spans, length = case
     tree = nltk_tree(spans, length)
     tree.chomsky_normal_form()
-    found = binarised([(*span, "label") for span in spans], length)
+    found = binary_constituents([(*span, "label") for span in spans], length)
     assert found == spans_in(tree)
     assert len(found) == length - 1
 
@@ -98,7 +105,7 @@ def test_the_tape_of_the_worked_example():
 @given(bracketings())
 def test_attachments_and_depths_are_those_of_a_binary_tree(case):
     spans, length = case
-    binary = binarised(spans, length)
+    binary = binary_constituents(spans, length)
     labels = attachments_of(binary, length)
     assert spans_of(labels) == binary
     tape = depth_tape(labels)
@@ -111,7 +118,7 @@ def test_attachments_and_depths_are_those_of_a_binary_tree(case):
 def test_the_beginning_of_a_tree_has_the_beginning_of_its_attachments(case, cut):
     spans, length = case
     cut = min(cut, length)
-    binary = binarised(spans, length)
+    binary = binary_constituents(spans, length)
     beginning = [span for span in binary if span[1] <= cut]
     labels = attachments_of(binary, length)[:cut]
     assert attachments_of(beginning, cut) == labels
@@ -126,7 +133,7 @@ def test_words_of_several_tokens_are_constituents():
     ends = np.array([False, False, True, True, False, True])
     spans = with_words([(0, 6), (3, 6)], ends)
     assert sorted(spans) == [(0, 3), (0, 6), (3, 6), (4, 6)]
-    assert binarised(spans, 6) == [(0, 3), (0, 6), (1, 3), (3, 6), (4, 6)]
+    assert binary_constituents(spans, 6) == [(0, 3), (0, 6), (1, 3), (3, 6), (4, 6)]
 
 
 def test_deep_trees_have_the_largest_depth():
@@ -137,9 +144,9 @@ def test_deep_trees_have_the_largest_depth():
 
 def test_what_is_no_tree_is_refused():
     with pytest.raises(UserError, match=r"4 tokens, found \(3, 5\)"):
-        binarised([(3, 5)], 4)
+        binary_constituents([(3, 5)], 4)
     for spans in ([(0, 4), (1, 3), (2, 4)], [(0, 2), (1, 4)], [(0, 3), (2, 4)], [(1, 4), (0, 2)]):
         with pytest.raises(UserError, match="crosses"):
-            binarised(spans, 4)
+            binary_constituents(spans, 4)
     with pytest.raises(UserError, match=r"token 2: .* \[1\], found 0"):
         spans_of([0, 0, 0])

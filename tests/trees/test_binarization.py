@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.trees.binarization import binarized, depths, lifted, numbered_through
+from depgen.trees.binarization import binary_dependencies, depths, lifted, numbered_through
 from depgen.trees.pieces import piece_heads
 from tests import oracles_of_itexp as oracle
 from tests.trees.trees import head_lists, projective_heads
@@ -31,30 +31,17 @@ def with_one_root(heads):
 # -- lifting ----------------------------------------------------------------------------------------------------------
 
 
-@given(head_lists(single_root=True, max_size=9))
+@given(head_lists())
 def test_lifting_moves_the_shortest_crossed_arc_until_none_is_crossed(heads):
     found = lifted(heads).tolist()
-    assert found == oracle.lifted(heads)
     assert oracle.is_tree(found)
     assert oracle.yield_of(oracle.node(found, found.index(0) + 1)) == [*range(1, len(heads) + 1)]
-
-
-@given(head_lists())
-def test_a_lifted_forest_is_a_projective_tree_in_the_same_order(heads):
-    found = lifted(heads).tolist()
-    assert oracle.is_tree(found)
-    assert not oracle.crossed(found)
+    assert oracle.crossed(heads) or heads.count(0) > 1 or found == heads
     assert found.index(0) == heads.index(0), "the first root stays"
     one_root = with_one_root(heads)
     assert found == oracle.lifted(one_root)
     for word, head in enumerate(one_root, 1):  # an arc moves up its own path alone
         assert found[word - 1] in [head, *oracle.ancestors(one_root, head)] if head else not found[word - 1]
-
-
-@given(projective_heads())
-def test_a_projective_tree_with_one_root_is_not_lifted(heads):
-    assert not oracle.crossed(heads)
-    assert lifted(heads).tolist() == heads
 
 
 def test_trees_are_lifted_by_hand():
@@ -69,20 +56,20 @@ def test_trees_are_lifted_by_hand():
 
 @given(projective_heads(), st.sampled_from(SCHEMES))
 def test_binarised_trees_equal_the_recursive_ones(heads, scheme):
-    found = binarized(heads, binarization=scheme).tolist()
+    found = binary_dependencies(heads, binarization=scheme).tolist()
     assert found == oracle.binarised(heads, scheme)
     assert oracle.is_tree(found)
     assert not oracle.crossed(found)
     if scheme != "none":
         assert max(sides(found)) <= 1
-        assert binarized(found, binarization=scheme).tolist() == found
+        assert binary_dependencies(found, binarization=scheme).tolist() == found
     moved = [word for word, (one, other) in enumerate(zip(found, heads, strict=True)) if one != other]
     assert all(sides(heads)[2 * heads[word] - 2 + (word + 1 > heads[word])] > 1 for word in moved), "an only dependent"
 
 
 def test_the_tree_of_figure_1_changes_by_one_arc():
     heads, relations = oracle.LIKES["heads"], oracle.LIKES["relations"]
-    found = binarized(heads).tolist()
+    found = binary_dependencies(heads).tolist()
     assert found == [2, 4, 2, 0, 4, 5]
     patterns = [oracle.pattern(found, relations, word) for word in range(1, 7)]
     nothing = ((), ())
@@ -94,7 +81,7 @@ def test_the_tree_of_figure_1_changes_by_one_arc():
 
 
 def test_a_tree_is_binarised_by_hand():
-    assert binarized([4, 4, 4, 0, 4, 4, 4]).tolist() == [4, 1, 2, 0, 4, 5, 6]
+    assert binary_dependencies([4, 4, 4, 0, 4, 4, 4]).tolist() == [4, 1, 2, 0, 4, 5, 6]
 
 
 @given(head_lists())
@@ -113,19 +100,10 @@ def test_cutting_words_and_binarising_may_change_places(data, heads, scheme):
     _, cut, labels = oracle.in_pieces(heads, relations, pieces)
     word_of_piece = [word for word, count in enumerate(counts) for _ in range(count)]
     assert piece_heads(heads, word_of_piece, left_dependents="first_piece") == cut
-    first = binarized(heads, binarization=scheme).tolist()
+    first = binary_dependencies(heads, binarization=scheme).tolist()
     _, expected, expected_labels = oracle.in_pieces(first, relations, pieces)
-    assert binarized(cut, binarization=scheme).tolist() == expected
+    assert binary_dependencies(cut, binarization=scheme).tolist() == expected
     assert labels == expected_labels
-
-
-def test_the_pieces_of_dog():
-    pieces = [["my"], ["do@@", "g"], ["also"], ["likes"], ["eating"], ["sausage"]]
-    found = binarized(oracle.LIKES["heads"]).tolist()
-    texts, heads, labels = oracle.in_pieces(found, oracle.LIKES["relations"], pieces)
-    assert texts[1:3] == ["do@@", "g"]
-    assert oracle.pattern(heads, labels, 2) == (("poss",), ("subword",))
-    assert oracle.pattern(heads, labels, 3) == ((), ("advmod",))
 
 
 # -- many trees at once -----------------------------------------------------------------------------------------------
@@ -134,7 +112,7 @@ def test_the_pieces_of_dog():
 @given(st.lists(head_lists(max_size=7), min_size=1, max_size=5), st.sampled_from(SCHEMES))
 def test_many_trees_are_lifted_and_binarised_as_each(trees, scheme):
     starts = np.cumsum([0, *map(len, trees)])[:-1]
-    found = binarized(lifted(numbered_through(np.concatenate(trees), starts), starts), binarization=scheme)
+    found = binary_dependencies(lifted(numbered_through(np.concatenate(trees), starts), starts), binarization=scheme)
     each = [oracle.binarised(oracle.lifted(with_one_root(heads)), scheme) for heads in trees]
     assert found.tolist() == numbered_through(np.concatenate(each), starts).tolist()
     expected = [oracle.depth(heads, word) for heads in each for word in range(1, len(heads) + 1)]

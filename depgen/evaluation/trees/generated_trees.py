@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
-from depgen.trees.binarization import Binarization, binarized, depths, lifted, written_tree
+from depgen.trees.binarization import Binarization, binary_dependencies, depths, lifted, written_tree
 from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
 
@@ -101,7 +101,7 @@ def shapes(sentences: Sequence[Sentence]) -> dict[str, Float[np.ndarray, " sente
         np.array([depths(heads).max() for heads in trees], dtype=np.float64)
         for trees in (
             [each.heads or () for each in sentences],
-            [binarized(lifted(each.heads or ())) for each in sentences],
+            [binary_dependencies(lifted(each.heads or ())) for each in sentences],
         )
     )
     balanced = np.floor(np.log2(words)) + 1

@@ -19,7 +19,7 @@ from depgen.evaluation.likelihood.scored_text import Totals
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument, document_of
 from depgen.evaluation.trained import Trained
-from depgen.trees.binarization import Binarization, binarized, written_tree
+from depgen.trees.binarization import Binarization, binary_dependencies, written_tree
 from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Sentence
 from tests import oracles_of_itexp as oracle
@@ -183,8 +183,10 @@ def test_a_tree_is_binarised_before_or_after_its_words_are_cut(heads, data):
     counts = [data.draw(st.integers(1, 3)) for _ in heads]
     owner = np.repeat(np.arange(len(heads)), counts)
     for binarization in ("left-right", "none"):
-        after = binarized(piece_heads(heads, owner, left_dependents="first_piece"), binarization=binarization)
-        before = piece_heads(binarized(heads, binarization=binarization), owner, left_dependents="first_piece")
+        after = binary_dependencies(piece_heads(heads, owner, left_dependents="first_piece"), binarization=binarization)
+        before = piece_heads(
+            binary_dependencies(heads, binarization=binarization), owner, left_dependents="first_piece"
+        )
         assert after.tolist() == before
 
 
