@@ -59,7 +59,6 @@ from torch.nn import Parameter
 from depgen.data.batch import DocumentBatch
 from depgen.language_models.base import SentenceContext
 from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
-from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
 from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM, StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
@@ -576,7 +575,7 @@ class DCLM(DocumentLanguageModel):
         self.output = output()
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None
         self.sentence_context = self.context.sentence_context
-        self.dropout, self.first_word_twice = Dropout(dropout), first_word_twice
+        self.dropout, self.first_word_twice = nn.Dropout(dropout), first_word_twice
         self._initialize(initialization)
 
     @torch.no_grad()

@@ -43,7 +43,6 @@ from torch import Tensor, nn
 from depgen.backbones.transformer import TransformerFactory
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, restored
@@ -70,7 +69,7 @@ class DistanceParser(nn.Module):
         super().__init__()
         if kernel % 2 == 0:
             raise UserError(f"parser_kernel: expected an odd number, found {kernel}.")
-        self.width, self.dropout = width, Dropout(dropout)
+        self.width, self.dropout = width, nn.Dropout(dropout)
         self.layers = nn.ModuleList(nn.Conv1d(width, width, kernel, padding=kernel // 2) for _ in range(layers))
         self.pairs = nn.Conv1d(width, width, 2)
         for convolution in (*self.layers, self.pairs):

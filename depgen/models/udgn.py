@@ -56,10 +56,9 @@ from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import Dropout
 from depgen.nn.head_probabilities import without_own_place
 from depgen.nn.lengths import mask_of
-from depgen.nn.lstm_precision import call_lstm
+from depgen.nn.recurrent import call_lstm
 from depgen.nn.vocabulary import full_precision
 
 log = logging.getLogger(__name__)
@@ -93,7 +92,7 @@ class HeadSelection(nn.Module):
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.embedding = nn.Embedding(vocabulary_size, width)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         self.tag_logits: nn.Parameter | None = None
@@ -231,7 +230,7 @@ class CompetitiveAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.attention_heads, self.head_size = attention_heads, head_size
-        self.dropout, self.attention_dropout = Dropout(dropout), Dropout(attention_dropout)
+        self.dropout, self.attention_dropout = nn.Dropout(dropout), nn.Dropout(attention_dropout)
         self.competition, self.gates, self.nonlinear = competition, gates, nonlinear
         self.scaled_bias = scaled_bias
         inner = attention_heads * head_size
@@ -390,7 +389,7 @@ class UDGN(MaskedLanguageModel):
         )  # fmt: skip
         self.norm = nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.marginals, self.mask_from, self.mask_floor = marginals, mask_from, mask_floor
         self.supervised_weight = supervised_weight
         if not self._parser_learns:
