@@ -5,6 +5,10 @@ from typing import Any
 GONE = {
     "depgen.backbones.transformer.Transformer": ("final_norm",),
     "depgen.backbones.prpn.PRPN": ("equal_gate", "rectified"),
+    "depgen.models.dclm.AttentionContext": ("attention_size",),
+    "depgen.models.masked_transformer.MaskedTransformer": ("evaluation_seed",),
+    "depgen.models.structformer.StructFormer": ("evaluation_seed", "parser_kernel"),
+    "depgen.models.udgn.UDGN": ("evaluation_seed", "mask_floor", "parser_hidden_size", "scaled_bias"),
 }
 
 
