@@ -1,6 +1,5 @@
 """The masked Transformer: against torch's own, its size, what it may not depend on, and the head that it parses by."""
 
-
 import pytest
 import torch
 from hypothesis import given, settings
