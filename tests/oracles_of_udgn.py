@@ -94,7 +94,7 @@ def undirected_by_loop(p):
     return [[p[i][j] + p[j][i] - p[i][j] * p[j][i] for j in range(n)] for i in range(n)]
 
 
-def controller_by_loop(q, k, bias, *, competition=True, scaled_bias=True):
+def controller_by_loop(q, k, bias, *, competition=True):
     """Eq. 9, 10, 12, 13: a-hat[i][j][head] of q[i][head], k[j][head] and bias[side][head], side 0 of j before i."""
     words, heads, size = len(q), len(q[0]), len(q[0][0])
     shares = []
@@ -105,15 +105,12 @@ def controller_by_loop(q, k, bias, *, competition=True, scaled_bias=True):
             for head in range(heads):
                 product = sum(q[i][head][c] * k[j][head][c] for c in range(size))
                 added = 0.0 if bias is None or i == j else bias[0 if j < i else 1, head]
-                # the authors' code divides the bias as well, the paper's Eq. 12 does not
-                scores.append((product + added) / size**0.5 if scaled_bias else product / size**0.5 + added)
+                scores.append((product + added) / size**0.5)  # the bias as well, as in the authors' code
             shares[i].append(softmax_by_loop(scores) if competition else [torch.sigmoid(score) for score in scores])
     return shares
 
 
-def competitive_layer_by_loop(
-    hidden, mask, weights, *, heads, competition=True, gates=True, nonlinear=True, bias=None, scaled_bias=True
-):
+def competitive_layer_by_loop(hidden, mask, weights, *, heads, competition=True, gates=True, nonlinear=True, bias=None):
     """Eq. 7-15 of one layer: the next hidden states, as lists of numbers.
 
     `weights` are (w_q, b_q), (w_k, b_k), (w_v, b_v), (w_g, b_g), (w_o, b_o).
@@ -124,7 +121,7 @@ def competitive_layer_by_loop(
         flat = [linear_by_loop(h, weight, offset) for h in hidden]
         split.append([[row[head * size : (head + 1) * size] for head in range(heads)] for row in flat])
     q, k, v, g = split
-    shares = controller_by_loop(q, k, bias, competition=competition, scaled_bias=scaled_bias)
+    shares = controller_by_loop(q, k, bias, competition=competition)
     outcome = []
     for i in range(len(hidden)):
         joined = []

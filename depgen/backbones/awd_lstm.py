@@ -20,9 +20,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
-from depgen.nn.left_aligned import LeftAligned
-from depgen.nn.lstm_precision import call_lstm
+from depgen.backbones.recurrent import Pair, RecurrentStack
+from depgen.nn.lengths import LeftAligned
+from depgen.nn.recurrent import call_lstm
 
 
 class AWDLSTM(RecurrentStack):
@@ -60,7 +60,10 @@ class AWDLSTM(RecurrentStack):
             embedding_size=embedding_size,
             hidden_size=hidden_size,
             tied=tied,
-            dropouts=Dropouts(embedding_dropout, input_dropout, hidden_dropout, output_dropout),
+            embedding_dropout=embedding_dropout,
+            input_dropout=input_dropout,
+            hidden_dropout=hidden_dropout,
+            output_dropout=output_dropout,
             make_layer=partial(LSTMLayer, dropped=weight_dropout),
         )
 
@@ -106,7 +109,7 @@ def _over_padding(
     inputs: Tensor, start: Pair, weights: list[Tensor], padding: Tensor, *, training: bool
 ) -> tuple[Tensor, Pair]:
     """The same where some positions are no tokens: rows are moved to the left, packed, and moved back."""
-    lengths, rows = (~padding).sum(1), LeftAligned.of(padding)
+    lengths, rows = (~padding).sum(1), LeftAligned.of(padding, inputs.device)
     packed = pack_padded_sequence(
         rows.moved(inputs), lengths.cpu().clamp_min(1), batch_first=True, enforce_sorted=False
     )

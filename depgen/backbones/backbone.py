@@ -1,14 +1,18 @@
 """The interface of a backbone: a network from token ids to hidden states that a system takes as an argument."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
 
 from depgen.errors import UserError
+from depgen.nn.rows import Rows
+
+Stream = TypeVar("Stream", bound="StreamState")
 
 
 @runtime_checkable
@@ -20,17 +24,18 @@ class BackboneState(Protocol):
         ...
 
 
-@runtime_checkable
-class StreamState(BackboneState, Protocol):
-    """A state of fixed size, which a network carries through a stream from segment to segment."""
+@dataclass(frozen=True)
+class StreamState(Rows):
+    """Base of states of fixed size, which a network carries through a stream from segment to segment."""
 
-    def detached(self) -> "StreamState":
+    def detached(self: Stream) -> Stream:
         """The same values without their graph."""
-        ...
+        return replace(self, **tree_map(Tensor.detach, vars(self)))
 
     def tensors(self) -> Sequence[Tensor]:
-        """Its values, from which the backbone's `state_of` makes it again."""
-        ...
+        """Its values in the order of the fields, from which the backbone's `state_of` makes it again."""
+        values: list[Tensor] = tree_leaves(vars(self))
+        return values
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class BackboneOutput:
         hidden: last hidden states after output dropout; logits are `hidden @ output_weight.T + output_bias`.
         undropped: the same before output dropout.
         layers: hidden states after each layer (embedding first), on request.
-        attention: log-probabilities of one layer's self-attention before dropout, on request; -inf where it can't look,
-            keys include the carried ones.
+        attention: log-probabilities of one layer's self-attention before dropout, in fp32, on request; -inf where it
+            can't look (clamp it before a logsumexp over heads: that of nothing but -inf has NaN gradients); keys
+            include the carried ones.
         state: what to pass in with the next tokens, on request.
     """
 
@@ -98,18 +104,28 @@ class Backbone(nn.Module):
         all_layers: bool = False,
         carry: bool = False,
     ) -> BackboneOutput:
-        """Hidden states of every position.
+        """Hidden states of every position; at padding they are finite and mean nothing.
 
         Args:
             tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; causal networks need none at the right,
-                unless they train with `couples_batch`: these take it on the CPU too, which spares waits for a GPU.
-            state: what an earlier call with `carry` returned.
+            padding: True at positions that are no tokens, at either end; causal networks need none at the right where
+                no state is carried, and are faster without, unless they train with `couples_batch`: these take it on
+                the CPU too, which spares waits for a GPU.
+            state: what an earlier call with `carry` returned; it may be used more than once.
             attention_layer: the layer (0-based, negative from the top) whose attention is returned.
-            all_layers: return the hidden states after each layer too.
+            all_layers: return the embedding and the hidden states after each layer too.
             carry: return the state after the last token.
+
+        Raises:
+            ValueError: a layer without attention, or a state that the network can't have.
         """
         raise NotImplementedError
+
+    def check_attention(self, layer: int | None) -> None:
+        """Raises ValueError for an attention layer that does not exist."""
+        if layer is not None and not -self.attention_layers <= layer < self.attention_layers:
+            layers = f"{type(self).__name__} has {self.attention_layers or 'none'}"
+            raise ValueError(f"attention of layer {layer} requested, but a {layers}")
 
     def state_of(self, tensors: Sequence[Tensor]) -> StreamState:
         """The state whose `tensors` these are; for networks that can be carried through a stream."""
@@ -169,14 +185,7 @@ else:  # jsonargparse makes a callable of what YAML has
 
 
 def layers_up_to(layers: int, **chosen: int | None) -> int:
-    """The number of layers that an option chooses, or of one layer; all of them for None.
-
-    Args:
-        layers: of the backbone.
-        chosen: the value by the option's name.
-
-    Raises:
-        UserError: the backbone has fewer.
+    """The number of layers that an option of a backbone of so many layers chooses; all of them for None.
 
     >>> layers_up_to(3, tape_layers=2), layers_up_to(3, tape_layers=None)
     (2, 3)

@@ -22,9 +22,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.recurrent import Dropouts, Pair, RecurrentStack
+from depgen.backbones.recurrent import Pair, RecurrentStack
 from depgen.errors import UserError
-from depgen.nn.recurrent_projection import RecurrentProjection
+from depgen.nn.recurrent import RecurrentProjection
 
 
 def cumax(values: Float[Tensor, "*batch levels"]) -> Float[Tensor, "*batch levels"]:
@@ -73,7 +73,10 @@ class ONLSTM(RecurrentStack):
             embedding_size=embedding_size,
             hidden_size=hidden_size,
             tied=tied,
-            dropouts=Dropouts(embedding_dropout, input_dropout, hidden_dropout, output_dropout),
+            embedding_dropout=embedding_dropout,
+            input_dropout=input_dropout,
+            hidden_dropout=hidden_dropout,
+            output_dropout=output_dropout,
             make_layer=partial(ONLSTMLayer, chunk_size=chunk_size, dropped=weight_dropout),
         )
 

@@ -13,8 +13,8 @@ Deviations
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,22 +24,42 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.architectures import Wanted, built, configuration, loaded, new_configuration
 from depgen.backbones.backbone import Backbone, BackboneOutput, BackboneState
-from depgen.backbones.transformer import AfterLayer, ScoreFunction, TransformerState, joined_padding
+from depgen.backbones.transformer import ScoreFunction, TransformerState, joined_padding
 from depgen.errors import UserError
-from depgen.hub import TRANSFORMERS_MISSING, has_transformers, one_line, quiet_transformers
+from depgen.hub import (
+    TRANSFORMERS_MISSING,
+    WeightsError,
+    has_transformers,
+    load_weights,
+    quiet_transformers,
+    required_folder,
+)
 from depgen.nn.attention import KeyValues, Visibility, attend
 from depgen.nn.positions import counted_positions
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.runs import best_checkpoint, run_of_name
+
+logger = logging.getLogger(__name__)
 
 ATTENTION = "depgen"
 """The name that our attention is registered by."""
 READS_AT_ONCE = ("max_position_embeddings", "sliding_window", "attention_chunk_size")
 """What may bound the text in which every query sees all earlier tokens."""
+NAMES = {
+    "layers": ("num_hidden_layers",),
+    "width": ("hidden_size",),
+    "attention_heads": ("num_attention_heads",),
+    "feedforward": ("intermediate_size", "n_inner", "ffn_dim"),
+    "max_length": ("max_position_embeddings",),
+    "dropout": ("embd_pdrop", "resid_pdrop", "embedding_dropout", "resid_dropout", "hidden_dropout", "dropout"),
+    "attention_dropout": ("attn_pdrop", "attention_dropout"),
+}
+"""Our arguments by the names that the library's configurations give them; an architecture has one or some of them."""
 
 
 @dataclass
-class Attending:
+class AttentionCall:
     """What all layers of one pass share, and the keys and the attention that they return.
 
     Attributes:
@@ -68,7 +88,7 @@ class Attending:
         keys: Float[Tensor, "batch key_heads length size"],
         values: Float[Tensor, "batch key_heads length value_size"],
         *,
-        scaling: float,
+        scaling: float | None,
         dropout: float,
     ) -> Float[Tensor, "batch attention_heads length value_size"]:
         """The values of the next layer mixed; several heads may share keys and values."""
@@ -77,14 +97,13 @@ class Attending:
         if self.carry:
             self.carried.append(present)
         usual = queries.size(-1) ** -0.5
-        if scaling != usual:
+        if scaling not in (None, usual):
             queries = queries * (scaling / usual)
-        wanted = index == self.layer
         mixed, log_probs = attend(
-            queries, present, self.visibility, dropout=dropout, with_attention=wanted,
+            queries, present, self.visibility, dropout=dropout, with_attention=index == self.layer,
             scores=None if self.score_function is None else partial(self.score_function, index),
         )  # fmt: skip
-        self.log_probs = log_probs if wanted else self.log_probs
+        self.log_probs = self.log_probs if log_probs is None else log_probs
         return mixed
 
 
@@ -96,7 +115,7 @@ def _attention(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    attending: Attending | None = None,
+    attending: AttentionCall | None = None,
     **others: Any,  # noqa: ANN401 - whatever an architecture hands to its attention
 ) -> tuple[Tensor, None]:
     """The library's interface of an attention function: values mixed as the pass says, [batch length heads size]."""
@@ -104,9 +123,7 @@ def _attention(
     if attending is None or extra:
         found = f"adds {', '.join(extra)} to it" if extra else "does not tell it what the model was called with"
         raise UserError(f"{type(module).__name__} can't be read with the attention that is needed here: it {found}.")
-    scale = query.size(-1) ** -0.5 if scaling is None else scaling
-    mixed = attending.mix(query, key, value, scaling=scale, dropout=dropout)
-    return mixed.transpose(1, 2).contiguous(), None
+    return attending.mix(query, key, value, scaling=scaling, dropout=dropout).transpose(1, 2).contiguous(), None
 
 
 class PretrainedTransformer(Backbone):
@@ -156,68 +173,50 @@ class PretrainedTransformer(Backbone):
         from transformers import AttentionInterface
 
         AttentionInterface.register(ATTENTION, _attention)
-        wanted = Wanted(
-            vocabulary_size,
-            model_type,
-            sizes={
-                "layers": layers, "width": width, "attention_heads": attention_heads, "feedforward": feedforward,
-                "max_length": max_length,
-            },
-            dropouts={"dropout": dropout, "attention_dropout": attention_dropout},
-            settings=settings or {},
-            tied=tied,
-        )  # fmt: skip
         self.network: Any  # untyped in the library
-        if pretrained is not None and architecture is None:
-            self.network = loaded(pretrained, wanted, attention=ATTENTION)
+        sizes: dict[str, float | int | None] = {
+            "layers": layers, "width": width, "attention_heads": attention_heads, "feedforward": feedforward,
+            "max_length": max_length,
+        }  # fmt: skip
+        dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
+        if architecture is not None:
+            self.network = network_of(json.loads(architecture))
+        elif pretrained is None:
+            changes = {} if tied is None else {"tie_word_embeddings": tied}
+            self.network = new_network(vocabulary_size, model_type, sizes | dropouts, changes, settings or {})
         else:
-            made = new_configuration(wanted) if architecture is None else configuration(json.loads(architecture))
-            self.network = built(made, attention=ATTENTION)
-        if not self.network._supports_attention_backend:
-            raise UserError(
-                f"{type(self.network).__name__} computes its attention its own way: it can't be looked into."
-            )
+            self.network = loaded(pretrained, vocabulary_size, model_type, sizes, dropouts, settings or {})
+            _tie(self.network, tied)
         self.config = self.network.config
         self.vocabulary_size, self.width = self.config.vocab_size, self.config.hidden_size
         self.attention_layers = self.config.num_hidden_layers
         bounds = [getattr(self.config, name, None) for name in READS_AT_ONCE]
         self.max_length = min((bound for bound in bounds if bound is not None), default=None)
-        self._refuse_other_outputs()
+        self._check_outputs()
 
     @torch.no_grad()
-    def _refuse_other_outputs(self) -> None:
-        """Refuse a network that predicts by something else than its hidden states times its output matrix (D3).
-
-        Raises:
-            UserError: it does, not every layer mixes values by self-attention, or its sizes do not go together.
-        """
+    def _check_outputs(self) -> None:
+        """Refuse a network that predicts by something else than its hidden states times its output matrix (D3)."""
         if self.output_weight.is_meta:
             return
-        tokens = torch.zeros(1, 2, dtype=torch.long)
-        training, _ = self.training, self.eval()
-        try:
-            hidden = self(tokens).hidden
-        except RuntimeError as error:  # some architectures take sizes that their layers can't compute with
-            raise UserError(f"A {self.config.model_type} of these sizes can't be run: {one_line(error)}") from error
-        attending = Attending(Visibility.of(2, None, causal=True, context=2, device=tokens.device))
-        logits = self.network(input_ids=tokens, use_cache=False, attending=attending).logits
+        training, tokens = self.training, torch.zeros(1, 2, dtype=torch.long)
+        hidden = self.eval()(tokens).hidden
+        call = AttentionCall(Visibility.of(2, None, causal=True, context=2, device=tokens.device))
+        logits = self.network(input_ids=tokens, use_cache=False, attending=call).logits
         self.train(training)
-        if attending.layers != self.attention_layers:
+        same = torch.allclose(logits, nn.functional.linear(hidden, self.output_weight, self.output_bias), atol=1e-4)
+        if call.layers != self.attention_layers or not same:
             raise UserError(
-                f"{attending.layers} of the {self.attention_layers} layers of {type(self.network).__name__} mix values "
-                "by self-attention: it can't be read layer by layer."
-            )
-        if not torch.allclose(logits, nn.functional.linear(hidden, self.output_weight, self.output_bias), atol=1e-4):
-            raise UserError(
-                f"{type(self.network).__name__} changes its logits after the output matrix (it scales or caps them), "
-                "which the losses here know nothing of."
+                f"{type(self.network).__name__} can't be read here: {call.layers} of its {self.attention_layers} "
+                f"layers mix values by self-attention, its logits are {'' if same else 'not '}those of its output "
+                "matrix alone."
             )
 
     @property
     def embedding(self) -> nn.Module:
         """The embedding of tokens."""
-        found: nn.Module = self.network.get_input_embeddings()
-        return found
+        embedding: nn.Module = self.network.get_input_embeddings()
+        return embedding
 
     @property
     def output_weight(self) -> Float[Tensor, "vocab width"]:
@@ -247,27 +246,24 @@ class PretrainedTransformer(Backbone):
         all_layers: bool = False,
         carry: bool = False,
         score_function: ScoreFunction | None = None,
-        after_layer: AfterLayer | None = None,
     ) -> BackboneOutput:
         """Hidden states of every position, as `depgen.backbones.transformer.Transformer.forward`.
 
         Of `all_layers` the last is after the final norm, as the library has it. A score function reads queries by whose
-        products with the keys, divided by √size, the model weighs its values; keys that several heads share are
-        repeated.
+        products with the keys, divided by √size, the model weighs its values.
 
         Raises:
             UserError: a text that is longer than the network can read.
             ValueError: an attention layer that does not exist.
         """
-        if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
-            raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
+        self.check_attention(attention_layer)
         assert state is None or isinstance(state, TransformerState)
         length = tokens.size(1)
         context = length if state is None else length + state.length
         if self.max_length is not None and context > self.max_length:
             raise UserError(f"a text of {context} tokens does not fit into the {self.max_length} that this model reads")
         whole_padding = joined_padding(padding, state, tokens)
-        attending = Attending(
+        call = AttentionCall(
             Visibility.of(length, whole_padding, causal=True, context=context, device=tokens.device),
             past=None if state is None else state.layers,
             layer=None if attention_layer is None else attention_layer % self.attention_layers,
@@ -277,45 +273,20 @@ class PretrainedTransformer(Backbone):
         positions = counted_positions(length, whole_padding, context=context)
         if isinstance(positions, slice):
             positions = torch.arange(positions.start, positions.stop, device=tokens.device)[None]
-        with self._hooked(after_layer):
-            output = self.network.base_model(
-                input_ids=tokens,
-                position_ids=positions,
-                use_cache=False,
-                output_hidden_states=all_layers,
-                attending=attending,
-            )
+        output = self.network.base_model(
+            input_ids=tokens,
+            position_ids=positions,
+            use_cache=False,
+            output_hidden_states=all_layers,
+            attending=call,
+        )
         return BackboneOutput(
             hidden=output.last_hidden_state,
             undropped=output.last_hidden_state,
             layers=output.hidden_states if all_layers else None,
-            attention=attending.log_probs,
-            state=TransformerState(tuple(attending.carried), context, whole_padding) if carry else None,
+            attention=call.log_probs,
+            state=TransformerState(tuple(call.carried), context, whole_padding) if carry else None,
         )
-
-    @contextmanager
-    def _hooked(self, after_layer: AfterLayer | None) -> Iterator[None]:
-        """Call a function after each layer, before the library keeps what the layer returned."""
-        if after_layer is None:
-            yield
-            return
-
-        def hook_of(index: int) -> Any:  # noqa: ANN401
-            def hook(module: nn.Module, inputs: Any, output: Any) -> Any:  # noqa: ANN401 - a tensor, or a tuple
-                if isinstance(output, tuple):
-                    return (after_layer(index, output[0]), *output[1:])
-                return after_layer(index, output)
-
-            return hook
-
-        stacks = (each for each in self.network.base_model.modules() if isinstance(each, nn.ModuleList))
-        layers = next(each for each in stacks if len(each) == self.attention_layers)
-        hooks = [layer.register_forward_hook(hook_of(k), prepend=True) for k, layer in enumerate(layers)]
-        try:
-            yield
-        finally:
-            for hook in hooks:
-                hook.remove()
 
     def save(self, folder: Path, *, eos: int | None = None) -> None:
         """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them.
@@ -329,3 +300,149 @@ class PretrainedTransformer(Backbone):
                 config.bos_token_id = config.eos_token_id = eos
         with quiet_transformers():
             self.network.save_pretrained(folder)
+
+
+# -- networks and their configurations --------------------------------------------------------------------------------
+
+
+def network_of(values: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """A network with random weights from the values of its whole configuration, its `model_type` among them."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    values = dict(values)
+    with quiet_transformers():
+        config = AutoConfig.for_model(values.pop("model_type"), **values)
+        try:
+            return AutoModelForCausalLM.from_config(config, attn_implementation=ATTENTION, dtype=torch.float32)
+        except KeyError as error:  # layers that know the library's own kinds of attention alone, or no such activation
+            raise UserError(f"No {config.model_type} can be made: the library has no {error} for it.") from error
+
+
+def new_network(
+    vocabulary_size: int,
+    model_type: str | None,
+    arguments: Mapping[str, float | int | None],
+    changes: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Any:  # noqa: ANN401
+    """A network with random weights of an architecture (GPT-2's unless another is named) and some sizes."""
+    from transformers import AutoConfig
+
+    usual = AutoConfig.for_model(model_type or "gpt2")
+    width = arguments["width"] or usual.hidden_size
+    no_ids = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))  # the defaults lie beyond small embeddings
+    values = {"model_type": usual.model_type, "vocab_size": vocabulary_size, **no_ids, **changes}
+    values |= {name: 4 * width for name in NAMES["feedforward"] if hasattr(usual, name)}
+    if hasattr(usual, "num_key_value_heads"):
+        values["num_key_value_heads"] = arguments["attention_heads"] or usual.num_attention_heads
+    return network_of({**values, **_by_library_names(usual, arguments, settings)})
+
+
+def loaded(
+    name: str,
+    vocabulary_size: int,
+    model_type: str | None,
+    sizes: Mapping[str, float | int | None],
+    dropouts: Mapping[str, float | int | None],
+    settings: Mapping[str, Any],
+) -> Any:  # noqa: ANN401
+    """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run.
+
+    Raises:
+        UserError: it can't be had, or is not of the sizes or the vocabulary wanted.
+    """
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    run = run_of_name(name)
+    if run is None:
+        folder = required_folder(name, holding="config.json")
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+        tokens = _tokenizer_size(folder / "tokenizer.json", otherwise=config.vocab_size)
+    else:
+        config, state = _of_run(run)
+        tokens = config.vocab_size
+    expected = {**({"model_type": model_type} if model_type else {}), **_by_library_names(config, sizes, {})}
+    wrong = [
+        f"{key} {getattr(config, key)}, not {each}" for key, each in expected.items() if getattr(config, key) != each
+    ]
+    if wrong:
+        raise UserError(f"The pretrained model {name} has {'; '.join(wrong)}: leave out what it settles itself.")
+    if vocabulary_size not in (config.vocab_size, tokens) or vocabulary_size > config.vocab_size:
+        raise UserError(
+            f"The pretrained model {name} has {config.vocab_size} rows for the {tokens} tokens of its tokenizer, but "
+            f"the data's vocabulary has {vocabulary_size}. Take the model's own: under data.init_args.vocabulary the "
+            f"class path depgen.data.vocabulary.SubwordPieces with tokenizer: {name}, of a folder also its eos_token."
+        )
+    for key, value in _by_library_names(config, dropouts, settings).items():
+        setattr(config, key, value)
+    if run is not None:
+        network = network_of(config.to_dict())
+        network.load_state_dict(state)
+        return network
+    options: dict[str, Any] = {"attn_implementation": ATTENTION, "dtype": torch.float32, "local_files_only": True}
+    try:
+        network = load_weights(AutoModelForCausalLM, folder, config=config, **options)
+    except WeightsError as error:
+        raise UserError(f"The pretrained model {name} ({folder}) can't be used: {error}") from error
+    if config.vocab_size != vocabulary_size:
+        logger.info("%s: %d rows without a token are cut off.", name, config.vocab_size - vocabulary_size)
+        network.resize_token_embeddings(vocabulary_size)
+    return network
+
+
+def _of_run(run: Path) -> tuple[Any, dict[str, Tensor]]:
+    """Configuration and weights of the network in a run's best checkpoint, without what its system adds to it."""
+    from transformers import AutoConfig
+
+    content = load_checkpoint(best_checkpoint(run))
+    backbone: Any = content["hyper_parameters"].get("backbone")
+    architecture = backbone.get("init_args", {}).get("architecture") if isinstance(backbone, Mapping) else None
+    if architecture is None:
+        raise UserError(
+            f"pretrained: expected a run of a network of transformers (PretrainedTransformer), found another, {run}."
+        )
+    values, place = json.loads(architecture), "backbone.network."
+    state = {key.removeprefix(place): value for key, value in content["state_dict"].items() if key.startswith(place)}
+    return AutoConfig.for_model(values.pop("model_type"), **values), state
+
+
+def _tokenizer_size(path: Path, *, otherwise: int) -> int:
+    """How many tokens a tokenizer has; `otherwise` where there is none."""
+    if not path.is_file():
+        return otherwise
+    from tokenizers import Tokenizer
+
+    return 1 + max(Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True).values())
+
+
+def _tie(network: Any, tied: bool | None) -> None:  # noqa: ANN401
+    """Give a tied network a separate output matrix if `tied` is false; raises UserError if an untied one is to be."""
+    weight = network.get_output_embeddings().weight
+    is_tied = weight is network.get_input_embeddings().weight
+    if tied and not is_tied:
+        raise UserError(f"{type(network).__name__} was trained with its own output matrix: tied can't be true.")
+    if tied is False and is_tied:
+        network.config.tie_word_embeddings = False
+        network.get_output_embeddings().weight = nn.Parameter(weight.detach().clone())
+
+
+def _by_library_names(
+    config: Any,  # noqa: ANN401
+    arguments: Mapping[str, float | int | None],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Our arguments, those that are given, under the names that an architecture has for them, and further settings.
+
+    Raises:
+        UserError: the architecture has no name for one of them.
+    """
+    values = {}
+    for name, value in arguments.items():
+        own = [each for each in NAMES[name] if hasattr(config, each)]
+        if not own and value:
+            raise UserError(f"The architecture {config.model_type} has no {name}: leave it out.")
+        values |= {} if value is None else dict.fromkeys(own, value)
+    for name in settings:
+        if not hasattr(config, name):
+            raise UserError(f"The architecture {config.model_type} has no setting {name!r}.")
+    return {**values, **settings}

@@ -9,9 +9,9 @@ Shen, Lin, Huang & Courville (2018), "Neural Language Modeling by Jointly Learni
     s^t_i                         `gated_softmax`
 
 Deviations
-    D1. Distances pass a sigmoid, as in the authors' code of 2018; the paper's ReLU is `rectified`.
+    D1. Distances pass a sigmoid, as in the authors' code of 2018, not the paper's ReLU.
     D2. Where two distances are equal the gate between them is 1, as in the code: (d_t - d_i) / tau + 1, cut to [0, 1].
-        In the paper it is one half: `equal_gate: 0.5`. The soft gate is the code's: ten times as steep, centred alike.
+        In the paper it is one half. The soft gate is the code's: ten times as steep, centred alike.
     D3. A residual block before the prediction, off in the code's recipe, is not built.
     D4. Batch normalisation counts tokens, not padding. In training it couples the texts of a batch, as published; in
         evaluation, by its running means, it does not.
@@ -29,12 +29,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
+from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone, StreamState
 from depgen.errors import UserError
-from depgen.nn.dropout import Dropout
-from depgen.nn.left_aligned import LeftAligned
-from depgen.nn.recurrent_projection import RecurrentProjection
-from depgen.nn.rows import Rows
+from depgen.nn.lengths import LeftAligned
+from depgen.nn.recurrent import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
 
 EPSILON, TINY = 1e-6, 1e-30
@@ -44,7 +42,7 @@ Memory = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
-class PRPNState(Rows):
+class PRPNState(StreamState):
     """The state from which the next token is encoded.
 
     Attributes:
@@ -56,15 +54,6 @@ class PRPNState(Rows):
     embedded: Float[Tensor, "batch lookback width"]
     distances: Float[Tensor, "batch slots"]
     memories: tuple[Memory, ...]
-
-    def tensors(self) -> Sequence[Tensor]:
-        """Embeddings, distances, and hidden and cell states of each layer in turn."""
-        return [self.embedded, self.distances, *(each for memory in self.memories for each in memory)]
-
-    def detached(self) -> "PRPNState":
-        """The same values without their graph."""
-        memories = tuple((hidden.detach(), cell.detach()) for hidden, cell in self.memories)
-        return PRPNState(self.embedded.detach(), self.distances.detach(), memories)
 
 
 class PRPN(EmbeddingBackbone):
@@ -79,8 +68,6 @@ class PRPN(EmbeddingBackbone):
         lookback: earlier tokens that a distance is computed from.
         resolution: tau, the difference of distances that closes a hard gate.
         hard: gates by a clipped line; else by a sigmoid.
-        equal_gate: the gate between equal distances (D2; paper 0.5).
-        rectified: distances by ReLU, as in the paper (D1).
         tied: predict by the embedding matrix.
         dropout: of what the first layer reads, and of the output.
         inner_dropout: everywhere else between layers.
@@ -100,8 +87,6 @@ class PRPN(EmbeddingBackbone):
         lookback: int = 5,
         resolution: float = 0.1,
         hard: bool = True,
-        equal_gate: float = 1.0,
-        rectified: bool = False,
         tied: bool = True,
         dropout: float = 0.7,
         inner_dropout: float = 0.5,
@@ -114,10 +99,10 @@ class PRPN(EmbeddingBackbone):
                 f"layers: {layers}, slots: {slots}, lookback: {lookback}, hidden_size: {hidden_size}"
             )
         self.vocabulary_size, self.width, self.slots = vocabulary_size, embedding_size, slots
-        self.dropout = Dropout(dropout)
-        self.open_slots = partial(open_slots, slots=slots, resolution=resolution, hard=hard, equal_gate=equal_gate)
+        self.dropout = nn.Dropout(dropout)
+        self.open_slots = partial(open_slots, slots=slots, resolution=resolution, hard=hard)
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
-        self.parsing = Parsing(embedding_size, hidden_size, lookback, rectified=rectified, dropout=inner_dropout)
+        self.parsing = Parsing(embedding_size, hidden_size, lookback, dropout=inner_dropout)
         self.reading = nn.ModuleList(
             ReadingLayer(
                 hidden_size if index else embedding_size,
@@ -143,29 +128,17 @@ class PRPN(EmbeddingBackbone):
         all_layers: bool = False,
         carry: bool = False,
     ) -> BackboneOutput:
-        """Hidden states of every position; zero at padding.
+        """Hidden states of every position, zero at padding, as `Backbone.forward`; `all_layers` before dropout.
 
-        Args:
-            tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; they are passed by. In evaluation, padding at
-                the right needs none where no state is carried.
-            state: what an earlier call with `carry` returned.
-            attention_layer: must be None; that to its memory is no attention over all positions.
-            all_layers: return the embedding and the output of each layer too, before dropout.
-            carry: return the state after the last token.
-
-        Raises:
-            ValueError: `attention_layer` is not None.
+        What is read from the memory is no attention over all positions: there is none to return.
         """
-        if attention_layer is not None:
-            raise ValueError(f"attention of layer {attention_layer} requested, but a PRPN has none over positions")
+        self.check_attention(attention_layer)
         assert state is None or isinstance(state, PRPNState)
-        given = LeftAligned.of(padding)
-        rows, places = given.to(tokens.device), given.places(tokens.device)
+        rows = LeftAligned.of(padding, tokens.device)
         embedded = self.embedding(rows.moved(tokens))
         before = state or self._beginning(embedded)
         context = torch.cat((before.embedded, embedded), 1)
-        distances, following = self.parsing(context, places)
+        distances, following = self.parsing(context, rows.places)
         known = torch.cat((before.distances, distances), 1)
         # g_{t,k} from d_t and g^_{t,k} from d^_{t+1}, both against the same d_{t-k}
         reading_gates, prediction_gates = (self.open_slots(each, known) for each in (distances, following))
@@ -174,7 +147,7 @@ class PRPN(EmbeddingBackbone):
             hidden, history = layer(hidden, reading_gates, memory)
             every.append(hidden)
             histories.append(history)
-        every.append(self.prediction(hidden, histories[-1][0], prediction_gates, places))
+        every.append(self.prediction(hidden, histories[-1][0], prediction_gates, rows.places))
         every = [rows.returned(each) for each in every]
         return BackboneOutput(
             hidden=self.dropout(every[-1]),
@@ -197,11 +170,10 @@ class PRPN(EmbeddingBackbone):
         Needs evaluation mode.
         """
         assert not self.training, "distances are those of evaluation mode"
-        given = LeftAligned.of(padding)
-        rows, places = given.to(tokens.device), given.places(tokens.device)
+        rows = LeftAligned.of(padding, tokens.device)
         embedded = self.embedding(rows.moved(tokens))
         context = torch.cat((self._beginning(embedded).embedded, embedded), 1)
-        distances, _ = self.parsing(context, places)
+        distances, _ = self.parsing(context, rows.places)
         return rows.returned(distances[..., None])[None, ..., 0]
 
     def _beginning(self, embedded: Tensor) -> PRPNState:
@@ -226,13 +198,12 @@ class Parsing(nn.Module):
         embedding_size: of what it reads.
         size: of its layer; half of it gives d_t, the other half d^_{t+1}.
         lookback: earlier tokens in the window.
-        rectified: by ReLU, not by a sigmoid (D1).
         dropout: of embeddings and layer.
     """
 
-    def __init__(self, embedding_size: int, size: int, lookback: int, *, rectified: bool, dropout: float) -> None:
+    def __init__(self, embedding_size: int, size: int, lookback: int, *, dropout: float) -> None:
         super().__init__()
-        self.size, self.lookback, self.rectified, self.dropout = size, lookback, rectified, Dropout(dropout)
+        self.size, self.lookback, self.dropout = size, lookback, nn.Dropout(dropout)
         self.window = nn.Conv1d(embedding_size, size, lookback + 1)
         self.normalize = nn.BatchNorm1d(size)
         self.distance = nn.Conv1d(size, 2, 1, groups=2)
@@ -247,8 +218,7 @@ class Parsing(nn.Module):
         units = self.dropout(units)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
-        distances: Tensor = both.relu() if self.rectified else both.sigmoid()  # d_t, d^_{t+1} = sigmoid(w u_t + b)
-        return distances.unbind(1)
+        return both.sigmoid().unbind(1)  # d_t, d^_{t+1} = sigmoid(w u_t + b) (D1)
 
 
 def open_slots(
@@ -258,7 +228,6 @@ def open_slots(
     slots: int,
     resolution: float,
     hard: bool,
-    equal_gate: float = 1.0,
 ) -> Float[Tensor, "batch length slots"]:
     """How open each memory slot is to each token, oldest slot first: g_{t,k} = prod_{j <= k} alpha_{t,j}.
 
@@ -268,7 +237,6 @@ def open_slots(
         slots: number of memory slots.
         resolution: tau.
         hard: alpha is a clipped line; false: a sigmoid.
-        equal_gate: alpha of the hard gate where the two distances are equal (D2).
 
     >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
     >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
@@ -276,7 +244,7 @@ def open_slots(
     """
     nearest_first = known.unfold(1, slots, 1)[:, 1:].flip(-1)  # d_t, d_{t-1}, ...
     differences = (distances[..., None] - nearest_first) / resolution
-    reach = differences + equal_gate
+    reach = differences + 1  # (D2)
     alpha = reach.clamp(0, 1) if hard else (10 * reach - 5).sigmoid()  # alpha_{t,k}, of (d_t - d_{t-k}) / tau
     return alpha.cumprod(-1).flip(-1)  # g_{t,k} = prod_{j <= k} alpha_{t,j}
 
@@ -309,8 +277,8 @@ class ReadingLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.input_size, self.size = input_size, size
-        self.input_dropout, self.key_dropout = Dropout(input_dropout), Dropout(key_dropout)
-        self.memory_dropout = Dropout(memory_dropout)
+        self.input_dropout, self.key_dropout = nn.Dropout(input_dropout), nn.Dropout(key_dropout)
+        self.memory_dropout = nn.Dropout(memory_dropout)
         self.key = nn.Linear(input_size + size, size)
         self.input_gates, self.input_norm = nn.Linear(input_size, 4 * size), DeviationNorm(4 * size)
         self.recurrent_gates, self.recurrent_norm = nn.Linear(size, 4 * size), DeviationNorm(4 * size)
@@ -367,7 +335,7 @@ class Prediction(nn.Module):
 
     def __init__(self, size: int, output_size: int, *, dropout: float) -> None:
         super().__init__()
-        self.size, self.dropout = size, Dropout(dropout)
+        self.size, self.dropout = size, nn.Dropout(dropout)
         self.key = nn.Linear(size, size)
         self.output = nn.Linear(2 * size, output_size)
         self.normalize = nn.BatchNorm1d(output_size)

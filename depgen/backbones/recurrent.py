@@ -1,6 +1,7 @@
 """What recurrent backbones have in common: a stack of layers with a carried state, locked dropouts and a tied output.
 
-Merity, Keskar & Socher (2018), Sec. 4: sizes and dropouts of a language model around any recurrent layer.
+Merity, Keskar & Socher (2018), "Regularizing and Optimizing LSTM Language Models" (ICLR), Sec. 4: sizes and dropouts of
+a language model around any recurrent layer. Each forward pass draws new masks, scaled by 1 / (1 - p).
 """
 
 from collections.abc import Callable, Sequence
@@ -8,64 +9,53 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch.nn.functional as F
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
-from depgen.errors import UserError
-from depgen.nn.dropout import locked_dropout, word_type_dropout
-from depgen.nn.rows import Rows
+from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone, StreamState
+from depgen.errors import check_at_least
 
 Pair = tuple[Tensor, Tensor]
 """Hidden and cell state of one layer, each [batch size]."""
 
 
-@dataclass(frozen=True)
-class RecurrentState(Rows):
-    """Hidden and cell states of every layer.
+def locked_dropout(
+    values: Float[Tensor, "batch length width"], p: float, *, training: bool
+) -> Float[Tensor, "batch length width"]:
+    """Dropout whose mask is the same at all positions of a text (variational dropout).
 
-    Attributes:
-        layers: a pair a layer, [batch size] each.
+    >>> import torch
+    >>> dropped = locked_dropout(torch.ones(1, 3, 8), 0.5, training=True)
+    >>> bool((dropped == dropped[:, :1]).all())
+    True
     """
+    if not training or p == 0:
+        return values
+    return values * F.dropout(values.new_ones(values.size(0), 1, values.size(2)), p)
+
+
+def word_type_dropout(
+    embedding: Float[Tensor, "vocab width"], p: float, *, training: bool
+) -> Float[Tensor, "vocab width"]:
+    """An embedding matrix in which whole word types are dropped: a dropped type is missing at all of its places."""
+    if not training or p == 0:
+        return embedding
+    return embedding * F.dropout(embedding.new_ones(embedding.size(0), 1), p)
+
+
+@dataclass(frozen=True)
+class RecurrentState(StreamState):
+    """Hidden and cell states of every layer."""
 
     layers: tuple[Pair, ...]
-
-    def detached(self) -> "RecurrentState":
-        """The same values without their graph."""
-        return RecurrentState(tuple((hidden.detach(), cell.detach()) for hidden, cell in self.layers))
-
-    def tensors(self) -> Sequence[Tensor]:
-        """Hidden and cell state of each layer in turn."""
-        return [each for layer in self.layers for each in layer]
-
-
-@dataclass(frozen=True)
-class Dropouts:
-    """The dropouts of a recurrent language model.
-
-    Attributes:
-        embedding: share of word types whose embedding is dropped.
-        inputs: locked dropout of the embedded words.
-        hidden: locked dropout between layers.
-        output: locked dropout of the last layer's output.
-    """
-
-    embedding: float
-    inputs: float
-    hidden: float
-    output: float
 
 
 class RecurrentStack(EmbeddingBackbone):
     """Layers from the embedding's size to `hidden_size` and back to what the output matrix reads.
 
+    The other arguments are described in its subclasses, whose layers drop recurrent weights themselves.
+
     Args:
-        vocabulary_size: number of token types.
-        layers: number of layers.
-        embedding_size: of the embedding and, when tied, of the last layer.
-        hidden_size: of all layers but the last; of the last too when the output is not tied.
-        tied: predict by the embedding matrix.
-        dropouts: of everything but the recurrent weights, which are the layers' own matter.
         make_layer: a layer from its input's size and its own: `layer(inputs, state, padding)` gives its outputs, zero
             at padding, and the state after each row's last token.
     """
@@ -80,13 +70,17 @@ class RecurrentStack(EmbeddingBackbone):
         embedding_size: int,
         hidden_size: int,
         tied: bool,
-        dropouts: Dropouts,
+        embedding_dropout: float,
+        input_dropout: float,
+        hidden_dropout: float,
+        output_dropout: float,
         make_layer: Callable[[int, int], nn.Module],
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise UserError(f"a {type(self).__name__} needs one layer at least, found layers: {layers}")
-        self.vocabulary_size, self.dropouts = vocabulary_size, dropouts
+        check_at_least(1, layers=layers)
+        self.vocabulary_size = vocabulary_size
+        self.embedding_dropout, self.input_dropout = embedding_dropout, input_dropout
+        self.hidden_dropout, self.output_dropout = hidden_dropout, output_dropout
         self.width = embedding_size if tied else hidden_size
         self.embedding = nn.Embedding(vocabulary_size, embedding_size)
         sizes = [embedding_size, *[hidden_size] * (layers - 1), self.width]
@@ -105,32 +99,18 @@ class RecurrentStack(EmbeddingBackbone):
         all_layers: bool = False,
         carry: bool = False,
     ) -> BackboneOutput:
-        """Hidden states of every position; zero at padding.
-
-        Args:
-            tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; the states pass them by. Padding at the right
-                needs none where no state is carried, and is faster without.
-            state: what an earlier call with `carry` returned.
-            attention_layer: must be None; there is no attention.
-            all_layers: return the embedding and the output of each layer too, before dropout.
-            carry: return the states after the last token.
-
-        Raises:
-            ValueError: `attention_layer` is not None.
-        """
-        if attention_layer is not None:
-            raise ValueError(f"attention of layer {attention_layer} requested, but a {type(self).__name__} has none")
+        """Hidden states of every position, zero at padding, as `Backbone.forward`; `all_layers` before dropout."""
+        self.check_attention(attention_layer)
         assert state is None or isinstance(state, RecurrentState)
-        weight = word_type_dropout(self.embedding.weight, self.dropouts.embedding, training=self.training)
+        weight = word_type_dropout(self.embedding.weight, self.embedding_dropout, training=self.training)
         embedded = F.embedding(tokens, weight)
-        hidden = locked_dropout(embedded, self.dropouts.inputs, training=self.training)
+        hidden = locked_dropout(embedded, self.input_dropout, training=self.training)
         every, carried = [embedded], list[Pair]()
         for index, layer in enumerate(self.layers):
             output, after = layer(hidden, None if state is None else state.layers[index], padding)
             every.append(output)
             carried.append(after)
-            dropout = self.dropouts.hidden if index < len(self.layers) - 1 else self.dropouts.output
+            dropout = self.hidden_dropout if index < len(self.layers) - 1 else self.output_dropout
             hidden = locked_dropout(output, dropout, training=self.training)
         return BackboneOutput(
             hidden=hidden,

@@ -6,28 +6,27 @@ Vaswani et al. (2017), with the defaults of fairseq's `transformer_lm`: 6 x 512,
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
-from depgen.backbones.transformer_layer import TransformerLayer
 from depgen.errors import UserError, check_at_least
-from depgen.nn.attention import Keys, KeyValues, Visibility
-from depgen.nn.dropout import Dropout
+from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility, Weigh
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions, counted_positions
-from depgen.nn.relative_positions import RelativePositions, RelativeScores
+from depgen.nn.relative_positions import RelativePositions
 from depgen.nn.stack_attention import StackAttention
 
-ScoreFunction = Callable[[int, Tensor, Keys], Tensor | None]
-"""From a layer (0-based), queries [batch heads length size] and keys (`keys.context` is their number, `keys.tensor` is
-[batch heads context size]) to what is added to the scaled scores, broadcastable to [batch heads length context]; None:
-nothing in that layer. With relative positions, the queries have the content bias: q + u."""
+ScoreFunction = Callable[[int, Tensor, KeyValues], Tensor | None]
+"""From a layer (0-based), queries [batch heads length size] and the keys of all positions to what is added to the
+scaled scores, broadcastable to [batch heads length context]; it must leave each token a finite score. None: nothing in
+that layer. With relative positions, the queries have the content bias: q + u."""
 
 WeighFunction = Callable[[int, Tensor], Tensor]
 """From a layer (0-based) and its scaled scores [batch heads length context], -inf at keys not seen, to the weights that
@@ -35,6 +34,8 @@ values are summed by, in place of a softmax over keys."""
 
 AfterLayer = Callable[[int, Tensor], Tensor]
 """From a layer (0-based) and the hidden states it returned to those that the next layer reads."""
+
+ACTIVATIONS = {"relu": torch.relu, "gelu": F.gelu, "leaky_relu": F.leaky_relu}
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,69 @@ class TransformerState:
         first = self.layers[0].select(rows)
         layers = (first, *(layer.select(rows, like=first) for layer in self.layers[1:]))
         return TransformerState(layers, self.length, padding, self.position_keys)
+
+
+class TransformerLayer(nn.Module):
+    """Self-attention and a feed-forward network, with layer norms before each (pre-LN) or after each residual sum.
+
+    The arguments are those of `Transformer`.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        attention_heads: int,
+        *,
+        feedforward: int,
+        dropout: float,
+        attention_dropout: float,
+        activation_dropout: float,
+        activation: str,
+        norm_first: bool,
+        affine_norms: bool = True,
+        attention_bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.attention = SelfAttention(width, attention_heads, dropout=attention_dropout, bias=attention_bias)
+        self.attention_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
+        self.expand = nn.Linear(width, feedforward)
+        self.contract = nn.Linear(feedforward, width)
+        self.feedforward_norm = nn.LayerNorm(width, elementwise_affine=affine_norms)
+        self.dropout = nn.Dropout(dropout)
+        self.activation_dropout = nn.Dropout(activation_dropout)
+        self.activation = ACTIVATIONS[activation]
+        self.norm_first = norm_first
+
+    def forward(
+        self,
+        hidden: Float[Tensor, "batch length width"],
+        visibility: Visibility,
+        *,
+        past: KeyValues | None = None,
+        scores: Scores | None = None,
+        weigh: Weigh | None = None,
+        query_bias: Float[Tensor, "attention_heads size"] | None = None,
+        with_attention: bool = False,
+        carry: bool = False,
+    ) -> tuple[
+        Float[Tensor, "batch length width"],
+        Float[Tensor, "batch attention_heads length context"] | None,
+        KeyValues | None,
+    ]:
+        """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
+        source = self.attention_norm(hidden) if self.norm_first else hidden
+        mixed, attention, present = self.attention(
+            source, visibility, past=past, scores=scores, weigh=weigh, query_bias=query_bias,
+            with_attention=with_attention, carry=carry,
+        )  # fmt: skip
+        hidden = hidden + self.dropout(mixed)
+        if not self.norm_first:
+            hidden = self.attention_norm(hidden)
+        inner = self.activation(self.expand(self.feedforward_norm(hidden) if self.norm_first else hidden))
+        hidden = hidden + self.dropout(self.contract(self.activation_dropout(inner)))
+        if not self.norm_first:
+            hidden = self.feedforward_norm(hidden)
+        return hidden, attention, present
 
 
 class Initialization(ABC):
@@ -97,44 +161,23 @@ class MaskedFairseqInit(Initialization):
 
 
 @dataclass(frozen=True)
-class NormalInit(Initialization):
-    """All matrices from N(0, std²) with zero biases, as BERT and GPT-2.
-
-    Args:
-        std: standard deviation.
-    """
-
-    std: float = 0.02
-
-    def __call__(self, network: "Transformer") -> None:
-        """Draw embeddings, learned positions and the matrices of all layers."""
-        for matrix in [*network.token_matrices, *network.learned_positions]:
-            nn.init.normal_(matrix, std=self.std)
-        for module in network.matrices:
-            nn.init.normal_(module.weight, std=self.std)
-            zero_bias(module)
-
-
-@dataclass(frozen=True)
 class StructFormerInit(Initialization):
     """Embeddings from U(-bound, bound); a layer's four attention matrices Xavier-uniform with zero biases.
 
     As StructFormer; feed-forward networks as in torch.
-
-    Args:
-        bound: of the embeddings.
     """
 
     bound: float = 0.1
 
     def __call__(self, network: "Transformer") -> None:
         """Draw embeddings, learned positions and the attention matrices of all layers."""
-        for matrix in [*network.token_matrices, *network.learned_positions]:
+        for matrix in network.tables:
             nn.init.uniform_(matrix, -self.bound, self.bound)
-        for layer in cast(Iterable[TransformerLayer], network.layers):
-            for block in layer.attention.projection.weight.data.chunk(3):
+        for layer in network.layers:
+            projection = cast(TransformerLayer, layer).attention.projection
+            for block in projection.weight.data.chunk(3):
                 nn.init.xavier_uniform_(block)
-            zero_bias(layer.attention.projection)
+            nn.init.zeros_(projection.bias)
 
 
 @dataclass(frozen=True)
@@ -147,20 +190,16 @@ class TransformerXLInit(Initialization):
     def __call__(self, network: "Transformer") -> None:
         """Draw embeddings, matrices and the biases of relative positions."""
         bound = math.sqrt(3 / network.width)
-        for matrix in [*network.token_matrices, *network.learned_positions]:
+        for matrix in network.tables:
             nn.init.uniform_(matrix, -bound, bound)
-        for module in network.matrices:
-            nn.init.trunc_normal_(module.weight, std=math.sqrt(2 / (network.attention_layers * module.in_features)))
-            zero_bias(module)
+        for module in network.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.trunc_normal_(module.weight, std=math.sqrt(2 / (network.attention_layers * module.in_features)))
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
         for bias in (network.content_bias, network.position_bias):
             if bias is not None:
                 nn.init.trunc_normal_(bias, std=bias.size(1) ** -0.5)
-
-
-def zero_bias(module: nn.Linear) -> None:
-    """Set a layer's bias to zero, where it has one."""
-    if module.bias is not None:
-        nn.init.zeros_(module.bias)
 
 
 class Transformer(EmbeddingBackbone):
@@ -179,7 +218,7 @@ class Transformer(EmbeddingBackbone):
         output_dropout: of the last hidden states.
         activation: of the feed-forward networks.
         norm_first: layer norm before each part (pre-LN) instead of after the residual sum (post-LN).
-        final_norm: layer norm after the last layer; None: as `norm_first`.
+            Pre-LN also has a final layer norm after the last layer.
         affine_norms: the layers' norms have trained gains and biases; the final one always has.
         positions: fixed sinusoids, trained vectors, none, or relative: distances in the attention scores of a causal
             network, as in Transformer-XL (Dai et al., 2019), without memory between texts.
@@ -207,7 +246,6 @@ class Transformer(EmbeddingBackbone):
         output_dropout: float = 0.0,
         activation: Literal["relu", "gelu", "leaky_relu"] = "relu",
         norm_first: bool = True,
-        final_norm: bool | None = None,
         affine_norms: bool = True,
         positions: Literal["sinusoidal", "learned", "none", "relative"] = "sinusoidal",
         max_length: int = 1024,
@@ -229,8 +267,8 @@ class Transformer(EmbeddingBackbone):
         self.causal = causal
         self.embedding = nn.Embedding(vocabulary_size, width)
         self.embedding_scale = math.sqrt(width) if scale_embedding else 1.0
-        self.embedding_dropout = Dropout(dropout if embedding_dropout is None else embedding_dropout)
-        self.output_dropout = Dropout(output_dropout)
+        self.embedding_dropout = nn.Dropout(dropout if embedding_dropout is None else embedding_dropout)
+        self.output_dropout = nn.Dropout(output_dropout)
         self.positions: SinusoidalPositions | LearnedPositions | None = None
         if positions in ("sinusoidal", "learned"):
             learned = positions == "learned"
@@ -252,20 +290,15 @@ class Transformer(EmbeddingBackbone):
         self.layers = nn.ModuleList(make_layer() for _ in range(layers))
         is_relative = positions == "relative"
         self.relative = RelativePositions(width, attention_heads, layers=layers) if is_relative else None
-        has_final_norm = norm_first if final_norm is None else final_norm
-        self.final_norm = nn.LayerNorm(width) if has_final_norm else nn.Identity()
+        self.final_norm = nn.LayerNorm(width) if norm_first else nn.Identity()
         self.make_output(tied=tied, bias=output_bias)
         (FairseqInit() if init is None else init)(self)
 
     @property
-    def learned_positions(self) -> list[nn.Parameter]:
-        """The trained vectors of positions; empty where there are none."""
-        return [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
-
-    @property
-    def matrices(self) -> list[nn.Linear]:
-        """The linear maps of all layers, and those of relative positions."""
-        return [module for module in self.modules() if isinstance(module, nn.Linear)]
+    def tables(self) -> list[Tensor]:
+        """The token matrices, and the trained vectors of positions where there are such."""
+        learned = [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
+        return [*self.token_matrices, *learned]
 
     @property
     def content_bias(self) -> Float[Tensor, "attention_heads size"] | None:
@@ -302,34 +335,26 @@ class Transformer(EmbeddingBackbone):
         added_embedding: Float[Tensor, "batch length width"] | None = None,
         stack: StackAttention | None = None,
     ) -> BackboneOutput:
-        """Hidden states of every position; at padding they are finite and mean nothing.
+        """Hidden states of every position, as `Backbone.forward`; the last of `all_layers` is before the final norm.
+
+        Positions count tokens, so that padding at the left changes no result.
 
         Args:
-            tokens: token ids; what follows `state` when there is one.
-            padding: True at positions that are no tokens, at either end; a causal network needs none for padding at the
-                right, and is faster without. Positions count tokens, so that padding at the left changes no result.
-            state: what an earlier call with `carry` returned. It may be used more than once.
-            attention_layer: the layer (0-based, negative from the top) whose attention is returned: log-probabilities
-                before dropout in fp32, -inf at keys not seen (clamp it before a logsumexp over heads: that of
-                nothing but -inf has NaN gradients). The same softmax, after its dropout, mixes the values.
-            all_layers: return the embedding and the hidden states after each layer (and its hook) too, before the
-                final norm.
-            carry: return the state after the last token.
-            score_function: what is added to the scaled attention scores of each layer. It must leave each token a
-                finite score.
+            tokens: see `Backbone.forward`, as of all arguments that are not here.
+            padding: networks that see both sides need it at either end.
+            state: of causal networks alone.
+            attention_layer: the same softmax, after its dropout, mixes the values.
+            all_layers: each after its hook.
+            carry: of causal networks alone.
+            score_function: what is added to the scaled attention scores of each layer.
             weigh: what makes weights of each layer's scores, before dropout, instead of the softmax.
             after_layer: may replace the hidden states after each layer.
             added_embedding: added to token and position embeddings, before dropout.
             stack: with relative positions, which keys are seen and how far they are; padding is then given by it alone.
-
-        Raises:
-            ValueError: for a state in a network that sees both sides, or an attention layer that does not exist or has
-                no softmax.
         """
         if not self.causal and (carry or state is not None):
             raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to continue from")
-        if attention_layer is not None and not -self.attention_layers <= attention_layer < self.attention_layers:
-            raise ValueError(f"attention of layer {attention_layer} requested, found {self.attention_layers} layers")
+        self.check_attention(attention_layer)
         if attention_layer is not None and weigh is not None:
             raise ValueError("attention is returned as log-probabilities, which weights of another kind have not")
         assert state is None or isinstance(state, TransformerState)
@@ -339,8 +364,12 @@ class Transformer(EmbeddingBackbone):
         visibility = Visibility.of(length, whole_padding, causal=self.causal, context=context, device=tokens.device)
         visibility = visibility if stack is None else Visibility(stack.visible[:, None], causal=False)
         hidden = self._embed(tokens, whole_padding, context, added_embedding)
-        relative = self._relative_scores(length, context, whole_padding, state, stack)
-        scores = score_function if relative is None else relative.added_to(score_function)
+        scores, position_keys = score_function, None
+        if self.relative is not None:
+            # Without a state there is padding at the ends alone, so that columns are as far apart as their tokens.
+            between, known = (None, None) if state is None else (whole_padding, state.position_keys)
+            relative = self.relative(length, context, padding=between, known=known, stack=stack)
+            scores, position_keys = relative.added_to(score_function), relative.position_keys
         carried: list[KeyValues] = []  # not list[KeyValues](), which torch.compile can't trace
         every, attention = [hidden], None
         for index, layer in enumerate(self.layers):
@@ -362,7 +391,6 @@ class Transformer(EmbeddingBackbone):
             if present is not None:
                 carried.append(present)
         undropped = self.final_norm(hidden)
-        position_keys = None if relative is None else relative.position_keys
         return BackboneOutput(
             hidden=self.output_dropout(undropped),
             undropped=undropped,
@@ -371,26 +399,10 @@ class Transformer(EmbeddingBackbone):
             state=TransformerState(tuple(carried), context, whole_padding, position_keys) if carry else None,
         )
 
-    def _relative_scores(
-        self,
-        length: int,
-        context: int,
-        padding: Tensor | None,
-        state: TransformerState | None,
-        stack: StackAttention | None,
-    ) -> RelativeScores | None:
-        if self.relative is None:
-            return None
-        # Without a state there is padding at the ends alone, so that columns are as far apart as their tokens.
-        between, known = (None, None) if state is None else (padding, state.position_keys)
-        scores: RelativeScores = self.relative(length, context, padding=between, known=known, stack=stack)
-        return scores
-
     def _embed(self, tokens: Tensor, padding: Tensor | None, context: int, added: Tensor | None) -> Tensor:
-        length = tokens.size(1)
         hidden = self.embedding(tokens) * self.embedding_scale
         if self.positions is not None:
-            hidden = hidden + self.positions(counted_positions(length, padding, context=context), stop=context)
+            hidden = hidden + self.positions(counted_positions(tokens.size(1), padding, context=context), stop=context)
         embedded: Tensor = self.embedding_dropout(hidden if added is None else hidden + added)
         return embedded
 

@@ -1,6 +1,6 @@
 """The base of the systems that encode a document sentence by sentence."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -38,19 +38,6 @@ class DocumentOutput:
 
     features: Float[Tensor, "batch sentence word features"]
     bags: Float[Tensor, "batch sentence size"] | None = None
-
-
-@dataclass(frozen=True)
-class SeparateFeatures:
-    """Features that are the sum of a part from the sentence itself and a part from the sentence before it.
-
-    Attributes:
-        own: of every position, whatever precedes its sentence; without meaning at padding.
-        added: to all positions of a sentence at the beginning of a document (0) and after each sentence (from 1 on).
-    """
-
-    own: Float[Tensor, "batch sentence word features"]
-    added: Float[Tensor, "batch before features"]
 
 
 class DocumentLanguageModel(LanguageModel):
@@ -108,8 +95,14 @@ class DocumentLanguageModel(LanguageModel):
         """The output bias, where there is one."""
         raise NotImplementedError(f"{type(self).__name__} has no output bias")
 
-    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures:
-        """Features in two summands, of systems whose sentences depend on the one before alone."""
+    def encode_separately(
+        self, batch: DocumentBatch
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
+        """Features in two summands, of systems whose sentences depend on the one before alone.
+
+        The first is of every position, whatever precedes its sentence; the second is added to all positions of a
+        sentence at the beginning of a document (0) and after each sentence (from 1 on).
+        """
         raise NotImplementedError(f"{type(self).__name__} has no encode_separately")
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
@@ -140,39 +133,15 @@ class DocumentLanguageModel(LanguageModel):
         vocabulary: Vocabulary,
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
-        """See `LanguageModel`; every sentence ends with `<eos>`.
-
-        A batch is padded to the most sentences and the longest one. Documents of more than `PADDED_AT_ONCE` positions
-        are encoded in several batches. A single document of more positions, such as one with a long line among many
-        short ones, is encoded sentence by sentence, each from the state after the one before.
-        """
+        """See `LanguageModel`; every sentence ends with `<eos>`."""
         self._refuse_structure(structure)
         most, longest = max(map(len, documents)), 1 + max(len(ids) for document in documents for ids in document)
-        rows = max(1, PADDED_AT_ONCE // (most * longest))
-        if len(documents) > rows:
-            parts = (documents[first : first + rows] for first in range(0, len(documents), rows))
-            return [each for part in parts for each in self.sentence_log_probs(part, vocabulary=vocabulary)]
-        if most * longest > PADDED_AT_ONCE:
-            pairs = (
-                torch.tensor([[vocabulary.start, *ids], [*ids, vocabulary.eos]], device=self.device)
-                for ids in documents[0]
-            )
-            return [[each.cpu().numpy() for each in self._log_probs_in_turn(pairs)]]
-        batch = whole_documents(documents, vocabulary).to(self.device)
-        found, lengths = self.log_probs(batch).cpu().numpy(), batch.lengths.cpu().numpy()
-        return [
-            [found[row, place, : lengths[row, place]] for place in range(len(sentences))]
-            for row, sentences in enumerate(documents)
-        ]
-
-    def _log_probs_in_turn(
-        self, sentences: Iterable[Int[Tensor, "inputs_and_targets word"]]
-    ) -> Iterator[Float[Tensor, " word"]]:
-        """Log-probabilities of a document's sentences, encoded one after the other."""
-        before = None
-        for inputs, targets in sentences:
-            features, before = self.step(inputs[None], before)
-            yield word_log_probs(features[0], self.output_weight, self.output_bias, targets)
+        rows, scores = max(1, PADDED_AT_ONCE // (most * longest)), list[list[Float[np.ndarray, " tokens"]]]()
+        for first in range(0, len(documents), rows):
+            batch = whole_documents(documents[first : first + rows], vocabulary).to(self.device)
+            both = zip(self._bounded_log_probs(batch).cpu().numpy(), batch.lengths.tolist(), strict=True)
+            scores += [[words[:length] for words, length in zip(*document, strict=True) if length] for document in both]
+        return scores
 
     @torch.inference_mode()
     def pair_log_likelihoods(
@@ -186,9 +155,9 @@ class DocumentLanguageModel(LanguageModel):
         own, added, targets, sentence_of = [], [], [], []
         for first, part in _in_parts(sentences):
             batch = whole_documents([part], vocabulary).to(self.device)
-            found, is_word = self.encode_separately(batch), batch.is_word
-            own.append(found.own[is_word])
-            added.append(found.added[0, min(first, 1) :])  # the beginning once
+            (of_words, of_contexts), is_word = self.encode_separately(batch), batch.is_word
+            own.append(of_words[is_word])
+            added.append(of_contexts[0, min(first, 1) :])  # the beginning once
             targets.append(batch.targets[is_word])
             sentence_of.append(is_word.nonzero()[:, 1] + first)
         table = pairwise_log_likelihoods(
@@ -226,24 +195,28 @@ class DocumentLanguageModel(LanguageModel):
         )
 
     def _bounded_log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """`log_probs` of no more than `PADDED_AT_ONCE` positions at once, as in `sentence_log_probs`."""
-        if batch.targets.numel() <= PADDED_AT_ONCE:
-            return self.log_probs(batch)
+        """`log_probs` of no more than `PADDED_AT_ONCE` positions at once.
+
+        A single document of more positions, such as one with a long line among many short ones, is encoded sentence by
+        sentence, each from the state after the one before.
+        """
         _, sentences, words = batch.targets.shape
-        rows, found = max(1, PADDED_AT_ONCE // (sentences * words)), []
+        rows, parts = max(1, PADDED_AT_ONCE // (sentences * words)), []
         for first in range(0, len(batch.targets), rows):
             part = batch.rows(first, first + rows)
             few = part.targets.numel() <= PADDED_AT_ONCE
-            log_probs = self.log_probs(part) if few else self._batch_log_probs_in_turn(part)
+            log_probs = self.log_probs(part) if few else self._log_probs_in_turn(part)
             _, least, longest = log_probs.shape
-            found.append(F.pad(log_probs, (0, words - longest, 0, sentences - least)))
-        return torch.cat(found)
+            parts.append(F.pad(log_probs, (0, words - longest, 0, sentences - least)))
+        return torch.cat(parts)
 
-    def _batch_log_probs_in_turn(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
+    def _log_probs_in_turn(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
         """`log_probs` of a batch of one document, sentence by sentence."""
-        both, lengths = torch.stack((batch.inputs[0], batch.targets[0]), 1), batch.lengths[0].tolist()
-        sentences = (each[:, :length] for each, length in zip(both, lengths, strict=True))
-        return pad_sequence(list(self._log_probs_in_turn(sentences)), batch_first=True)[None]
+        before, log_probs = None, []
+        for inputs, targets, length in zip(batch.inputs[0], batch.targets[0], batch.lengths[0].tolist(), strict=True):
+            features, before = self.step(inputs[None, :length], before)
+            log_probs.append(word_log_probs(features[0], self.output_weight, self.output_bias, targets[:length]))
+        return pad_sequence(log_probs, batch_first=True)[None]
 
 
 def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[Sequence[int]]]]:

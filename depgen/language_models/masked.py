@@ -108,13 +108,27 @@ class AttentionParser(HeadNetwork, Protocol):
         ...
 
 
+def without_own_place(
+    probabilities: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch dependents heads"]:
+    """The probabilities with zeros on the diagonal and at padding, not normalised again.
+
+    A word that is its own head has no head, so each row keeps the missing mass as "no head".
+
+    >>> without_own_place(torch.full((1, 2, 2), 0.5), torch.tensor([[True, True]])).tolist()
+    [[[0.0, 0.5], [0.5, 0.0]]]
+    """
+    others = ~torch.eye(is_word.shape[1], dtype=torch.bool, device=is_word.device)
+    return probabilities.masked_fill(~(others & is_word[:, :, None] & is_word[:, None, :]), 0)
+
+
 class MaskedLanguageModel(LanguageModel):
     """Base of the systems that are trained by predicting masked words.
 
     Args:
         mask_rate: the probability of each word to be masked; `<unk>` never is.
-        evaluation_masks: passes over every sentence, each with other masks, where perplexity is measured.
-        evaluation_seed: of these masks, which depend on it, the sentence's place in its split and the pass alone.
+        evaluation_masks: passes over every sentence, each with other masks, where perplexity is measured; they depend
+            on the sentence's place in its split and the pass alone.
         kwargs: see `LanguageModel`.
 
     Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
@@ -133,7 +147,6 @@ class MaskedLanguageModel(LanguageModel):
         *,
         mask_rate: float = 0.3,
         evaluation_masks: int = 5,
-        evaluation_seed: int = 0,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
@@ -141,7 +154,7 @@ class MaskedLanguageModel(LanguageModel):
             raise UserError(f"mask_rate: expected a share above 0 and at most 1, found {mask_rate}.")
         if evaluation_masks < 1:
             raise UserError(f"evaluation_masks: expected at least 1, found {evaluation_masks}.")
-        self.mask_rate, self.evaluation_masks, self.evaluation_seed = mask_rate, evaluation_masks, evaluation_seed
+        self.mask_rate, self.evaluation_masks = mask_rate, evaluation_masks
         self._measure_in(passes=evaluation_masks)
 
     @property
@@ -290,50 +303,40 @@ class MaskedLanguageModel(LanguageModel):
         """
         self._refuse_structure(structure)
         sentences = [np.asarray(ids) for document in documents for ids in document]
-        longest = max(map(len, sentences))
-        if self.longest_scored is not None and longest > self.longest_scored:
-            raise UserError(
-                f"A sentence of {longest} words does not fit into the {self.longest_scored} positions of this model: "
-                "cut it into shorter ones."
-            )
-        found = iter(self._hidden_in_turn(sentences, vocabulary))
-        return [[next(found) for _ in document] for document in documents]
-
-    def _hidden_in_turn(
-        self, sentences: Sequence[Int[np.ndarray, " _"]], vocabulary: Vocabulary
-    ) -> list[Float[np.ndarray, " words"]]:
-        """Each word's log-probability where it alone is hidden; copies of sentences are read in bounded batches."""
         lengths = np.array([len(ids) for ids in sentences])
-        places = np.concatenate([np.arange(length) for length in lengths])  # the hidden word of each copy
-        copied = np.repeat(np.arange(len(sentences)), lengths)
-        log_probs = torch.empty(len(places), dtype=torch.float64)
-        for share in TokenBudgetBatches(lengths[copied], tokens_per_batch=MASKED_AT_ONCE, shuffle=False):
-            items = [TokenItem(int(copy), sentences[copied[copy]]) for copy in share.indices]
-            batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary))
-            batch = batch.to(self.device)
-            chosen = F.one_hot(torch.from_numpy(places[share.indices]), batch.tokens.shape[1]).bool()
-            output, hidden = self._masked(batch, chosen)
-            log_probs[share.indices] = -self._nll(output, batch.tokens, hidden).cpu().double()
-        return np.split(log_probs.numpy(), np.cumsum(lengths)[:-1])
+        if self.longest_scored is not None and lengths.max() > self.longest_scored:
+            raise UserError(
+                f"A sentence of {lengths.max()} words does not fit into the {self.longest_scored} positions of this "
+                "model: cut it into shorter ones."
+            )
+        scores: list[Any] = [None] * len(sentences)
+        for share in TokenBudgetBatches(lengths**2, tokens_per_batch=MASKED_AT_ONCE, shuffle=False, tokens=lengths):
+            items = [TokenItem(int(place), sentences[place]) for place in share.indices]
+            batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary)).to(self.device)
+            assert isinstance(batch, WordBatch)
+            for item, log_probs in zip(items, self(batch).double().cpu().numpy(), strict=True):
+                scores[item.index] = log_probs[: len(item.ids)]
+        in_order = iter(scores)
+        return [[next(in_order) for _ in document] for document in documents]
 
     def forward(self, batch: WordBatch) -> Float[Tensor, "batch length"]:
         """The log-probability (nats) of each word given all others of its sentence; 0 at padding.
 
-        Each word is masked in turn, so that a sentence of n words is encoded n times. Nothing is masked at random.
+        Each word is masked in turn, so that a sentence of n words is encoded n times, in batches of bounded size.
         """
         rows, places = mask_of(batch.lengths, batch.tokens.shape[1]).nonzero(as_tuple=True)
         at_once = max(1, MASKED_AT_ONCE // batch.tokens.shape[1])
-        found = batch.tokens.new_zeros(batch.tokens.shape, dtype=self.output_weight.dtype)
+        log_probs = batch.tokens.new_zeros(batch.tokens.shape, dtype=self.output_weight.dtype)
         for row, place in zip(rows.split(at_once), places.split(at_once), strict=True):  # type: ignore[no-untyped-call]
-            there = row.to(found.device, non_blocking=True)
+            there = row.to(log_probs.device, non_blocking=True)
             copies = replace(
                 batch, tokens=batch.tokens[there], lengths=batch.lengths[row], items=batch.items[row], known=None,
                 heads=None if batch.heads is None else batch.heads[there],
             )  # fmt: skip
             output, hidden = self._masked(copies, F.one_hot(place, batch.tokens.shape[1]).bool())
-            where = there, place.to(found.device, non_blocking=True)
-            found = found.index_put(where, -self._nll(output, copies.tokens, hidden))
-        return found
+            where = there, place.to(log_probs.device, non_blocking=True)
+            log_probs = log_probs.index_put(where, -self._nll(output, copies.tokens, hidden))
+        return log_probs
 
     def predict_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, "batch dependents heads"]:
         """The probability of each word to be each other's head.
@@ -350,7 +353,7 @@ class MaskedLanguageModel(LanguageModel):
 
     def evaluation_mask(self, batch: WordBatch, number: int) -> Bool[Tensor, "batch length"]:
         """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
-        return self._drawn(batch, self.evaluation_seed, number)
+        return self._drawn(batch, 0, number)
 
     def item_scores(self, batch: WordBatch) -> ItemScores:
         """The nats of each sentence's masked words in every pass."""

@@ -46,7 +46,6 @@ Deviations
         of the data, one segment a batch, is the code's way.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -58,25 +57,20 @@ from torch.nn import Parameter
 
 from depgen.data.batch import DocumentBatch
 from depgen.language_models.base import SentenceContext
-from depgen.language_models.document import DocumentLanguageModel, DocumentOutput, SeparateFeatures
-from depgen.nn.dropout import Dropout
+from depgen.language_models.document import DocumentLanguageModel, DocumentOutput
 from depgen.nn.lengths import mask_of
-from depgen.nn.peephole_lstm import LayerState, PeepholeLSTM, StandardLSTM
+from depgen.nn.peephole_lstm import PeepholeLSTM, StandardLSTM
 from depgen.nn.vocabulary import word_log_probs
 from depgen.training.hyper_parameters import Factory, factory
 
 Cell = Literal["cnn2015", "standard"]
 Variant = Literal["paper", "code2015"]
-AnyLSTM = PeepholeLSTM | StandardLSTM
+LSTMS: dict[Cell, type[PeepholeLSTM] | type[StandardLSTM]] = {"cnn2015": PeepholeLSTM, "standard": StandardLSTM}
 ATTENTION_SIZE = 48
 """The paper's size of ADCLM's attention (A)."""
 
 
-def recurrent_core(cell: Cell, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> AnyLSTM:
-    """The LSTM that all six models share."""
-    if cell == "standard":
-        return StandardLSTM(input_size, size, layers=layers, constant_size=constant_size)
-    return PeepholeLSTM(input_size, size, layers=layers, constant_size=constant_size)
+# -- 1. Networks with a context, Sec. 2 and 3 -------------------------------------------------------------------------
 
 
 class ContextNetwork(nn.Module):
@@ -127,7 +121,7 @@ class NoContext(ContextNetwork):
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = size
-        self.core = recurrent_core(cell, embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size, layers=layers)
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
@@ -175,32 +169,26 @@ class CarriedState(NoContext):
 class ContextToContext(ContextNetwork):
     """CCDCLM: the context is concatenated to each input of the first layer.
 
-    Args:
-        embedding_size: of the words (K).
-        size: of the LSTM (H).
-        layers: of it.
-        cell: which LSTM.
+    The arguments are those of `NoContext`.
     """
 
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = size
-        self.core = recurrent_core(cell, embedding_size, size, layers=layers, constant_size=size)
+        self.core = LSTMS[cell](embedding_size, size, layers=layers, constant_size=size)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
-        """Sentence by sentence."""
-
-        def encode(
-            sentence: int, longest: int, context: Float[Tensor, "batch size"]
-        ) -> Float[Tensor, "batch longest size"]:
+        """Sentence by sentence; one without words passes its context on."""
+        context, features = self.first_context.expand(len(lengths), -1), []
+        for sentence, longest in enumerate(longest_of_each(lengths)):
             # Eq. 4, 5: h_{t,n} = g(h_{t,n-1}, [x_{t,n}, c_{t-1}])
-            hidden: Tensor = self.core(embedded[:, sentence, :longest], constant=context)[0]
-            return hidden
-
-        return DocumentOutput(encode_in_turn(encode, lengths, embedded.shape[2], self.first_context))
+            hidden = self.core(embedded[:, sentence, :longest], constant=context)[0]
+            context = last_states(hidden, lengths[:, sentence], otherwise=context)  # Eq. 3: c_t = h_{t,M}
+            features.append(F.pad(hidden, (0, 0, 0, embedded.shape[2] - longest)))
+        return DocumentOutput(torch.stack(features, 1))
 
     def step(
         self,
@@ -216,11 +204,7 @@ class ContextToContext(ContextNetwork):
 class ContextToOutput(ContextNetwork):
     """CODCLM: the context is concatenated to each hidden state before the output; sentences are encoded in parallel.
 
-    Args:
-        embedding_size: of the words (K).
-        size: of the LSTM (H).
-        layers: of it.
-        cell: which LSTM.
+    The arguments are those of `NoContext`.
     """
 
     sentence_context: SentenceContext = "previous"
@@ -228,7 +212,7 @@ class ContextToOutput(ContextNetwork):
     def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = 2 * size
-        self.core = recurrent_core(cell, embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size, layers=layers)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(
@@ -250,18 +234,19 @@ class ContextToOutput(ContextNetwork):
 
     def separately(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> SeparateFeatures:
-        """The features in two summands, [h; 0] and [0; c]."""
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
+        """The features in two summands, [h; 0] of the sentence itself and [0; c] of each context."""
         hidden, contexts = self._encode_all(embedded, lengths)
         size = hidden.shape[-1]
-        return SeparateFeatures(F.pad(hidden, (0, size)), F.pad(contexts, (size, 0)))
+        return F.pad(hidden, (0, size)), F.pad(contexts, (size, 0))
 
     def _encode_all(
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and after each sentence."""
         hidden = encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
-        return hidden, sentence_end_states(hidden, lengths, self.first_context)
+        ends = last_states(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+        return hidden, torch.cat((self.first_context.expand(len(ends), 1, -1), ends), 1)
 
 
 class AttentionContext(ContextNetwork):
@@ -270,7 +255,6 @@ class AttentionContext(ContextNetwork):
     Args:
         embedding_size: of the words (K).
         size: of the LSTM (H).
-        attention_size: of the weighing network (A).
         variant: see D5.
         layers: of the LSTM.
         cell: which.
@@ -281,7 +265,6 @@ class AttentionContext(ContextNetwork):
         self,
         embedding_size: int,
         size: int = 48,
-        attention_size: int = ATTENTION_SIZE,
         variant: Variant = "paper",
         layers: int = 2,
         cell: Cell = "cnn2015",
@@ -291,10 +274,10 @@ class AttentionContext(ContextNetwork):
         self.features, self.variant = size, variant
         paper = variant == "paper"
         context = size if paper else layers * size
-        self.core = recurrent_core(cell, embedding_size + context, size, layers=layers)
-        self.query = nn.Linear(context, attention_size, bias=False)  # W_a1
-        self.key = nn.Linear(context, attention_size, bias=False)  # W_a2
-        self.weigh = nn.Linear(attention_size, 1, bias=False)  # w_a
+        self.core = LSTMS[cell](embedding_size + context, size, layers=layers)
+        self.query = nn.Linear(context, ATTENTION_SIZE, bias=False)  # W_a1
+        self.key = nn.Linear(context, ATTENTION_SIZE, bias=False)  # W_a2
+        self.weigh = nn.Linear(ATTENTION_SIZE, 1, bias=False)  # w_a
         self.from_context = nn.Linear(context, size, bias=paper)  # W_c and b
         self.from_hidden = nn.Linear(size, size, bias=False) if paper else None  # W_h
         self.from_word = None if paper else nn.Linear(embedding_size, size, bias=False)
@@ -305,12 +288,12 @@ class AttentionContext(ContextNetwork):
         self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
     ) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
-        found, memory = [], self._beginning(embedded)
+        features, memory = [], self._beginning(embedded)
         for sentence, longest in enumerate(longest_of_each(lengths)):
-            features, states = self._encode_sentence(embedded[:, sentence, :longest], memory)
-            found.append(F.pad(features, (0, 0, 0, embedded.shape[2] - longest)))
+            own, states = self._encode_sentence(embedded[:, sentence, :longest], memory)
+            features.append(F.pad(own, (0, 0, 0, embedded.shape[2] - longest)))
             memory = self._next_memory(memory, states, lengths[:, sentence])
-        return DocumentOutput(torch.stack(found, 1))
+        return DocumentOutput(torch.stack(features, 1))
 
     def step(
         self, embedded: Float[Tensor, "batch word embedding"], before: "_Memory | None"
@@ -342,29 +325,17 @@ class AttentionContext(ContextNetwork):
             # Eq. 10 (D5): a_{n,m} = w_a . tanh(W_a1 h_{t,n-1} + W_a2 h_{t-1,m})
             scores = self.weigh(summed.tanh())[:, :, 0]
             contexts.append(memory.mean(scores))  # Eq. 8: c_{t-1,n}
-            state = step(contexts[-1])  # Eq. 11: h_{t,n} = g(h_{t,n-1}, [c_{t-1,n}, x_{t,n}])
-            hidden.append(state[-1].hidden)
-            states.append(self._attended(state))
+            layers = step(contexts[-1])  # Eq. 11: h_{t,n} = g(h_{t,n-1}, [c_{t-1,n}, x_{t,n}])
+            hidden.append(layers[-1].hidden)
+            # what queries and later keys are made from: h_{t,n}, or that of all layers (D5)
+            states.append(hidden[-1] if self.variant == "paper" else torch.cat([each.hidden for each in layers], -1))
             summed = memory.keys + self.query(states[-1])[:, None]  # W_a2 h_{t-1,m} + W_a1 h_{t,n}
-        return self._mixed(torch.stack(hidden, 1), torch.stack(contexts, 1), embedded), torch.stack(states, 1)
-
-    def _attended(self, state: tuple[LayerState, ...]) -> Float[Tensor, "batch states"]:
-        """The state that queries and later keys are made from: h_{t,n}, or that of all layers (D5)."""
-        if self.variant == "paper":
-            return state[-1].hidden
-        return torch.cat([layer.hidden for layer in state], -1)
-
-    def _mixed(
-        self,
-        hidden: Float[Tensor, "batch word size"],
-        contexts: Float[Tensor, "batch word states"],
-        embedded: Float[Tensor, "batch word embedding"],
-    ) -> Float[Tensor, "batch word size"]:
-        """tanh(W_h h_{t,n} + W_c c_{t-1,n} + b), the input of W_o in Eq. 12; or the code's mixture (D5)."""
-        own = hidden if self.from_hidden is None else self.from_hidden(hidden)
-        mixed: Tensor = own + self.from_context(contexts)
-        # Eq. 12: y_{t,n} = softmax(W_o tanh(W_h h_{t,n} + W_c c_{t-1,n} + b))
-        return (mixed if self.from_word is None else mixed + self.from_word(embedded)).tanh()
+        own = torch.stack(hidden, 1)
+        # Eq. 12: y_{t,n} = softmax(W_o tanh(W_h h_{t,n} + W_c c_{t-1,n} + b)), or the code's mixture (D5)
+        mixed = own if self.from_hidden is None else self.from_hidden(own)
+        mixed = mixed + self.from_context(torch.stack(contexts, 1))
+        mixed = mixed if self.from_word is None else mixed + self.from_word(embedded)
+        return mixed.tanh(), torch.stack(states, 1)
 
     def _next_memory(
         self, memory: "_Memory", states: Float[Tensor, "batch word states"], lengths: Int[Tensor, " batch"]
@@ -415,8 +386,8 @@ class HierarchicalContext(ContextNetwork):
     ) -> None:
         super().__init__()
         self.features, self.output_bias = size, output_bias
-        self.core = recurrent_core(cell, embedding_size, size, layers=layers, constant_size=size)
-        self.sentences = recurrent_core(cell, embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size, layers=layers, constant_size=size)
+        self.sentences = LSTMS[cell](embedding_size, size, layers=layers)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(
@@ -427,7 +398,8 @@ class HierarchicalContext(ContextNetwork):
         is_word[:, :, 0] = False  # the beginning is no word
         bags = (embedded.detach() * is_word[..., None]).sum(2)
         states, _ = self.sentences(bags)
-        context = _previous_states(states.detach(), self.first_context)
+        first = self.first_context.expand(len(states), 1, -1)
+        context = torch.cat((first, states[:, :-1].detach()), 1)  # of the sentence before
         return DocumentOutput(encode_each(self.core, embedded, lengths, constant=context), states)
 
     def step(
@@ -440,6 +412,9 @@ class HierarchicalContext(ContextNetwork):
         hidden, _ = self.core(embedded, constant=context)
         _, state = self.sentences(embedded[:, 1:].sum(1)[:, None], state=before)
         return hidden, state
+
+
+# -- 2. Sentences of a batch ----------------------------------------------------------------------------------------
 
 
 def encode_each(
@@ -491,53 +466,16 @@ def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
     >>> longest_of_each(torch.tensor([[2, 0], [3, 0]]))
     [3, 1]
     """
-    found: list[int] = lengths.amax(0).clamp_min(1).tolist()
-    return found
-
-
-def encode_in_turn(
-    encode: Callable[[int, int, Float[Tensor, "batch size"]], Float[Tensor, "batch longest size"]],
-    lengths: Int[Tensor, "batch sentence"],
-    longest: int,
-    first: Float[Tensor, " size"],
-) -> Float[Tensor, "batch sentence {longest} size"]:
-    """States of sentences that are encoded one after another, each given the last state of the one before.
-
-    Args:
-        encode: from a sentence's number, its largest length and the context of each document to states.
-        lengths: of the sentences; one of length 0 passes its context on.
-        longest: length of what is returned, at least that of the longest sentence.
-        first: the context of the first sentence.
-    """
-    context, found = first.expand(len(lengths), -1), []
-    for sentence, reach in enumerate(longest_of_each(lengths)):
-        states = encode(sentence, reach, context)
-        context = last_states(states, lengths[:, sentence], otherwise=context)
-        found.append(F.pad(states, (0, 0, 0, longest - reach)))
-    return torch.stack(found, 1)
-
-
-def sentence_end_states(
-    states: Float[Tensor, "batch sentence word size"],
-    lengths: Int[Tensor, "batch sentence"],
-    first: Float[Tensor, " size"],
-) -> Float[Tensor, "batch before size"]:
-    """The context at a document's beginning (0), and the last state of each of its sentences (from 1 on)."""
-    last = last_states(states.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-    return torch.cat((first.expand(len(last), 1, -1), last), 1)
-
-
-def _previous_states(
-    states: Float[Tensor, "batch sentence size"], first: Float[Tensor, " size"]
-) -> Float[Tensor, "batch sentence size"]:
-    """Context of each sentence: the previous sentence's final state; `first` for the first sentence."""
-    return torch.cat((first.expand(len(states), 1, -1), states[:, :-1]), 1)
+    longest: list[int] = lengths.amax(0).clamp_min(1).tolist()
+    return longest
 
 
 def _one_row(size: int) -> Float[Tensor, " size"]:
     """A vector that begins uniformly within sqrt(6 / size)."""
     return torch.empty(size).uniform_(-1, 1).mul_((6 / size) ** 0.5)
 
+
+# -- 3. The system ---------------------------------------------------------------------------------------------------
 
 ContextFactory = Factory[int, ContextNetwork]
 """From the embeddings' size to a network: in YAML, a class path with all its other arguments."""
@@ -576,7 +514,7 @@ class DCLM(DocumentLanguageModel):
         self.output = output()
         self.bag_output = output() if isinstance(self.context, HierarchicalContext) else None
         self.sentence_context = self.context.sentence_context
-        self.dropout, self.first_word_twice = Dropout(dropout), first_word_twice
+        self.dropout, self.first_word_twice = nn.Dropout(dropout), first_word_twice
         self._initialize(initialization)
 
     @torch.no_grad()
@@ -630,7 +568,9 @@ class DCLM(DocumentLanguageModel):
         """See `DocumentLanguageModel`."""
         return self.context.step(self.embedding(inputs), before)
 
-    def encode_separately(self, batch: DocumentBatch) -> SeparateFeatures:
+    def encode_separately(
+        self, batch: DocumentBatch
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
         """The summands of a context that a sentence takes from the one before it alone."""
         assert isinstance(self.context, ContextToOutput)
         return self.context.separately(self.embedding(batch.inputs), batch.lengths)

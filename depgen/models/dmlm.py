@@ -50,7 +50,6 @@ from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.precise import PreciseMean
-from depgen.nn.band import band_of_matrix, band_of_values, band_products, band_sums, matrix_of_band
 from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
@@ -160,21 +159,31 @@ def dependency_nll(
 # -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------
 
 
+def unseen(length: int, context: int, *, window: int | None, device: torch.device) -> Bool[Tensor, "length context"]:
+    """True where none of the last `length` of `context` positions looks: after itself, and before a window that ends
+    with it.
+
+    >>> unseen(2, 3, window=2, device=torch.device("cpu")).int().tolist()
+    [[0, 0, 1], [1, 0, 0]]
+    """
+    distance = torch.arange(context - length, context, device=device)[:, None] - torch.arange(context, device=device)
+    return distance < 0 if window is None else (distance < 0) | (distance >= window)
+
+
 def log_dependency_attention(
     attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
-) -> Float[Tensor, "batch length reach"]:
+) -> Float[Tensor, "batch length context"]:
     """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, at unseen positions.
 
     Args:
         attention: log-probabilities before dropout.
-        window: attend to this many positions, the present one included, and renormalise: rows are then those of
-            the band (`depgen.nn.band`); None: all positions.
+        window: attend to this many positions, the present one included, and renormalise; None: to all.
     """
     lowest = torch.finfo(attention.dtype).min / 4
     mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
     if window is None:
         return mean
-    near = band_of_matrix(mean, window, missing=lowest)
+    near = mean.masked_fill(unseen(*mean.shape[1:], window=window, device=mean.device), lowest)
     return near - near.logsumexp(-1, keepdim=True)
 
 
@@ -201,11 +210,11 @@ class QueryKeyAttention(nn.Module):
         padding: Bool[Tensor, "batch length"] | None = None,
         past: SeenKeys | None = None,
         window: int | None = None,
-    ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys]:
-        """Log a^(t) in fp32, very low at later positions and at padding, and the keys for the next call.
+    ) -> tuple[Float[Tensor, "batch length context"], SeenKeys]:
+        """Log a^(t) in fp32, very low at unseen positions and at padding, and the keys for the next call.
 
         a^(t) = softmax over tau of (W_Q h_t + b_Q) . (W_K h_tau + b_K) / sqrt(width). Rows run over all positions,
-        those of `past` first; with a window, over the band of `depgen.nn.band`.
+        those of `past` first; with a window, `past` holds as many at most.
 
         Args:
             hidden: h of the positions that follow `past`.
@@ -218,20 +227,13 @@ class QueryKeyAttention(nn.Module):
         present = SeenKeys(Growing.of(self.key(hidden), dim=1), Growing.of(padding, dim=1))
         seen = present if past is None else past.extended(present)
         keys, hidden_keys = seen.keys.tensor, seen.padding.tensor
-        queries, length, context = self.query(hidden), hidden.size(1), keys.size(1)
-        if window is None:
-            scores = queries @ keys.mT
-            distance = torch.arange(context - length, context, device=hidden.device)[:, None] - torch.arange(
-                context, device=hidden.device
-            )
-            masked = (distance < 0) | (hidden_keys[:, None] & (distance != 0))  # a position always sees itself
-        else:
-            scores = band_products(queries, keys, window)
-            masked = band_of_values(hidden_keys, length, window, missing=True).clone()
-            masked[..., -1] = False  # a position always sees itself
-            seen = seen.last(window)
+        length, context = hidden.size(1), keys.size(1)
+        scores = self.query(hidden) @ keys.mT
         scores = full_precision(scores) / math.sqrt(keys.size(-1))  # Eq. 2: a^(t) = softmax(e^(t) / sqrt(H))
-        return scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1), seen
+        others = ~torch.eye(context, dtype=torch.bool, device=hidden.device)[-length:]  # a position always sees itself
+        masked = unseen(length, context, window=window, device=hidden.device) | (hidden_keys[:, None] & others)
+        log_attention = scores.masked_fill(masked, torch.finfo(scores.dtype).min / 4).log_softmax(-1)
+        return log_attention, seen if window is None else seen.last(window)
 
 
 AttentionFactory = Factory[int, QueryKeyAttention]
@@ -239,48 +241,38 @@ AttentionFactory = Factory[int, QueryKeyAttention]
 
 
 def mixture_log_probs(
-    log_attention: Float[Tensor, "batch length reach"],
+    log_attention: Float[Tensor, "batch length context"],
     hidden: Float[Tensor, "batch context width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
-    *,
-    window: int | None = None,
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
 
-    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length x reach x width) apart from the
-    vocabulary, where the reach is the window or all positions.
+    log p(y_t) = logsumexp_tau (log a_tau^(t) + h_tau . W[y_t] - log Z_tau): O(length x context x width) apart from the
+    vocabulary.
     """
-    log_z = vocabulary_logsumexp(hidden, weight, bias)
+    log_z = vocabulary_logsumexp(hidden, weight, bias)[:, None]
     with torch.autocast(hidden.device.type, enabled=False):
-        embedded, states = full_precision(F.embedding(targets, weight)), full_precision(hidden)
-        if window is None:
-            scores, log_z = embedded @ states.mT, log_z[:, None, :]
-        else:
-            scores = band_products(embedded, states, window)
-            log_z = band_of_values(log_z, targets.size(1), window, missing=0.0)
+        scores = full_precision(F.embedding(targets, weight)) @ full_precision(hidden).mT
         if bias is not None:
             scores = scores + bias[targets][..., None]
         return (log_attention + scores - log_z).logsumexp(-1)
 
 
 def pooled_log_probs(
-    log_attention: Float[Tensor, "batch length reach"],
+    log_attention: Float[Tensor, "batch length context"],
     hidden: Float[Tensor, "batch context width"],
     weight: Float[Tensor, "vocab width"],
     bias: Float[Tensor, " vocab"] | None,
     targets: Int[Tensor, "batch length"],
-    *,
-    window: int | None = None,
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets when *logits* are mixed (D1).
 
     The mixture is linear in the hidden states, so they are pooled before the one softmax.
     """
     with torch.autocast(hidden.device.type, enabled=False):
-        weights, states = log_attention.exp(), full_precision(hidden)
-        pooled = weights @ states if window is None else band_sums(weights, states)
+        pooled = log_attention.exp() @ full_precision(hidden)
     return word_log_probs(pooled, weight, bias, targets)
 
 
@@ -407,7 +399,7 @@ class DMLM(LeftToRight):
 
     def _attend(
         self, output: BackboneOutput, padding: Bool[Tensor, "batch length"] | None = None, past: SeenKeys | None = None
-    ) -> tuple[Float[Tensor, "batch length reach"], SeenKeys | None]:
+    ) -> tuple[Float[Tensor, "batch length context"], SeenKeys | None]:
         """Log a^(t), and the keys for the next call where the backbone's state does not hold them."""
         if self.attention is not None:
             log_attention, keys = self.attention(output.undropped, padding=padding, past=past, window=self.window)
@@ -419,7 +411,7 @@ class DMLM(LeftToRight):
         log_attention, _ = self._attend(output)
         mix = mixture_log_probs if self.mixture_space == "probability" else pooled_log_probs
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
-        return mix(log_attention, output.hidden, weight, bias, batch.targets, window=self.window)
+        return mix(log_attention, output.hidden, weight, bias, batch.targets)
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         """The mixture's log-probability (nats) of each target, Eq. 3; without meaning at padding."""
@@ -488,6 +480,4 @@ class DMLM(LeftToRight):
         """a^(t) for a sentence, Figure 3: row t when predicting token t + 1, over `<eos>` and the tokens before it."""
         inputs = torch.tensor([[eos, *tokens[:-1]]], device=self.device)
         log_attention, _ = self._attend(self.backbone(inputs, attention_layer=self.mixing_layer))
-        if self.window is not None:
-            log_attention = matrix_of_band(log_attention, inputs.size(1), missing=-torch.inf)
         return log_attention[0].exp()

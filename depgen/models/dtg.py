@@ -60,7 +60,6 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import WAIT, Beam, Expansion, with_next_word
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing
-from depgen.nn.dropout import Dropout
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
@@ -537,7 +536,7 @@ class DTG(StructuredLanguageModel):
             )
         width = self.backbone.width
         self.action_network = nn.Sequential(
-            nn.Linear(width, width), nn.ReLU(), Dropout(action_dropout), nn.Linear(width, 4)
+            nn.Linear(width, width), nn.ReLU(), nn.Dropout(action_dropout), nn.Linear(width, 4)
         )  # padding, LEFT, RIGHT, token
         self.vocabulary_size, self.only_possible, self.non_projective = vocabulary_size, only_possible, non_projective
         self.embedding_learning_rate = embedding_learning_rate

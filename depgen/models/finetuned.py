@@ -53,7 +53,6 @@ from depgen.language_models.finetuned import FineTuned
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 from depgen.metrics.similarity import PairScores, pearson, spearman, spearman_interval
-from depgen.nn.dropout import Dropout
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary
 
@@ -216,7 +215,7 @@ class PairHead(nn.Module):
 
     def __init__(self, width: int, *, dropout: float) -> None:
         super().__init__()
-        self.hidden, self.output, self.dropout = nn.Linear(2 * width, width), nn.Linear(width, 1), Dropout(dropout)
+        self.hidden, self.output, self.dropout = nn.Linear(2 * width, width), nn.Linear(width, 1), nn.Dropout(dropout)
         for layer in (self.hidden, self.output):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)

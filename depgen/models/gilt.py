@@ -68,7 +68,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.arc_pairs import GraphScorer, GraphScores, ScorerState
-from depgen.nn.attention import Keys
+from depgen.nn.attention import KeyValues
 from depgen.nn.coded_scores import coded_scores
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
@@ -662,7 +662,7 @@ class GiLT(StructuredLanguageModel):
         tables: Sequence[Tensor] | None,
         layer: int,
         queries: Tensor,
-        keys: Keys,
+        keys: KeyValues,
     ) -> Tensor | None:
         """What features add to the scores of a layer's attention."""
         if layer < self.first_tape_layer:

@@ -24,8 +24,7 @@ from torch import Tensor
 from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.head_probabilities import without_own_place
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.training.hyper_parameters import factory
 

@@ -44,9 +44,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, leaders
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
-from depgen.nn.attention import Keys
+from depgen.nn.attention import KeyValues
 from depgen.nn.coded_scores import coded_scores
-from depgen.nn.dropout import Dropout
 from depgen.nn.positions import SinusoidalPositions
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, word_log_probs
@@ -171,13 +170,13 @@ class AttachmentHead(nn.Module):
         inner = 2 * width
         self.query, self.key, self.position = (nn.Linear(width, inner, bias=False) for _ in range(3))
         self.query_network, self.own_network = (
-            nn.Sequential(nn.Linear(3 * width, inner), nn.ReLU(), Dropout(dropout), nn.Linear(inner, inner))
+            nn.Sequential(nn.Linear(3 * width, inner), nn.ReLU(), nn.Dropout(dropout), nn.Linear(inner, inner))
             for _ in range(2)
         )
         self.depth_embedding = nn.Embedding(depths, depth_size)
         self.compose = nn.Linear(inner + depth_size, inner + depth_size)
         self.composed = nn.Linear(inner + depth_size, inner)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.sinusoids = SinusoidalPositions(width, fairseq=False)
 
     def keys(self, hidden: Float[Tensor, "*positions width"]) -> Float[Tensor, "*positions size"]:
@@ -232,7 +231,7 @@ class DepthScores(nn.Module):
     def of(self, backbone: Transformer, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
         """q·d_ij / √size of each query, with its content bias, and key (`"key"`), or q·W_k d_ij / √size."""
 
-        def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
+        def scores(layer: int, queries: Tensor, keys: KeyValues) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
             table = cast(nn.Embedding, self.embeddings[layer]).weight
             in_hidden = self.depth_in == "hidden"

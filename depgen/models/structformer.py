@@ -41,15 +41,14 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import TransformerFactory
-from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import Dropout
-from depgen.nn.head_probabilities import without_own_place
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, restored
 from depgen.nn.vocabulary import full_precision
 from depgen.training.hyper_parameters import factory
 
+KERNEL = 9
+"""Words that a convolution of the parser sees."""
 LOWEST = -300.0
 """Nats below its sentence's highest word at which a word's weight as a head ends: its square is still a double."""
 
@@ -62,16 +61,13 @@ class DistanceParser(nn.Module):
     Args:
         width: of embeddings and states.
         layers: of convolution, normalisation without gain and bias, and tanh.
-        kernel: words that a convolution sees; odd.
         dropout: of embeddings and after each layer.
     """
 
-    def __init__(self, width: int, *, layers: int, kernel: int, dropout: float) -> None:
+    def __init__(self, width: int, *, layers: int, dropout: float) -> None:
         super().__init__()
-        if kernel % 2 == 0:
-            raise UserError(f"parser_kernel: expected an odd number, found {kernel}.")
-        self.width, self.dropout = width, Dropout(dropout)
-        self.layers = nn.ModuleList(nn.Conv1d(width, width, kernel, padding=kernel // 2) for _ in range(layers))
+        self.width, self.dropout = width, nn.Dropout(dropout)
+        self.layers = nn.ModuleList(nn.Conv1d(width, width, KERNEL, padding=KERNEL // 2) for _ in range(layers))
         self.pairs = nn.Conv1d(width, width, 2)
         for convolution in (*self.layers, self.pairs):
             assert isinstance(convolution, nn.Conv1d)
@@ -186,7 +182,6 @@ class StructFormer(MaskedLanguageModel):
             embeddings and is as wide as it.
         vocabulary_size: number of token types; linked from the data.
         parser_layers: convolutions of the parser (D3).
-        parser_kernel: words that each of them sees.
         parser_dropout: of embeddings where the parser reads them, and after its layers; 0 in the first code (D4).
         calibration: `sentence`, `batch` as published, or `none` (D1).
         kwargs: see `MaskedLanguageModel`.
@@ -198,7 +193,6 @@ class StructFormer(MaskedLanguageModel):
         vocabulary_size: int,
         *,
         parser_layers: int = 3,
-        parser_kernel: int = 9,
         parser_dropout: float = 0.1,
         calibration: Calibration = "sentence",
         **kwargs: Any,  # noqa: ANN401, of the base
@@ -206,9 +200,7 @@ class StructFormer(MaskedLanguageModel):
         super().__init__(**kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
-        self.parser = DistanceParser(
-            self.backbone.width, layers=parser_layers, kernel=parser_kernel, dropout=parser_dropout
-        )
+        self.parser = DistanceParser(self.backbone.width, layers=parser_layers, dropout=parser_dropout)
         self.calibration = calibration
         self.log_scales = nn.Parameter(torch.zeros(2))  # of heights against distances, and among heights
         relations = self.backbone.attention_layers, self.backbone.attention_heads, 2

@@ -16,10 +16,9 @@ Deviations
         last code; the paper's rows have them, the default has not: 49,928,878 parameters at 10,798 types.
     D2. A word's own place stays in the softmax of Eq. 5 and is set to 0 after it, not normalised again: its mass means
         "no head". There is no root in training.
-    D3. 1e-6 is added to every m_ij (`mask_floor`), as in the code, whose product is taken in log space; ours is a plain
+    D3. 1e-6 is added to every m_ij (`MASK_FLOOR`), as in the code, whose product is taken in log space; ours is a plain
         product of the same value.
-    D4. Eq. 12 adds the direction's bias after the scaling by the root of the head size, the code before it
-        (`scaled_bias`).
+    D4. Eq. 12 adds the direction's bias after the scaling by the root of the head size, ours as the code before it.
     D5. The inner width of a layer is heads times head size, 1,024, wider than the states; there is no layer
         normalisation inside the stack, and one after it.
     D6. `<unk>` is never masked and never predicted, as in the code.
@@ -41,8 +40,6 @@ Deviations
         itself.
 """
 
-import inspect
-import logging
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -55,16 +52,14 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
-from depgen.nn.dropout import Dropout
-from depgen.nn.head_probabilities import without_own_place
+from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
 from depgen.nn.lengths import mask_of
-from depgen.nn.lstm_precision import call_lstm
+from depgen.nn.recurrent import call_lstm
 from depgen.nn.vocabulary import full_precision
 
-log = logging.getLogger(__name__)
-
 TINY = 1e-30
+MASK_FLOOR = 1e-6
+"""What is added to every m_ij (D3)."""
 
 
 # -- 1. The parser (Sec. 3.1), Eq. 1 to 5 ---------------------------------------------------------------------------
@@ -75,25 +70,17 @@ class HeadSelection(nn.Module):
 
     Args:
         vocabulary_size: number of token types.
-        width: size of the parser's own embeddings, and of head and dependent vectors (D).
+        width: size of the parser's own embeddings, of head and dependent vectors (D) and of the LSTM in each direction.
         layers: number of LSTM layers.
-        hidden_size: size of the LSTM in each direction.
         tags: number of trainable tag embeddings that word types mix; 0 for none (D1).
         dropout: of embeddings, between layers and of the LSTM's output.
     """
 
     def __init__(
-        self,
-        vocabulary_size: int,
-        *,
-        width: int = 512,
-        layers: int = 3,
-        hidden_size: int = 512,
-        tags: int = 0,
-        dropout: float = 0.2,
+        self, vocabulary_size: int, *, width: int, layers: int = 3, tags: int = 0, dropout: float = 0.2
     ) -> None:
         super().__init__()
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.embedding = nn.Embedding(vocabulary_size, width)
         nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
         self.tag_logits: nn.Parameter | None = None
@@ -101,9 +88,9 @@ class HeadSelection(nn.Module):
             self.tag_logits = nn.Parameter(torch.zeros(vocabulary_size, tags + 1))
             self.tag_vectors = nn.Parameter(torch.empty(tags, width).uniform_(-0.1, 0.1))
         self.lstm = nn.LSTM(
-            width, hidden_size, layers, batch_first=True, bidirectional=True, dropout=dropout if layers > 1 else 0.0
+            width, width, layers, batch_first=True, bidirectional=True, dropout=dropout if layers > 1 else 0.0
         )
-        self.arcs = nn.Linear(2 * hidden_size, 2 * width)
+        self.arcs = nn.Linear(2 * width, 2 * width)
         nn.init.xavier_uniform_(self.arcs.weight)
         nn.init.zeros_(self.arcs.bias)
 
@@ -212,7 +199,6 @@ class CompetitiveAttention(nn.Module):
         gates: multiply by the gate of Eq. 8.
         nonlinear: apply tanh to the values (Eq. 8).
         relative_bias: add the bias of Eq. 13, two numbers per attention head.
-        scaled_bias: divide that bias by sqrt(D) too, as in the authors' code (D4).
     """
 
     def __init__(
@@ -227,13 +213,11 @@ class CompetitiveAttention(nn.Module):
         gates: bool = True,
         nonlinear: bool = True,
         relative_bias: bool = True,
-        scaled_bias: bool = True,
     ) -> None:
         super().__init__()
         self.attention_heads, self.head_size = attention_heads, head_size
-        self.dropout, self.attention_dropout = Dropout(dropout), Dropout(attention_dropout)
+        self.dropout, self.attention_dropout = nn.Dropout(dropout), nn.Dropout(attention_dropout)
         self.competition, self.gates, self.nonlinear = competition, gates, nonlinear
-        self.scaled_bias = scaled_bias
         inner = attention_heads * head_size
         self.projection = nn.Linear(width, (3 + gates) * inner)
         self.output = nn.Linear(inner, width)
@@ -248,15 +232,10 @@ class CompetitiveAttention(nn.Module):
         self,
         states: Float[Tensor, "batch length width"],
         dependency_mask: Float[Tensor, "batch queries keys"],
-        *,
-        directions: Float[Tensor, "2 queries keys"] | None = None,
     ) -> Competition:
-        """The update of each word's state.
+        """The update of each word's state h, where m_ij of the mask may flow from word j (key) to word i (query).
 
-        Args:
-            states: h of the words.
-            dependency_mask: m_ij, how much may flow from word j (key) to word i (query); 0 at keys that are padding.
-            directions: see `directions_of`; None: computed here.
+        The mask is 0 at keys that are padding.
         """
         batch, length = states.shape[:2]
         attention_heads, size = self.attention_heads, self.head_size
@@ -265,11 +244,9 @@ class CompetitiveAttention(nn.Module):
         query, key, value = (part.transpose(1, 2) for part in parts.unbind(2)[:3])  # Eq. 7
         scores = query @ key.mT * size**-0.5  # Eq. 9: e_ijk = q_ik . k_jk / sqrt(D)
         if self.direction_bias is not None:
-            if directions is None:
-                directions = directions_of(length, like=states)
             # Eq. 13: b^l_k if i > j, b^r_k if i < j
-            bias = torch.einsum("dk,dij->kij", self.direction_bias, directions)
-            scores = scores + bias * (size**-0.5 if self.scaled_bias else 1.0)  # Eq. 12: e_ijk + b^lr_k (D4)
+            bias = torch.einsum("dk,dij->kij", self.direction_bias, directions_of(length, like=states))
+            scores = scores + bias * size**-0.5  # Eq. 12: e_ijk + b^lr_k (D4)
         before = scores.softmax(1) if self.competition else scores.sigmoid()  # Eq. 10, 12: softmax over k
         weights = self.attention_dropout(before * dependency_mask[:, None])  # Eq. 11: a_ijk = a^_ijk m_ij
         values = value.tanh() if self.nonlinear else value  # Eq. 8: sigma(v_jk)
@@ -320,7 +297,6 @@ class UDGN(MaskedLanguageModel):
         attention_heads: attention heads per layer, one per kind of dependency.
         head_size: size of each attention head.
         parser_layers: layers of the parser's LSTM.
-        parser_hidden_size: size of that LSTM in each direction; None = `width`.
         tags: trainable tag embeddings of the parser (D1).
         dropout: of embeddings, around output projections and of the last states.
         attention_dropout: of the masked weights.
@@ -329,13 +305,11 @@ class UDGN(MaskedLanguageModel):
         gates: sums are gated; false: the ablation.
         nonlinear: values pass through tanh; false: the ablation.
         relative_bias: a bias by direction; false: the ablation.
-        scaled_bias: see D4.
         positions: add learned absolute positions to the embeddings; the ablation with them has `relative_bias: false`.
         max_length: number of these positions.
         marginals: `softmax` of Eq. 5, or `kirchhoff`: the marginals of single-rooted trees (D8).
         mask_from: whose arcs the messages pass along: `parser`, or `trees` that the data's annotator gives (gold,
             silver, right chain); name it under data.init_args.annotator, with trees_for: [train, valid, test].
-        mask_floor: see D3.
         supervised_weight: of the parser's cross-entropy against the annotator's trees in training (D9), which need not
             be of all sentences.
         kwargs: see `MaskedLanguageModel`.
@@ -349,7 +323,6 @@ class UDGN(MaskedLanguageModel):
         attention_heads: int = 8,
         head_size: int = 128,
         parser_layers: int = 3,
-        parser_hidden_size: int | None = None,
         tags: int = 0,
         dropout: float = 0.2,
         attention_dropout: float = 0.1,
@@ -358,12 +331,10 @@ class UDGN(MaskedLanguageModel):
         gates: bool = True,
         nonlinear: bool = True,
         relative_bias: bool = True,
-        scaled_bias: bool = True,
         positions: bool = False,
         max_length: int = 500,
         marginals: Literal["softmax", "kirchhoff"] = "softmax",
         mask_from: Literal["parser", "trees"] = "parser",
-        mask_floor: float = 1e-6,
         supervised_weight: float = 0.0,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
@@ -372,9 +343,8 @@ class UDGN(MaskedLanguageModel):
             raise UserError(f"supervised_weight: expected 0 or more, found {supervised_weight}.")
         self.save_hyperparameters()
         self.parser = HeadSelection(
-            vocabulary_size, width=width, layers=parser_layers, hidden_size=parser_hidden_size or width, tags=tags,
-            dropout=parser_dropout,
-        )  # fmt: skip
+            vocabulary_size, width=width, layers=parser_layers, tags=tags, dropout=parser_dropout
+        )
         self.embedding = nn.Embedding(vocabulary_size, width)
         self.positions = nn.Embedding(max_length, width) if positions else None
         self.longest_scored = max_length if positions else None
@@ -384,15 +354,14 @@ class UDGN(MaskedLanguageModel):
             CompetitiveAttention(
                 width, attention_heads=attention_heads, head_size=head_size, dropout=dropout,
                 attention_dropout=attention_dropout, competition=competition, gates=gates, nonlinear=nonlinear,
-                relative_bias=relative_bias, scaled_bias=scaled_bias,
+                relative_bias=relative_bias,
             )
             for _ in range(layers)
         )  # fmt: skip
         self.norm = nn.LayerNorm(width)
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        self.dropout = Dropout(dropout)
-        self.marginals, self.mask_from, self.mask_floor = marginals, mask_from, mask_floor
-        self.supervised_weight = supervised_weight
+        self.dropout = nn.Dropout(dropout)
+        self.marginals, self.mask_from, self.supervised_weight = marginals, mask_from, supervised_weight
         if not self._parser_learns:
             self.parser.requires_grad_(False)  # no loss depends on it: devices would wait for its gradients
 
@@ -446,10 +415,8 @@ class UDGN(MaskedLanguageModel):
                 "0), so that it can't parse. Take a run with model.init_args.mask_from: parser, or with "
                 "model.init_args.supervised_weight above 0."
             )
-        probabilities, is_word = (
-            self.head_log_probs(tokens, lengths).exp(),
-            mask_of(lengths, tokens.shape[1], device=tokens.device),
-        )
+        probabilities = self.head_log_probs(tokens, lengths).exp()
+        is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         if self.supervised_weight:
             return probabilities.masked_fill(~(is_word[:, :, None] & is_word[:, None, :]), 0)
         return without_own_place(probabilities, is_word)
@@ -467,25 +434,27 @@ class UDGN(MaskedLanguageModel):
     ) -> MaskedOutput:
         """The word states after all layers; see `MaskedLanguageModel.encode`."""
         is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
-        parsed = self.head_log_probs(tokens, lengths) if self._parses else None
-        dependency_mask = (self._dependency_mask(parsed, heads, is_word) + self.mask_floor) * is_word[:, None, :]
+        parses = self.mask_from == "parser" or (self.training and self._parser_learns)
+        parsed = self.head_log_probs(tokens, lengths) if parses else None
+        dependency_mask = (self._dependency_mask(parsed, heads, is_word) + MASK_FLOOR) * is_word[:, None, :]
         states = self.embedding(tokens)
         if self.positions is not None:
-            states = states + self._positions(tokens.shape[1])
+            if tokens.shape[1] > self.positions.num_embeddings:
+                raise UserError(
+                    f"A sentence has {tokens.shape[1]} words, but there are {self.positions.num_embeddings} positions: "
+                    f"set model.init_args.max_length to at least {tokens.shape[1]}."
+                )
+            states = states + self.positions.weight[: tokens.shape[1]]
         states = self.dropout(states)
-        directions, seen, every = directions_of(tokens.shape[1], like=states), [], [states]
+        seen, every = [], [states]
         for layer in self.layers:
-            gathered = layer(states, dependency_mask, directions=directions)
+            gathered = layer(states, dependency_mask)
             states = states + gathered.output  # Eq. 15: h^l_i = h^{l-1}_i + W_o [o_i1 ... o_iN] + b_o
             every.append(states)
             if attention:
                 seen.append(LayerAttention(gathered.before, gathered.before * dependency_mask[:, None]))
         hidden = self.dropout(self.norm(states))
         return MaskedOutput(hidden, parsed, tuple(seen) if attention else None, tuple(every) if all_layers else None)
-
-    @property
-    def _parses(self) -> bool:
-        return self.mask_from == "parser" or (self.training and self._parser_learns)
 
     def _dependency_mask(
         self,
@@ -504,34 +473,7 @@ class UDGN(MaskedLanguageModel):
             )
         return mask_of_trees(given)
 
-    def _positions(self, length: int) -> Float[Tensor, "length width"]:
-        assert self.positions is not None
-        if length > self.positions.num_embeddings:
-            raise UserError(
-                f"A sentence has {length} words, but there are {self.positions.num_embeddings} positions: set "
-                f"model.init_args.max_length to at least {length}."
-            )
-        return self.positions.weight[:length]
-
     # Training
-
-    def on_fit_start(self) -> None:
-        """Also warn about options made ineffective by other options; see `MaskedLanguageModel.on_fit_start`."""
-        super().on_fit_start()
-        defaults = inspect.signature(type(self)).parameters
-        for cause, names in self._ignored():
-            if ineffective := [name for name in names if self.hparams[name] != defaults[name].default]:
-                log.warning("Without effect with %s: %s.", cause, ", ".join(ineffective))
-
-    def _ignored(self) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """Pairs of a setting and the options that have no effect under it."""
-        if self.positions is None:
-            yield "positions: false", ("max_length",)
-        if not self.hparams["relative_bias"]:
-            yield "relative_bias: false", ("scaled_bias",)
-        if not self._parser_learns:
-            names = ("marginals", "tags", "parser_layers", "parser_hidden_size", "parser_dropout")
-            yield "mask_from: trees and supervised_weight: 0", names
 
     def extra_loss(self, output: MaskedOutput, batch: WordBatch) -> Float[Tensor, ""] | None:
         """The weighted cross-entropy of given heads (D9)."""

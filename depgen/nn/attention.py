@@ -9,11 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.nn.branches import Places, attend_by_rows
-from depgen.nn.dropout import check_probability
 from depgen.nn.growing import Growing
 
-Scores = Callable[[Tensor, "Keys"], Tensor | None]
-"""From queries [batch heads length size] and keys to what is added to the scaled scores."""
+Scores = Callable[[Tensor, "KeyValues"], Tensor | None]
+"""From queries [batch heads length size] and all keys to what is added to the scaled scores."""
 
 Weigh = Callable[[Tensor], Tensor]
 """From scaled scores [batch heads length context], -inf at keys not seen, to the weights that values are summed by, in
@@ -58,17 +57,10 @@ class Visibility:
         context: int,
         device: torch.device,
     ) -> "Visibility":
-        """What the last `length` of `context` positions see.
+        """What the last `length` of `context` positions see; queries see no later keys where `causal`.
 
-        So that no softmax is empty, a padded position sees itself too; in a network that sees both sides it sees every
-        token instead, and everything where there is no token.
-
-        Args:
-            length: number of queries.
-            padding: True at positions that are no tokens, over the whole context.
-            causal: queries see no later keys.
-            context: number of keys.
-            device: where the mask lives.
+        So that no softmax is empty, a position that is `padding` sees itself too; in a network that sees both sides it
+        sees every token instead, and everything where there is no token.
         """
         if padding is None:
             if not causal or length == 1:
@@ -205,29 +197,6 @@ class KeyValues:
         return KeyValues(longer._keys, longer._values, Places(table))
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The keys that queries attend to, for functions of scores, most of which need only their number.
-
-    Attributes:
-        present: keys and values of all positions.
-        heads: of the queries, among which those of `present` are shared.
-    """
-
-    present: KeyValues
-    heads: int
-
-    @property
-    def context(self) -> int:
-        """How many there are."""
-        return self.present.context
-
-    @property
-    def tensor(self) -> Float[Tensor, "batch attention_heads context size"]:
-        """All of them, repeated for the heads that share them; a copy, where hypotheses share a past."""
-        return _for_heads(self.present.keys, self.heads)
-
-
 def _columns_of(entries: Tensor, kept: Int[Tensor, "batch kept"]) -> Tensor:
     return entries.gather(2, kept[:, None, :, None].expand(-1, entries.size(1), -1, entries.size(3)))
 
@@ -297,14 +266,10 @@ class SelfAttention(nn.Module):
         queries, keys, values = projected.permute(2, 0, 3, 1, 4)
         if query_bias is not None:
             queries = queries + query_bias[:, None].to(queries.dtype)
-        present = None
-        if past is not None:
-            present = past.extended(keys, values)
-        elif carry:
-            present = KeyValues.of(keys, values)
+        present = KeyValues.of(keys, values) if past is None else past.extended(keys, values)
         mixed, log_probs = attend(
-            queries, KeyValues.of(keys, values) if present is None else present, visibility, scores=scores, weigh=weigh,
-            dropout=self.dropout if self.training else 0.0, with_attention=with_attention,
+            queries, present, visibility, scores=scores, weigh=weigh, dropout=self.dropout if self.training else 0.0,
+            with_attention=with_attention,
         )  # fmt: skip
         output = self.output(mixed.transpose(1, 2).reshape(batch, length, width))
         return output, log_probs, present if carry else None
@@ -325,21 +290,11 @@ def attend(
 ]:
     """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
 
-    The softmax is fused with the products around it unless `with_attention` returns it, or `weigh` replaces it.
-    Hypotheses that share a past are mixed without a copy of it.
-
-    Args:
-        queries: of the last positions.
-        present: keys and values of all; several heads may share them.
-        visibility: which keys each query sees.
-        scores: what is added to the scaled products, from queries and keys.
-        weigh: gives the weights in place of the softmax.
-        dropout: of the weights.
-        with_attention: return the logarithm of the softmax before dropout, too.
+    The arguments are those of `SelfAttention.forward`; several heads may share keys and values. The softmax is fused
+    with the products around it unless `with_attention` returns it, or `weigh` replaces it. Hypotheses that share a past
+    are mixed without a copy of it.
     """
-    heads, added = queries.size(1), None
-    if scores is not None:
-        added = scores(queries, Keys(present, heads))
+    heads, added = queries.size(1), None if scores is None else scores(queries, present)
     if added is not None and visibility.padded_queries is not None:
         added = added.masked_fill(visibility.padded_queries, 0.0)
     if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
@@ -350,26 +305,13 @@ def attend(
         return F.dropout(weights, dropout).to(values.dtype) @ values, None
     if not with_attention:
         return _fused_attention(queries, keys, values, visibility, added, dropout), None
-    log_probs = attention_log_probs(queries, keys, visibility, added)
+    log_probs = F.log_softmax(attention_scores(queries, keys, visibility, added), -1)
     return F.dropout(log_probs.exp(), dropout).to(values.dtype) @ values, log_probs
 
 
 def _for_heads(held: Tensor, heads: int) -> Tensor:
     """Keys or values repeated for the heads that share them."""
     return held if held.size(1) == heads else held.repeat_interleave(heads // held.size(1), 1)
-
-
-def attention_log_probs(
-    queries: Float[Tensor, "batch attention_heads length size"],
-    keys: Float[Tensor, "batch attention_heads context size"],
-    visibility: Visibility,
-    added: Tensor | None = None,
-) -> Float[Tensor, "batch attention_heads length context"]:
-    """Log-softmax over the keys of `attention_scores`; -inf at keys not seen.
-
-    A logsumexp of nothing but -inf, as over the heads at such a key, has NaN for a gradient: clamp before taking one.
-    """
-    return F.log_softmax(attention_scores(queries, keys, visibility, added), -1)
 
 
 def attention_scores(
@@ -405,7 +347,6 @@ def _fused_attention(
         seen = visibility.explicit(queries.size(2), keys.size(2), queries.device)
         if seen is not None:
             mask = torch.where(seen, mask, -torch.inf)
-    check_probability(dropout)
     trains_in_bf16_on_cpu = dtype == torch.bfloat16 and queries.device.type == "cpu" and torch.is_grad_enabled()
     if trains_in_bf16_on_cpu and added is None and not dropout and queries.size(2) < _LONG_ENOUGH_FOR_BF16:
         with torch.autocast("cpu", enabled=False):

@@ -24,8 +24,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from depgen.nn.lstm_precision import call_lstm
-from depgen.nn.recurrent_projection import RecurrentProjection
+from depgen.nn.recurrent import RecurrentProjection, call_lstm
 
 
 class LayerState(NamedTuple):

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.nn.attention import Keys
+from depgen.nn.attention import KeyValues
 from depgen.nn.positions import SinusoidalPositions
 from depgen.nn.stack_attention import FARTHEST, StackAttention
 
-LayerScores = Callable[[int, Tensor, Keys], Tensor | None]
+LayerScores = Callable[[int, Tensor, KeyValues], Tensor | None]
 """From a layer, its queries and its keys to what is added to the scaled scores."""
 
 
@@ -68,7 +68,7 @@ class RelativeScores:
     def added_to(self, others: LayerScores | None) -> LayerScores:
         """These scores and those of another function, if any."""
 
-        def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
+        def scores(layer: int, queries: Tensor, keys: KeyValues) -> Tensor:
             other = None if others is None else others(layer, queries, keys)
             own = self.scores(layer, queries, keys.context)
             return own if other is None else own + other

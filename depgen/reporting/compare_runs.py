@@ -34,7 +34,7 @@ _KINDS = {
     "unknown": "likelihood of an unknown kind",
 }
 _UNSHOWN = ("loss", "unk_rate")
-_DRAWS = {"mask_rate": "rate", "evaluation_masks": "draws", "evaluation_seed": "seed"}
+_DRAWS = {"mask_rate": "rate", "evaluation_masks": "draws"}
 """What decides which words a masked model is tested on, and how it is called."""
 _DIRECTED = ("spearman", "pearson")
 """How names of other test measures end of which more is better."""

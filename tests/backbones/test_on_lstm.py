@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from depgen.backbones.on_lstm import ONLSTM, ONLSTMLayer, cumax
-from depgen.errors import UserError
+from depgen.backbones.on_lstm import ONLSTM, ONLSTMLayer
 from tests.backbones.conftest import VOCABULARY, words
 
 
@@ -88,14 +87,3 @@ def test_distances_are_those_of_each_layers_gates():
     changed = tokens.clone()
     changed[:, 3] = (changed[:, 3] + 1) % VOCABULARY
     assert torch.equal(model.syntactic_distances(changed)[:, :, :3], distances[:, :, :3])
-
-
-def test_cumax_rises_to_one():
-    steps = cumax(torch.randn(7, 5))
-    assert (steps.diff() > 0).all()
-    torch.testing.assert_close(steps[:, -1], torch.ones(7))
-
-
-def test_layers_that_do_not_fall_into_chunks_are_refused():
-    with pytest.raises(UserError, match="8 neurons does not fall into chunks of chunk_size 3"):
-        ONLSTM(VOCABULARY, embedding_size=6, hidden_size=8, chunk_size=3)

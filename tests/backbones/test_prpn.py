@@ -1,19 +1,12 @@
 """PRPN against a loop over its equations, its published size, and what must hold of any network with a state."""
 
 import math
-from dataclasses import replace
-from functools import partial
 
 import pytest
 import torch
 
-from depgen.backbones.prpn import PRPN, open_slots
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.errors import UserError
-from depgen.models.causal_lm import CausalLM
+from depgen.backbones.prpn import PRPN, DeviationNorm, batch_norm_of_tokens, gated_softmax, open_slots
 from tests.backbones.conftest import VOCABULARY, words
-from tests.models.conftest import items
-from tests.vocabularies import NO_WORDS
 
 SMALL = {"embedding_size": 4, "hidden_size": 6, "slots": 3, "lookback": 2}
 
@@ -63,7 +56,7 @@ def attend(scores, gates, vectors):
     ]
 
 
-def literal(model, tokens, *, hard, equal):
+def literal(model, tokens, *, hard):
     """Hidden states and distances of one text."""
     embedded, parsing, slots, size = model.embedding.weight.tolist(), model.parsing, model.slots, model.parsing.size
     zero, tau = [0.0] * size, 0.3
@@ -72,7 +65,7 @@ def literal(model, tokens, *, hard, equal):
         if then == math.inf:
             return 0.0
         reach = (now - then) / tau
-        return min(1.0, max(0.0, reach + equal)) if hard else sigmoid(10 * reach + 10 * equal - 5)
+        return min(1.0, max(0.0, reach + 1)) if hard else sigmoid(10 * reach + 5)
 
     def dot(one, other):
         return sum(a * b for a, b in zip(one, other, strict=True))
@@ -113,16 +106,16 @@ def literal(model, tokens, *, hard, equal):
     return torch.tensor(states, dtype=torch.float64), torch.tensor(distances, dtype=torch.float64)
 
 
-@pytest.mark.parametrize(("hard", "equal"), [(True, 1.0), (True, 0.5), (False, 1.0)])
-def test_it_is_its_equations(hard, equal):
-    model = small(hard=hard, equal_gate=equal, resolution=0.3).double()
+@pytest.mark.parametrize("hard", [True, False])
+def test_it_is_its_equations(hard):
+    model = small(hard=hard, resolution=0.3).double()
     tokens = words(1, 9)
     with torch.no_grad():
         output, distances = model(tokens).undropped[0], model.syntactic_distances(tokens)[0, 0]
-        expected, expected_distances = literal(model, tokens[0].tolist(), hard=hard, equal=equal)
+        expected, expected_distances = literal(model, tokens[0].tolist(), hard=hard)
         gates = open_slots(
             distances[None], torch.cat((torch.full((3,), torch.inf), distances))[None], slots=3,
-            resolution=0.3, hard=hard, equal_gate=equal,
+            resolution=0.3, hard=hard,
         )  # fmt: skip
     torch.testing.assert_close(output, expected, rtol=0, atol=1e-10)
     torch.testing.assert_close(distances, expected_distances, rtol=0, atol=1e-10)
@@ -151,17 +144,6 @@ def test_training_statistics_are_those_of_tokens():
     for one, other in zip(first.buffers(), second.buffers(), strict=True):
         assert torch.equal(one, other)
     assert not torch.equal(first.parsing.normalize.running_mean, small(**dry).parsing.normalize.running_mean)
-
-
-def test_dropout_moves_training_alone():
-    model, tokens = small(), words(2, 6)
-    assert torch.equal(model(tokens).hidden, model(tokens).hidden)
-    model.train()
-    assert not torch.equal(model(tokens).undropped, model(tokens).undropped)
-    every = {"dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
-    for name in every:
-        model = small(**{**every, name: 0.5}).train()
-        assert not torch.equal(model(tokens).hidden, model(tokens).hidden), name
 
 
 def test_every_parameter_gets_the_gradient_of_its_own_loss():
@@ -199,37 +181,51 @@ def test_mixed_precision_leaves_distances_sharp():
     assert all(each.grad.isfinite().all() for name, each in model.named_parameters() if name != "bias")
 
 
-# -- as the backbone of a language model --------------------------------------------------------------------------
+# -- gates and normalisations -----------------------------------------------------------------------------------------
 
 
-def test_a_language_model_is_trained_without_padding():
-    dry = {"dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
+def test_slots_from_before_a_text_are_closed():
+    known = torch.cat((torch.full((1, 2), torch.inf), torch.ones(1, 4)), 1)
+    gates = open_slots(torch.ones(1, 4), known, slots=2, resolution=0.1, hard=True)
+    assert gates.tolist() == [[[0, 1], [1, 1], [1, 1], [1, 1]]]  # oldest slot first
+
+
+def test_closed_slots_return_nothing():
+    assert not gated_softmax(torch.randn(4, 3), torch.zeros(4, 3)).any()
+
+
+def test_a_deviation_norm_is_its_formula_and_so_is_its_gradient():
     torch.manual_seed(0)
-    model = CausalLM(partial(PRPN, **SMALL, **dry), 13).train()
-    batch = collate_tokens(items(0, 1, 2))
-    changed = replace(batch, inputs=torch.where(batch.is_word, batch.inputs, 5))
-    assert torch.equal(model.encode(batch).hidden, model.encode(changed).hidden)
+    norm = DeviationNorm(5).double()
+    with torch.no_grad():
+        norm.gain.normal_()
+        norm.bias.normal_()
+    values = (1e-3 * torch.randn(4, 3, 5)).double().requires_grad_()  # small, so that 1e-6 tells
+    direction = torch.randn(4, 3, 5).double()
+
+    def formula(x):
+        return norm.gain * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + norm.bias
+
+    torch.testing.assert_close(norm(values), formula(values), rtol=1e-12, atol=1e-12)
+    gradients = [torch.autograd.grad((each(values) * direction).sum(), values)[0] for each in (norm, formula)]
+    torch.testing.assert_close(*gradients, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
-def test_it_learns_a_few_sentences_by_heart():
+def test_equal_values_become_the_bias():
+    norm = DeviationNorm(4)
+    values = torch.full((2, 4), 3.0, requires_grad=True)
+    norm(values).sum().backward()
+    assert torch.equal(norm(values), norm.bias.expand(2, 4))
+    assert values.grad.isfinite().all()
+
+
+def test_batch_statistics_are_those_of_tokens():
     torch.manual_seed(0)
-    options = {"embedding_size": 24, "hidden_size": 32, "dropout": 0.0, "inner_dropout": 0.0, "memory_dropout": 0.0}
-    model = CausalLM(partial(PRPN, **options), 13)
-    texts = [torch.randint(1, 13, (6,)).int().numpy() for _ in range(8)]
-    batch = collate_tokens(ItemBatch([TokenItem(k, ids) for k, ids in enumerate(texts)], 56, NO_WORDS))
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss = -model.log_probs(batch).mean()
-        loss.backward()
-        optimizer.step()
-    first_words = math.log(8) / 7  # all begin alike
-    assert loss.item() < first_words + 0.1
-
-
-def test_what_it_has_not_is_refused():
-    with pytest.raises(ValueError, match="PRPN has none"):
-        small()(words(1, 2), attention_layer=-1)
-    with pytest.raises(UserError, match=r"even hidden_size, found .* hidden_size: 7"):
-        small(hidden_size=7)
+    layer, values, kept = torch.nn.BatchNorm1d(3), torch.randn(2, 4, 3), torch.rand(2, 4) < 0.6
+    found = batch_norm_of_tokens(layer, values, kept.flatten().nonzero()[:, 0])
+    tokens = values[kept]
+    expected = (tokens - tokens.mean(0)) / (tokens.var(0, unbiased=False) + 1e-5).sqrt()
+    torch.testing.assert_close(found[kept], expected)
+    assert not found[~kept].any()
+    whole = batch_norm_of_tokens(layer, values, None)
+    torch.testing.assert_close(whole.flatten(0, 1).mean(0), torch.zeros(3), rtol=0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""What holds for every recurrent backbone: carried states, padding, causality, dropouts."""
+"""What holds for every recurrent backbone beside the contract: the place of each dropout, and the output."""
 
 from functools import partial
 
@@ -7,6 +7,8 @@ import torch
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
+from depgen.backbones.prpn import PRPN
+from depgen.backbones.recurrent import locked_dropout, word_type_dropout
 from depgen.errors import UserError
 from tests.backbones.conftest import VOCABULARY, words
 
@@ -21,14 +23,28 @@ def small(network, **options):
     return network(VOCABULARY, **{"embedding_size": 6, "hidden_size": 8, **options})
 
 
-def test_training_passes_differ_by_the_recurrent_weights_alone_and_evaluation_passes_agree(network):
-    dry = {"embedding_dropout": 0.0, "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0}
-    model, tokens = small(network, **dry, weight_dropout=0.5), words(2, 6)
-    assert not torch.equal(model(tokens).hidden, model(tokens).hidden)
-    first = [model(tokens[:, :1]).hidden for _ in range(2)]
-    assert torch.equal(*first)  # no recurrence yet
-    model.eval()
-    assert torch.equal(model(tokens).hidden, model(tokens).hidden)
+def test_a_locked_mask_is_the_same_at_all_positions_and_another_in_each_text():
+    torch.manual_seed(0)
+    dropped = locked_dropout(torch.ones(4, 5, 500), 0.3, training=True)
+    assert (dropped == dropped[:, :1]).all()
+    assert not torch.equal(dropped[0], dropped[1])
+    assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.7], rel=1e-4)
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.3, abs=0.05)
+
+
+def test_whole_word_types_are_dropped():
+    torch.manual_seed(0)
+    dropped = word_type_dropout(torch.ones(1000, 3), 0.1, training=True)
+    assert (dropped == dropped[:, :1]).all()
+    assert (dropped[:, 0] == 0).float().mean().item() == pytest.approx(0.1, abs=0.03)
+    assert dropped.max().item() == pytest.approx(1 / 0.9, rel=1e-4)
+
+
+@pytest.mark.parametrize("dropout", [locked_dropout, word_type_dropout])
+def test_nothing_is_dropped_in_evaluation_or_at_zero(dropout):
+    values = torch.rand(2, 3, 4) if dropout is locked_dropout else torch.rand(3, 4)
+    assert torch.equal(dropout(values, 0.5, training=False), values)
+    assert torch.equal(dropout(values, 0.0, training=True), values)
 
 
 DROPOUTS = ("embedding_dropout", "input_dropout", "hidden_dropout", "output_dropout")
@@ -69,8 +85,13 @@ def test_untied_output_has_the_hidden_size(network):
     assert model(words(1, 2)).hidden.shape == (1, 2, 8)
 
 
-def test_what_they_have_not_is_refused(network):
-    with pytest.raises(ValueError, match="LSTM has none"):
-        small(network)(words(1, 2), attention_layer=-1)
-    with pytest.raises(UserError, match="one layer at least"):
-        small(network, layers=0)
+@pytest.mark.parametrize(("network", "options", "call", "error", "said"), [
+    (AWDLSTM, {}, {"attention_layer": -1}, ValueError, "AWDLSTM has none"),
+    (PRPN, {}, {"attention_layer": 0}, ValueError, "PRPN has none"),
+    (ONLSTM, {"layers": 0}, {}, UserError, "layers: expected at least 1"),
+    (ONLSTM, {"chunk_size": 3}, {}, UserError, "8 neurons does not fall into chunks of chunk_size 3"),
+    (PRPN, {"hidden_size": 7}, {}, UserError, r"even hidden_size, found .* hidden_size: 7"),
+])  # fmt: skip
+def test_what_they_have_not_is_refused(network, options, call, error, said):
+    with pytest.raises(error, match=said):
+        small(network, **options)(words(1, 2), **call)

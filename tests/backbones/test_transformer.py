@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from depgen.backbones.transformer import NormalInit, StructFormerInit, Transformer
+from depgen.backbones.transformer import StructFormerInit, Transformer, TransformerLayer
 from depgen.errors import UserError
 from depgen.nn.attention import KeyValues, Visibility
 
@@ -208,17 +208,6 @@ def test_weights_of_another_kind_against_literal_loops(causal):
         torch.testing.assert_close(output.hidden[row, :length], model.final_norm(hidden), atol=1e-5, rtol=1e-5)
 
 
-def test_a_softmax_as_weights_of_another_kind_changes_nothing():
-    model, tokens = small(attention_dropout=0.5).eval(), some_tokens(length=8)
-    start = model(tokens[:, :5], carry=True, weigh=lambda layer, scores: scores.softmax(-1))
-    end = model(tokens[:, 5:], state=start.state, weigh=lambda layer, scores: scores.softmax(-1))
-    expected = model(tokens).hidden
-    torch.testing.assert_close(torch.cat((start.hidden, end.hidden), 1), expected, atol=1e-5, rtol=1e-5)
-    only_attention = small(attention_dropout=0.5, dropout=0.0).train()
-    dropped = only_attention(tokens, weigh=lambda layer, scores: scores.softmax(-1)).hidden
-    assert not torch.allclose(dropped, expected, atol=1e-2), "such weights are dropped as any"
-
-
 def test_gradients_reach_what_a_score_function_holds():
     model = small().double()
     slope = torch.zeros((), dtype=torch.float64, requires_grad=True)
@@ -234,15 +223,6 @@ def test_gradients_reach_what_a_score_function_holds():
     with torch.no_grad():
         numeric = (loss(slope + 1e-6) - loss(slope - 1e-6)) / 2e-6
     torch.testing.assert_close(gradient, numeric, atol=1e-6, rtol=1e-6)
-
-
-def test_attention_is_a_distribution_before_dropout():
-    model = small(attention_dropout=0.5, dropout=0.0).train()
-    attention = model(some_tokens(), attention_layer=-2).attention
-    assert attention.shape == (3, 4, 9, 9)
-    torch.testing.assert_close(attention.exp().sum(-1), torch.ones(3, 4, 9))
-    assert attention.isneginf().equal(torch.ones(9, 9).triu(1).bool().expand(3, 4, 9, 9))
-    assert not torch.equal(model(some_tokens(), attention_layer=-2).hidden, model(some_tokens()).hidden)
 
 
 def test_gradients_flow_through_the_attention_returned_and_through_the_values_it_mixes():
@@ -308,10 +288,6 @@ def test_initialisation_is_that_of_fairseq():
         bound = 2**-0.5 * (6 / 512) ** 0.5
         assert 0.99 * bound < block.abs().max() <= bound
     assert not model.output_bias.any()
-    alternative = Transformer(5000, layers=1, width=256, positions="learned", init=NormalInit(0.02))
-    for module in (alternative.embedding, alternative.positions, alternative.layers[0].expand):
-        assert module.weight.std().item() == pytest.approx(0.02, rel=0.02)
-    assert not alternative.layers[0].expand.bias.any()
 
 
 def test_initialisation_is_that_of_structformer():
@@ -352,15 +328,6 @@ def test_the_output_matrix_is_the_embedding_unless_untied():
     assert sum(p.numel() for p in untied.parameters()) == sum(p.numel() for p in tied.parameters()) + extra
 
 
-def test_requests_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="causal=False"):
-        small(causal=False)(some_tokens(), carry=True)
-    with pytest.raises(ValueError, match="weights of another kind"):
-        small()(some_tokens(), attention_layer=0, weigh=lambda layer, scores: scores.sigmoid())
-    with pytest.raises(ValueError, match="attention of layer 3 requested, found 3 layers"):
-        small()(some_tokens(), attention_layer=3)
-
-
 def test_parameters_at_the_papers_size_follow_the_closed_form():
     vocabulary, d, f, layers = 31_216, 512, 2048, 6
     attention = 4 * d * d + 4 * d
@@ -371,12 +338,39 @@ def test_parameters_at_the_papers_size_follow_the_closed_form():
     assert sum(parameter.numel() for parameter in Transformer(vocabulary).parameters()) == expected
 
 
-@pytest.mark.parametrize("layers", [0, -1])
-def test_a_network_without_layers_is_refused(layers):
-    with pytest.raises(UserError, match=f"layers: expected at least 1, found {layers}"):
-        Transformer(VOCABULARY, layers=layers)
+@pytest.mark.parametrize(("options", "call", "error", "said"), [
+    ({"causal": False}, {"carry": True}, ValueError, "causal=False"),
+    ({}, {"attention_layer": 0, "weigh": lambda layer, scores: scores.sigmoid()}, ValueError, "another kind"),
+    ({}, {"attention_layer": 3}, ValueError, "layer 3 requested, but a Transformer has 3"),
+    ({"layers": 0}, {}, UserError, "layers: expected at least 1, found 0"),
+    ({"width": 10}, {}, UserError, "multiple of attention_heads"),
+])  # fmt: skip
+def test_what_it_has_not_is_refused(options, call, error, said):
+    with pytest.raises(error, match=said):
+        small(**options)(some_tokens(), **call)
 
 
-def test_a_width_that_heads_do_not_divide_is_refused():
-    with pytest.raises(UserError, match="multiple of attention_heads"):
-        Transformer(VOCABULARY, width=10, attention_heads=4)
+# -- one layer --------------------------------------------------------------------------------------------------------
+
+CAUSAL = Visibility(None, True)
+
+
+def layer(**changes) -> TransformerLayer:
+    torch.manual_seed(0)
+    options = {"feedforward": 12, "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+    return TransformerLayer(8, 2, **{**options, "activation": "relu", "norm_first": True, **changes})
+
+
+@pytest.mark.parametrize("kind", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_acts_in_training_alone(kind):
+    hidden, changed = torch.randn(2, 5, 8), layer(**{kind: 0.5})
+    expected = layer()(hidden, CAUSAL)[0]
+    assert torch.equal(changed.eval()(hidden, CAUSAL)[0], expected)
+    assert not torch.equal(changed.train()(hidden, CAUSAL)[0], expected)
+
+
+def test_everything_dropped_leaves_the_residual():
+    hidden = torch.randn(2, 5, 8)
+    assert torch.equal(layer(dropout=1.0)(hidden, CAUSAL)[0], hidden)
+    post = layer(dropout=1.0, norm_first=False)
+    assert torch.equal(post(hidden, CAUSAL)[0], post.feedforward_norm(post.attention_norm(hidden)))

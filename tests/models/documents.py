@@ -32,8 +32,7 @@ CONTEXTS = {
 def small_model(name, vocabulary_size):
     """A system of one of these contexts, in float64 and in evaluation."""
     torch.manual_seed(0)
-    more = {"attention_size": 2} if name.startswith("adclm") else {}
-    model = DCLM(vocabulary_size, context=partial(CONTEXTS[name], size=3, **more), embedding_size=3)
+    model = DCLM(vocabulary_size, context=partial(CONTEXTS[name], size=3), embedding_size=3)
     return model.double().eval()
 
 

@@ -14,7 +14,6 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.stream import Columns, Segments
-from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (
@@ -26,7 +25,6 @@ from depgen.models.dmlm import (
     mixture_log_probs,
     pooled_log_probs,
 )
-from depgen.nn.band import matrix_of_band
 from depgen.training.activation import ActivationRegularizer
 from tests.invented_tables import split_of
 from tests.models.conftest import SENTENCES, VOCABULARY, items
@@ -84,12 +82,6 @@ def test_dependents_equal_the_literal_loop(data):
         assert [sorted(s) for s in sets] == expected + [[]] * (len(sets) - len(expected))
 
 
-def test_a_sentence_without_a_tree_is_refused():
-    left = TokenItem(1, np.array([1, 2]), np.array([-1, -1]))
-    with pytest.raises(UserError, match="a tree of every sentence, but the annotator leaves some out"):
-        DependencyCollate()(ItemBatch([TokenItem(0, np.array([1, 2]), np.array([2, 0])), left], 1, NO_WORDS))
-
-
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
@@ -110,34 +102,21 @@ def test_dependency_loss_equals_eq_1_summed_over_the_sets():
 
 @pytest.mark.parametrize("with_bias", [True, False])
 def test_mixture_and_its_gradients_equal_eq_3(with_bias):
+    """Gradients of states, words and attention."""
     torch.manual_seed(1)
     hidden = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
     weight = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
     bias = torch.randn(7, dtype=torch.float64, requires_grad=True) if with_bias else None
-    scores = causal_attention(2, 3, 5).detach().requires_grad_()
+    raw = torch.randn(2, 3, 5, 5, dtype=torch.float64, requires_grad=True)
+    scores = raw.masked_fill(torch.ones(5, 5).triu(1).bool(), -math.inf)
     targets = torch.randint(7, (2, 5))
-    inputs = [x for x in (hidden, weight, bias) if x is not None]
-
-    dense = dense_mixture(scores.exp().mean(1), hidden, weight, bias).gather(-1, targets[..., None])[..., 0].log()
-    found = mixture_log_probs(log_dependency_attention(scores), hidden, weight, bias, targets)
+    inputs = [x for x in (hidden, weight, bias, raw) if x is not None]
+    dense = dense_mixture(scores.softmax(-1).mean(1), hidden, weight, bias).gather(-1, targets[..., None])[..., 0].log()
+    found = mixture_log_probs(log_dependency_attention(scores.log_softmax(-1)), hidden, weight, bias, targets)
     torch.testing.assert_close(found, dense)
-    for ours, literal in zip(
-        torch.autograd.grad(found.sum(), inputs), torch.autograd.grad(dense.sum(), inputs), strict=True
-    ):
+    gradients = (torch.autograd.grad(each.sum(), inputs, retain_graph=True) for each in (found, dense))
+    for ours, literal in zip(*gradients, strict=True):
         torch.testing.assert_close(ours, literal)
-
-
-def test_gradient_reaches_the_attention_as_in_eq_3():
-    torch.manual_seed(2)
-    raw = torch.randn(1, 2, 4, 4, dtype=torch.float64, requires_grad=True)
-    mask = torch.ones(4, 4).triu(1).bool()
-    hidden, weight = torch.randn(1, 4, 3).double(), torch.randn(6, 3).double()
-    targets = torch.randint(6, (1, 4))
-    attention = raw.masked_fill(mask, -math.inf).log_softmax(-1)
-    ours = mixture_log_probs(log_dependency_attention(attention), hidden, weight, None, targets).sum()
-    literal = dense_mixture(raw.masked_fill(mask, -math.inf).softmax(-1).mean(1), hidden, weight, None)
-    literal = literal.gather(-1, targets[..., None]).log().sum()
-    torch.testing.assert_close(torch.autograd.grad(ours, raw)[0], torch.autograd.grad(literal, raw)[0])
 
 
 def test_mixing_logits_pools_the_logits():
@@ -158,70 +137,10 @@ def test_a_window_renormalises_over_the_last_positions(window):
     keep = torch.ones(5, 5).tril().bool() & torch.ones(5, 5).triu(1 - window).bool()
     expected = (mean * keep) / (mean * keep).sum(-1, keepdim=True)
     found = log_dependency_attention(log_probs, window=window)
-    torch.testing.assert_close(matrix_of_band(found, 5, missing=-math.inf).exp(), expected)
-
-
-@pytest.mark.parametrize("log_probs_of", [mixture_log_probs, pooled_log_probs])
-@pytest.mark.parametrize("window", [1, 2, 5, 9])
-def test_a_band_is_mixed_as_the_square_is(log_probs_of, window):
-    torch.manual_seed(5)
-    hidden, weight, bias = torch.randn(2, 5, 3).double(), torch.randn(6, 3).double(), torch.randn(6).double()
-    hidden.requires_grad_()
-    targets = torch.randint(6, (2, 5))
-    band = log_dependency_attention(causal_attention(2, 2, 5), window=window)
-    square = matrix_of_band(band, 5, missing=-math.inf)
-    found = log_probs_of(band, hidden, weight, bias, targets, window=window)
-    expected = log_probs_of(square, hidden, weight, bias, targets)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(*(torch.autograd.grad(each.sum(), hidden) for each in (found, expected)))
+    torch.testing.assert_close(found.exp(), expected)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_a_thousand_texts_in_fp32_are_the_same_for_batches_of_1_and_64(transformer):
-    torch.manual_seed(0)
-    model = DMLM(transformer, 3000).eval()
-    generator = np.random.default_rng(0)
-    prompts = [generator.integers(2, 3000, generator.integers(0, 12)).tolist() for _ in range(1000)]
-    options = {"vocabulary": NO_WORDS, "options": Sampling(top_p=0.5), "seeds": range(1000), "max_new_tokens": 8}
-    together, alone = (model.generate(prompts, batch_size=size, **options) for size in (64, 1))
-    assert [each.ids for each in together] == [each.ids for each in alone]
-    assert [each.log_prob for each in together] == pytest.approx([each.log_prob for each in alone], rel=1e-5)
-
-
-@pytest.mark.slow
-def test_it_learns_eight_sentences_in_either_phase(transformer):
-    torch.manual_seed(0)
-    generator = np.random.default_rng(0)
-    rows = []
-    for k in range(8):
-        ids = generator.integers(2, VOCABULARY, 6)
-        rows.append(TokenItem(k, ids.astype(np.int32), np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)))
-    batch = DependencyCollate()(ItemBatch(rows, 56, NO_WORDS))
-    model = DMLM(transformer, VOCABULARY)
-    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
-    first = []
-    for phase in (0, 1):
-        model.enter_phase(phase)
-        for _ in range(200):
-            if model.models_dependencies:
-                loss = model._dependency_nll(model.encode(batch), batch) / batch.global_tokens
-            else:
-                loss = -model.log_probs(batch)[batch.is_word].mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        first.append(loss.item())
-    assert max(first) < 0.5
-
-
-def test_trees_are_read_in_the_first_phase_alone(backbone):
-    model = DMLM(backbone, VOCABULARY)
-    for phase, reads in ((0, True), (1, False)):
-        model.enter_phase(phase)
-        assert hasattr(model.collate(items(0, 1)), "dependents") is reads
 
 
 def test_no_share_leaves_the_first_phase_out(backbone):
@@ -236,16 +155,61 @@ def test_a_row_of_the_attention_picture_is_a_distribution_over_what_stands_befor
     assert not picture.triu(1).any()
 
 
-def test_dependency_modeling_without_trees_says_what_to_name(model):
-    batch = DependencyCollate()(ItemBatch([TokenItem(0, np.array([2, 3], dtype=np.int32))], 3, NO_WORDS))
-    assert batch.dependents is None
-    with pytest.raises(UserError, match="annotator"):
-        model._dependency_nll(model.encode(batch), batch)
+# -- Eq. 2 -------------------------------------------------------------------------------------------------------------
 
 
-def test_an_attention_layer_that_does_not_exist_is_refused(backbone):
-    with pytest.raises(UserError, match="layer 7"):
-        DMLM(backbone, VOCABULARY, attention_layer=7)
+def literal(attention, hidden, padding, window):
+    """Weights of every position by the formula, one dot product at a time."""
+    batch, length, width = hidden.shape
+    weights = torch.zeros(batch, length, length, dtype=hidden.dtype)
+    for row in range(batch):
+        for t in range(length):
+            seen = [
+                tau
+                for tau in range(t + 1)
+                if tau == t or (not padding[row, tau] and (window is None or t - tau < window))
+            ]
+            query = attention.query.weight @ hidden[row, t] + attention.query.bias
+            keys = [attention.key.weight @ hidden[row, tau] + attention.key.bias for tau in seen]
+            exponentials = [math.exp((query @ key).item() / math.sqrt(width)) for key in keys]
+            for tau, value in zip(seen, exponentials, strict=True):
+                weights[row, t, tau] = value / sum(exponentials)
+    return weights
+
+
+@pytest.fixture
+def attention():
+    torch.manual_seed(0)
+    module = QueryKeyAttention(4).double()
+    torch.nn.init.normal_(module.query.bias)
+    torch.nn.init.normal_(module.key.bias)
+    return module
+
+
+@pytest.mark.parametrize("window", [None, 1, 3])
+def test_weights_are_those_of_eq_2(attention, window):
+    hidden, padding = torch.randn(2, 6, 4).double() * 3, torch.zeros(2, 6, dtype=torch.bool)
+    padding[1, :2] = True
+    found, _ = attention(hidden, padding=padding, window=window)
+    torch.testing.assert_close(found.exp(), literal(attention, hidden, padding, window))
+
+
+@pytest.mark.parametrize("window", [None, 1, 3])
+def test_in_pieces_it_is_the_same(attention, window):
+    hidden, padding = torch.randn(2, 7, 4).double(), torch.zeros(2, 7, dtype=torch.bool)
+    padding[0, :3] = True
+    whole, _ = attention(hidden, padding=padding, window=window)
+    past = None
+    for start, stop in ((0, 4), (4, 5), (5, 7)):
+        part = slice(start, stop)
+        found, past = attention(hidden[:, part], padding=padding[:, part], past=past, window=window)
+        expected = whole.exp()[:, part, :stop]
+        torch.testing.assert_close(found.exp(), expected[:, :, stop - found.shape[2] :])
+
+
+def test_a_window_keeps_no_more_keys_than_it_needs(attention):
+    _, seen = attention(torch.randn(1, 9, 4).double(), window=2)
+    assert len(seen.keys) == len(seen.padding) == 2
 
 
 # -- over a network without attention of its own ----------------------------------------------------------------------
@@ -268,7 +232,6 @@ def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
     model, batch = over_lstm(window=3), DependencyCollate()(items(0, 1))
     output = model.backbone(batch.inputs)
     weights, _ = model.attention(output.undropped, window=3)
-    weights = matrix_of_band(weights, batch.inputs.shape[1], missing=-math.inf)
     dense = dense_mixture(weights.exp(), output.hidden, model.backbone.output_weight, model.backbone.output_bias)
     expected = dense.gather(-1, batch.targets[..., None])[..., 0].log()
     torch.testing.assert_close(model.log_probs(batch), expected)
@@ -311,11 +274,6 @@ def test_phase_1_leaves_what_weighs_the_mixture_alone():
         assert any(id(each) in held for group in groups for each in group["params"]) is trained
 
 
-def test_a_network_without_attention_wants_one_beside_it():
-    with pytest.raises(UserError, match=r"AWDLSTM has no self-attention.*QueryKeyAttention"):
-        DMLM(RECURRENT, VOCABULARY)
-
-
 def mixture_gradients(length, window):
     """A mixture's loss over 5,000 words and its gradients, as a call that computes them."""
     torch.manual_seed(0)
@@ -324,7 +282,7 @@ def mixture_gradients(length, window):
 
     def compute():
         log_attention = log_dependency_attention(attention, window=window)
-        mixture_log_probs(log_attention, hidden, weight, None, targets, window=window).sum().backward()
+        mixture_log_probs(log_attention, hidden, weight, None, targets).sum().backward()
 
     return compute
 
@@ -406,11 +364,6 @@ def test_the_mixture_begins_anew_in_each_segment():
     assert not torch.allclose(found[:, started][:, 2:], whole[:, started][:, 2:])
 
 
-def test_a_stream_is_refused_where_no_state_is_carried(backbone):
-    with pytest.raises(UserError, match=r"Transformer carries no state.*TextData"):
-        CausalLM(backbone, VOCABULARY).log_probs(stream(6)[0])
-
-
 @pytest.mark.parametrize("window", [None, 3])
 def test_the_regulariser_is_added_in_both_phases(window):
     model, batch = over_lstm(window=window, regularizer=ActivationRegularizer(3.0, 0.5)), stream(20)[0]
@@ -423,3 +376,26 @@ def test_the_regulariser_is_added_in_both_phases(window):
         steps = hidden[:, 1:] - hidden[:, :-1]
         penalty = 3 * hidden.square().mean() + 0.5 * steps.square().mean()
         torch.testing.assert_close(loss - logged[name], penalty)
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------
+
+
+def collated(*heads):
+    return DependencyCollate()(
+        ItemBatch([TokenItem(k, np.array([1, 2]), None if h is None else np.array(h)) for k, h in enumerate(heads)], 1,
+                  NO_WORDS)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("act", "said"), [
+    (lambda transformer: collated([2, 0], [-1, -1]), "a tree of every sentence, but the annotator leaves some out"),
+    (lambda transformer: DMLM(transformer, VOCABULARY).training_step(collated(None), 0), "annotator"),
+    (lambda transformer: DMLM(transformer, VOCABULARY, attention_layer=7), "layer 7"),
+    (lambda transformer: DMLM(RECURRENT, VOCABULARY), r"AWDLSTM has no self-attention.*QueryKeyAttention"),
+    (lambda transformer: DMLM(transformer, VOCABULARY, window=0), "window must hold at least"),
+    (lambda transformer: CausalLM(transformer, VOCABULARY).log_probs(stream(6)[0]), "carries no state.*TextData"),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(act, said, transformer):
+    with pytest.raises(UserError, match=said):
+        act(transformer)

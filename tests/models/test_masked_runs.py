@@ -22,7 +22,7 @@ BACKBONE = {
 }
 SYSTEMS = {
     "udgn.UDGN": {"width": 16, "layers": 2, "attention_heads": 2, "head_size": 8, "parser_layers": 1, "tags": 2},
-    "structformer.StructFormer": {"backbone": BACKBONE, "calibration": "batch", "parser_kernel": 3},
+    "structformer.StructFormer": {"backbone": BACKBONE, "calibration": "batch"},
     "masked_transformer.MaskedTransformer": {"backbone": BACKBONE, "parses_by": [1, 0]},
 }
 DATA = {

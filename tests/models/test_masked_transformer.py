@@ -1,7 +1,5 @@
 """The masked Transformer: against torch's own, its size, what it may not depend on, and the head that it parses by."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,11 +7,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from depgen.errors import UserError
-from depgen.language_models import masked
 from depgen.language_models.masked import AttentionParser, LayerAttention, MaskedOutput
 from depgen.models.masked_transformer import MaskedTransformer, undirected_matches
-from tests.models.encoders import eight_sentences, encoder, spread
-from tests.models.masked import UNK, batch_of, trained
+from tests.models.encoders import encoder, spread
+from tests.models.masked import batch_of, trained
 
 VOCABULARY = 9
 SENTENCES = [[3, 4, 5, 8, 5], [6, 2, 7], [4]]
@@ -144,49 +141,6 @@ def test_of_equal_heads_the_lowest_and_first_is_chosen():
     assert model.choose_attention_head([batch_of(*SENTENCES, heads=HEADS)]) == (0, 0)
 
 
-@pytest.mark.parametrize("batches", [[], [batch_of([3, 4])]], ids=["no sentence", "no tree"])
-def test_a_head_is_not_chosen_without_trees(batches):
-    with pytest.raises(UserError, match="chosen on sentences with trees"):
-        model_of().choose_attention_head(batches)
-
-
-@pytest.mark.parametrize("given_head", [(2, 0), (0, 2), (-1, 0)])
-def test_a_head_that_is_not_there_is_refused(given_head):
-    with pytest.raises(UserError, match=r"attention head: .*\[layer, head\] below \[2, 2\]"):
-        model_of(parses_by=given_head)
-
-
-# -- odd sentences, learning -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "sentences",
-    [[[3]], [[3], SENTENCES[0]], [[UNK, UNK, UNK]], [[UNK], [UNK, UNK]], [[3, 4, 5, 6, 7] * 100]],
-    ids=["one word", "one word beside others", "all unknown", "all unknown, one word", "500 words"],
-)
-def test_odd_sentences_have_finite_losses_and_gradients(sentences):
-    losses = trained(model_of(precise=False), [batch_of(*sentences)], steps=2)  # which looks at the gradients
-    assert all(map(math.isfinite, losses))
-    known = any(word != UNK for sentence in sentences for word in sentence)
-    assert known or losses == [0, 0]
-
-
-def test_a_batch_without_a_masked_word_moves_nothing(monkeypatch):
-    model = model_of(precise=False)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    monkeypatch.setattr(masked, "hashed_uniform", lambda *_: torch.ones(len(SENTENCES), 1))
-    assert trained(model, [batch_of(*SENTENCES)], steps=2) == [0, 0]
-    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
-
-
-@pytest.mark.slow
-def test_overfits_eight_sentences():
-    model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
-    losses = trained(model, [batch_of(*eight_sentences())], steps=250, rate=1e-2)
-    assert losses[0] > 3
-    assert sum(losses[-20:]) / 20 < 0.5
-
-
 def test_trees_beside_the_sentences_change_nothing():
     losses = []
     for heads in (None, HEADS):
@@ -195,9 +149,14 @@ def test_trees_beside_the_sentences_change_nothing():
     assert losses[0] == losses[1]
 
 
-def test_a_network_that_sees_one_side_and_sentences_that_do_not_fit_are_refused():
-    with pytest.raises(UserError, match=r"MaskedTransformer reads from both sides: set .*causal to false"):
-        model_of(backbone=encoder(causal=True))
-    batch = batch_of([3] * 501)
-    with pytest.raises(UserError, match="501 tokens does not fit into 500 learned positions"):
-        model_of().encode(batch.tokens, batch.lengths)
+@pytest.mark.parametrize(("act", "said"), [
+    (lambda: model_of().choose_attention_head([]), "chosen on sentences with trees"),
+    (lambda: model_of().choose_attention_head([batch_of([3, 4])]), "chosen on sentences with trees"),
+    (lambda: model_of(parses_by=(2, 0)), r"attention head: .*\[layer, head\] below \[2, 2\]"),
+    (lambda: model_of(parses_by=(-1, 0)), r"attention head: .*\[layer, head\] below \[2, 2\]"),
+    (lambda: model_of(backbone=encoder(causal=True)), "MaskedTransformer reads from both sides: set .*causal to false"),
+    (lambda: model_of().encode(torch.full((1, 501), 3), torch.tensor([501])), "501 tokens does not fit into 500"),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(act, said):
+    with pytest.raises(UserError, match=said):
+        act()

@@ -16,7 +16,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
-from depgen.nn.attention import Keys, KeyValues
+from depgen.nn.attention import KeyValues
 from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of, spans_of_joins
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
@@ -220,7 +220,7 @@ def test_depths_are_added_to_the_keys_of_each_layer(kind):
     depths = torch.randint(0, 3, (2, 4, 4))
     scores, found = model.depth_scores.of(model.backbone, depths), []
     queries = torch.randn(2, 2, 4, 4).double()
-    keys = Keys(KeyValues.of(queries, queries), 2)
+    keys = KeyValues.of(queries, queries)
     for layer in range(model.backbone.attention_layers):
         table = model.depth_scores.embeddings[layer].weight
         for head in range(2):

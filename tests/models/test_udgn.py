@@ -1,7 +1,6 @@
 """UDGN: the paper's equations by scalar loops, its size, what it may not depend on, and that it learns."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from depgen.errors import UserError
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models import masked
 from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
-from tests.models.masked import MASK, UNK, alone, batch_of, trained
+from tests.models.masked import MASK, alone, batch_of, trained
 from tests.oracles_of_udgn import (
     bilstm_by_loop,
     competitive_layer_by_loop,
@@ -25,7 +24,7 @@ from tests.oracles_of_udgn import (
 )
 
 VOCABULARY = 9
-SIZES = {"width": 4, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1, "parser_hidden_size": 3}
+SIZES = {"width": 4, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}
 SENTENCES = [[3, 4, 5, 8], [6, 2, 7]]
 HEADS = [[2, 0, 2, 3], [3, 1, 0]]
 
@@ -164,18 +163,6 @@ def test_padding_and_company_change_nothing(options):
         assert bool(many.diagonal().any()) == taught
 
 
-def test_heads_share_out_each_pair_and_the_mask_says_how_much_flows():
-    model, batch = model_of(), batch_of(*SENTENCES)
-    output = model.encode(batch.tokens, batch.lengths, attention=True)
-    p = model.head_probabilities(batch.tokens, batch.lengths)
-    mask = (p + p.mT - p * p.mT + 1e-6) * words_of(batch)
-    assert len(output.attention) == 2
-    for layer in output.attention:
-        assert (layer.before.sum(1) - 1).abs().max() < 1e-12
-        assert ((layer.after.sum(1) - mask) * words_of(batch)).abs().max() < 1e-12
-        assert not layer.after[1, :, :, 3].any(), "padding is no key"
-
-
 def weights_after(batches, **options):
     model = model_of(precise=False, dropout=0.2, **options)
     losses = trained(model, batches, steps=4)
@@ -200,91 +187,6 @@ def test_a_parser_that_nothing_depends_on_is_not_trained():
     assert names == {f"parser.{name}" for name, _ in model_of().parser.named_parameters()}
     assert all(each.requires_grad for each in model_of(**TOLD).parameters())
     assert all(each.requires_grad for each in model_of().parameters())
-
-
-def test_a_parser_that_was_not_trained_gives_no_trees():
-    batch = batch_of(*SENTENCES)
-    with pytest.raises(UserError, match=r"parser has learnt nothing .*: parser, or with .*supervised_weight above 0"):
-        model_of(mask_from="trees").head_probabilities(batch.tokens, batch.lengths)
-    assert model_of(**TOLD).head_probabilities(batch.tokens, batch.lengths).sum() > 0
-
-
-@pytest.mark.parametrize(
-    ("options", "splits"),
-    [({"supervised_weight": 1.0}, r"\[train\]"), ({"mask_from": "trees"}, r"\[train, valid, test\]")],
-    ids=["loss", "mask"],
-)
-def test_missing_trees_are_asked_for(options, splits):
-    with pytest.raises(
-        UserError, match=rf"needs trees.* name an annotator under data\.init_args\.annotator, .*trees_for: {splits}\.$"
-    ):
-        trained(model_of(**options), [batch_of(*SENTENCES)], steps=1)
-
-
-@pytest.mark.parametrize(
-    ("options", "warning"),
-    [
-        ({}, None),
-        ({"positions": True, "max_length": 9}, None),
-        ({"max_length": 9}, "Without effect with positions: false: max_length."),
-        ({"relative_bias": False, "scaled_bias": False}, "Without effect with relative_bias: false: scaled_bias."),
-        ({**TOLD, "tags": 2}, None),
-        (
-            {"mask_from": "trees", "tags": 2, "marginals": "kirchhoff"},
-            "Without effect with mask_from: trees and supervised_weight: 0: marginals, tags, parser_layers, "
-            "parser_hidden_size, parser_dropout.",
-        ),
-    ],
-)
-def test_a_setting_without_effect_is_told_of(options, warning, caplog):
-    model = model_of(**options)
-    model.trainer = SimpleNamespace(datamodule=None)
-    model.on_fit_start()
-    assert caplog.messages == [each for each in [warning] if each]
-
-
-def test_some_trees_are_enough_to_learn_from_and_too_few_to_read_by():
-    some = batch_of(*SENTENCES, heads=[HEADS[0], [-1, -1, -1]])
-    model = model_of(supervised_weight=1.0)
-    trained(model, [some], steps=1)
-    assert model.logged["train/head_nll"] > 0
-    with pytest.raises(UserError, match="mask_from: trees needs a tree of every sentence"):
-        trained(model_of(**TOLD), [some], steps=1)
-
-
-def test_options_that_make_no_sense_are_refused():
-    with pytest.raises(UserError, match="supervised_weight: expected 0 or more, found -1"):
-        model_of(supervised_weight=-1.0)
-    with pytest.raises(UserError, match="A sentence has 4 words, but there are 3 positions"):
-        model_of(positions=True, max_length=3).encode(batch_of(*SENTENCES).tokens, torch.tensor([4, 3]))
-
-
-# -- odd sentences -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", VARIANTS, ids=NAMES)
-@pytest.mark.parametrize(
-    "sentences",
-    [[[3]], [[3], SENTENCES[0]], [[UNK, UNK, UNK]], [[UNK], [UNK, UNK]], [[3, 4, 5, 6, 7] * 100]],
-    ids=["one word", "one word beside others", "all unknown", "all unknown, one word", "500 words"],
-)
-def test_odd_sentences_have_finite_losses_and_gradients(options, sentences):
-    model = model_of(precise=False, **options)
-    chains = [range(len(sentence)) for sentence in sentences]
-    losses = trained(model, [batch_of(*sentences, heads=chains)], steps=2)  # which looks at the gradients
-    assert torch.tensor(losses).isfinite().all()
-    known = model.supervised_weight or any(word != UNK for sentence in sentences for word in sentence)
-    assert all(each.isfinite().all() for each in model.parameters())
-    assert known or losses == [0, 0]
-
-
-@pytest.mark.parametrize("marginals", ["softmax", "kirchhoff"])
-def test_a_batch_without_a_masked_word_moves_nothing(marginals, monkeypatch):
-    model = model_of(precise=False, marginals=marginals)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    monkeypatch.setattr(masked, "hashed_uniform", lambda *_: torch.ones(len(SENTENCES), 1))
-    assert trained(model, [batch_of(*SENTENCES)], steps=2) == [0, 0]
-    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
 
 
 # -- it learns ---------------------------------------------------------------------------------------------------------
@@ -353,17 +255,34 @@ def test_marginals_are_those_of_trees():
     assert torch.allclose(shares.sum(2)[batch.is_word], torch.ones(8, dtype=torch.float64), atol=1e-9)
 
 
-def test_marginals_stay_exact_under_autocast():
-    model, batch = model_of(precise=False, marginals="kirchhoff"), batch_of(*SENTENCES)
-    with torch.autocast("cpu", torch.bfloat16):
-        arcs = model.head_probabilities(batch.tokens, batch.lengths)
-    assert arcs.dtype == torch.float32
-    assert (arcs.sum((1, 2)) - torch.tensor([3.0, 2.0])).abs().max() < 1e-5
+# -- refusals ----------------------------------------------------------------------------------------------------------
 
 
-def test_asking_for_attention_changes_no_state():
-    model, batch = model_of(), batch_of(*SENTENCES)
-    one = model.encode(batch.tokens, batch.lengths)
-    two = model.encode(batch.tokens, batch.lengths, attention=True)
-    assert one.attention is None
-    assert torch.equal(one.hidden, two.hidden)
+def probabilities(model, batch):
+    return model.head_probabilities(batch.tokens, batch.lengths)
+
+
+def one_step(model, batch):
+    trained(model, [batch], steps=1)
+
+
+SOME = batch_of(*SENTENCES, heads=[HEADS[0], [-1, -1, -1]])
+
+
+@pytest.mark.parametrize(("options", "batch", "act", "said"), [
+    ({"mask_from": "trees"}, batch_of(*SENTENCES), probabilities, "parser has learnt nothing"),
+    ({"mask_from": "trees"}, batch_of(*SENTENCES), one_step, r"needs trees.*trees_for: \[train, valid, test\]"),
+    ({"supervised_weight": 1.0}, batch_of(*SENTENCES), one_step, r"needs trees.*trees_for: \[train\]"),
+    (TOLD, SOME, one_step, "mask_from: trees needs a tree of every sentence"),
+    ({"supervised_weight": -1.0}, SOME, one_step, "supervised_weight: expected 0 or more, found -1"),
+    ({"positions": True, "max_length": 3}, SOME, one_step, "A sentence has 4 words, but there are 3 positions"),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(options, batch, act, said):
+    with pytest.raises(UserError, match=said):
+        act(model_of(**options), batch)
+
+
+def test_some_trees_are_enough_to_learn_from():
+    model = model_of(supervised_weight=1.0)
+    one_step(model, SOME)
+    assert model.logged["train/head_nll"] > 0

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from depgen.nn.attention import KeyValues, SelfAttention, Visibility, attend, causal_mask
+from depgen.nn.attention import KeyValues, Visibility, attend
 
 CPU = torch.device("cpu")
 
@@ -33,15 +33,6 @@ def test_visibility_by_its_definition(length, causal):
             assert visibility.padded_queries[row, 0, query, 0] == padded[place]
 
 
-def test_without_padding_no_mask_is_made_where_none_is_needed():
-    assert Visibility.of(5, None, causal=True, context=5, device=CPU) == Visibility(None, True)
-    assert Visibility.of(1, None, causal=True, context=9, device=CPU) == Visibility(None, False)
-    assert Visibility.of(5, None, causal=False, context=5, device=CPU) == Visibility(None, False)
-    later = Visibility.of(2, None, causal=True, context=5, device=CPU)
-    assert not later.causal
-    assert torch.equal(later.mask[0, 0], causal_mask(2, 5, CPU))
-
-
 def test_keys_and_values_grow_as_by_concatenation_and_copies_do_not_disturb_each_other():
     parts = [torch.randn(3, 2, length, 4) for length in (3, 1, 2, 5, 1, 1)]
     with torch.no_grad():
@@ -57,28 +48,6 @@ def test_keys_and_values_grow_as_by_concatenation_and_copies_do_not_disturb_each
         rows = torch.tensor([2, 2, 0])
         chosen = past.select(rows).extended(parts[1], parts[1])
         assert torch.equal(chosen.keys, torch.cat((*(part[rows] for part in parts), parts[1]), 2))
-
-
-def test_room_is_doubled_rather_than_made_at_each_step():
-    part = torch.randn(1, 1, 1, 4)
-    with torch.no_grad():
-        past, places = KeyValues.of(part, part), set()
-        for _ in range(63):
-            past = past.extended(part, part)
-            places.add(past.keys.data_ptr())
-    assert len(places) <= 6
-
-
-def test_no_dropout_in_evaluation_and_some_in_training():
-    layer = SelfAttention(8, 2, dropout=0.5)
-    hidden, everything = torch.randn(2, 5, 8), Visibility(None, True)
-    for with_attention in (False, True):
-        layer.train()
-        first, second = (layer(hidden, everything, with_attention=with_attention)[0] for _ in range(2))
-        assert not torch.equal(first, second)
-        layer.eval()
-        first, second = (layer(hidden, everything, with_attention=with_attention)[0] for _ in range(2))
-        assert torch.equal(first, second)
 
 
 def test_some_rows_get_columns_and_others_a_filler():

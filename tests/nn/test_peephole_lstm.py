@@ -97,39 +97,6 @@ def test_inputs_whose_ends_depend_on_the_steps_before(lstm):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("lstm", [PeepholeLSTM, StandardLSTM])
-def test_steps_in_mixed_precision(lstm):
-    torch.manual_seed(5)
-    layers, known, beside = lstm(5, 4, layers=2), torch.randn(3, 2, 3), torch.randn(2, 3, 2)
-    gradients = []
-    for mixed in (True, False):
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
-            step = layers.by_steps(known)
-            step(beside[0])
-            state = step(beside[1])
-        gradients.append(torch.autograd.grad(state[-1].hidden.float().sum(), list(layers.parameters())))
-    for one, other in zip(*gradients, strict=True):
-        assert other.any()
-        torch.testing.assert_close(one, other, rtol=0.05, atol=0.02)
-
-
-def test_two_calls_one_after_the_other_are_one():
-    torch.manual_seed(3)
-    layer = PeepholeLayer(3, 4).double()
-    inputs = torch.randn(2, 6, 3, dtype=torch.double)
-    whole, _ = layer(inputs)
-    first, cell = layer(inputs[:, :2])
-    second, _ = layer(inputs[:, 2:], state=LayerState(first[:, -1], cell[:, -1]))
-    torch.testing.assert_close(torch.cat((first, second), 1), whole, rtol=0, atol=1e-14)
-
-
-@pytest.mark.parametrize(("embedding", "size", "context"), [(16, 48, 0), (7, 5, 0), (16, 48, 48), (7, 5, 5)])
-def test_two_layers_have_the_published_number_of_parameters(embedding, size, context):
-    layers = PeepholeLayer(embedding, size, constant_size=context), PeepholeLayer(size, size)
-    counted = sum(parameter.numel() for layer in layers for parameter in layer.parameters())
-    assert counted == size * ((16 if context else 13) * size + 3 * embedding + 6)
-
-
 def test_it_begins_within_the_published_bounds():
     torch.manual_seed(4)
     layer = PeepholeLayer(30, 20, constant_size=10)

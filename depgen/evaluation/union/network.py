@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from depgen.errors import UserError
 from depgen.evaluation.union.corruption import LONGEST_NGRAM
 from depgen.hub import WeightsError, load_weights, quiet_transformers
-from depgen.nn.dropout import Dropout
 
 Pooling = Literal["first", "first_mean_max"]
 HEAD = "head.safetensors"
@@ -31,7 +30,7 @@ class UnionNetwork(nn.Module):
 
     def __init__(self, encoder: Any, *, pooling: Pooling = "first", dropout: float = 0.1) -> None:  # noqa: ANN401
         super().__init__()
-        self.encoder, self.pooling, self.dropout = encoder, pooling, Dropout(dropout)
+        self.encoder, self.pooling, self.dropout = encoder, pooling, nn.Dropout(dropout)
         width = int(encoder.config.hidden_size)
         self.dense = nn.Linear(width if pooling == "first" else 3 * width, width)
         self.output = nn.Linear(width, 2)
