@@ -22,22 +22,30 @@ logger = logging.getLogger(__name__)
 
 
 class LossGuard(L.Callback):
-    """Stops a run whose loss is no number; of a GPU, which is not waited for, the loss of the step before is read."""
+    """Stops a run whose loss is NaN or infinite, before a checkpoint is written after it.
+
+    A GPU is not waited for: there a step sees the loss of the step before, and each checkpoint the latest one.
+    """
 
     def __init__(self) -> None:
         self._loss: Tensor | None = None
 
     def on_before_backward(self, trainer: L.Trainer, pl_module: L.LightningModule, loss: Tensor) -> None:
-        """Look at the loss.
+        """Look at the loss."""
+        if loss.device.type != "cpu":
+            self._check(trainer)
+        self._loss = loss.detach()
+        if loss.device.type == "cpu":
+            self._check(trainer)
 
-        Raises:
-            UserError: it is NaN or infinite.
-        """
-        before, self._loss = self._loss, loss.detach()
-        seen = self._loss if loss.device.type == "cpu" else before
-        if seen is not None and not bool(torch.isfinite(seen)):
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Look at the loss that led to the weights."""
+        self._check(trainer)
+
+    def _check(self, trainer: L.Trainer) -> None:
+        if self._loss is not None and not bool(torch.isfinite(self._loss)):
             raise UserError(
-                f"The training loss is {float(seen):g} at or just before step {trainer.global_step} (epoch "
+                f"The training loss is {float(self._loss):g} at or just before step {trainer.global_step} (epoch "
                 f"{trainer.current_epoch}); the last good checkpoint stays. Lower the learning rate, lengthen the "
                 "warm-up or clip the gradients (trainer.gradient_clip_val)."
             )
