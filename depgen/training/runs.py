@@ -35,6 +35,10 @@ RUN_VARIABLE = "DEPGEN_RUN"
 """Tells the other processes of a run which folder the first one has made."""
 
 
+class NoRunError(UserError):
+    """Nothing that a name could mean is a run."""
+
+
 def process_rank() -> int:
     """This process's number within a distributed run; 0 is the first, or the only one.
 
@@ -173,16 +177,20 @@ def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
 
 
 def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:
-    """Run folders at any depth, the latest start first; of one experiment or of all.
+    """Run folders at any depth, the latest start first; one with a damaged `run.json` is named in the log alone.
 
     Args:
         experiment: only its runs; None = all.
         root: where they lie, by default `$DEPGEN_RUNS`.
     """
-    runs = [
-        run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment
-    ]
-    return sorted(runs, key=lambda run: (str(read_record(run).get("started")), run.name), reverse=True)
+    started: dict[Path, str] = {}
+    for run in _run_folders(root or runs_root()):
+        if experiment is None or experiment_name(run) == experiment:
+            try:
+                started[run] = str(read_record(run).get("started"))
+            except UserError as error:
+                logger.warning("Passing over %s: %s", run, error)
+    return sorted(started, key=lambda run: (started[run], run.name), reverse=True)
 
 
 def experiment_name(run: Path) -> str:
@@ -252,7 +260,8 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
         holding: the checkpoint that the newest of several runs must hold.
 
     Raises:
-        UserError: there is no such run.
+        NoRunError: there is no such run.
+        UserError: what it names lacks `run.json`, or no run of that name holds the checkpoint.
     """
     folders = (Path(reference), runs_root() / reference)
     for folder in folders:
@@ -266,7 +275,7 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     if damaged := next((each for each in folders if (each / "config.yaml").is_file()), None):
         raise UserError(f"{damaged} has no run.json, which says what a run is: copy the run again, whole.")
     meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
-    raise UserError(
+    raise NoRunError(
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
         "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."
     )
@@ -277,13 +286,16 @@ def run_of_name(name: str) -> Path | None:
 
     Args:
         name: of a run or of a pretrained model, which `depgen.hub.model_folder` finds; models come first.
+
+    Raises:
+        UserError: it names a run that can't be used.
     """
     path, folder = Path(name).expanduser(), model_folder(name)
     if path.is_file() or (folder is not None and (folder / "config.json").is_file()):
         return None
     try:
         return find_run(path)
-    except UserError:
+    except NoRunError:
         return None
 
 

@@ -24,6 +24,7 @@ from depgen.training.runs import (
     read_record,
     resume_checkpoint,
     run_of_checkpoint,
+    run_of_name,
     update_record,
 )  # fmt: skip
 
@@ -170,6 +171,28 @@ def test_a_folder_of_runs_stands_for_its_newest(monkeypatch, tmp_path):
     other = make("table", "2025-01-01T10:00", "best.ckpt")
     assert find_run("table") == other, "an experiment's name comes first"
     assert find_run(f"table/Row/small-seed1/x/{older.name}") == older
+
+
+def test_a_damaged_record_of_one_run_hides_no_other(caplog):
+    whole, damaged = (make("x", f"2026-01-0{day}T10:00", "best.ckpt") for day in (1, 2))
+    (damaged / "run.json").write_text("{")
+    assert all_runs() == [whole]
+    assert newest_run() == find_run("x") == whole
+    assert f"Passing over {damaged}: " in caplog.text
+
+
+def test_a_name_of_weights_is_that_of_a_run_only_where_a_run_has_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path / "models"))
+    run = make("mine", "2026-01-01T10:00", "best.ckpt")
+    for place in ("mine", "gpt2"):
+        (tmp_path / "models" / place).mkdir(parents=True)
+    assert run_of_name("mine") == run
+    assert run_of_name("gpt2") is run_of_name(str(tmp_path / "models" / "gpt2")) is None
+    (tmp_path / "models" / "mine" / "config.json").touch()
+    assert run_of_name("mine") is None, "models come first"
+    make("unfinished", "2026-01-01T10:00")
+    with pytest.raises(UserError, match=r"No run of unfinished .* holds a best\.ckpt"):
+        run_of_name("unfinished")
 
 
 def test_missing_checkpoints_are_named():
