@@ -23,8 +23,8 @@ from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.configuration_digest import config_digest
+from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import settings_of
-from depgen.training.experiment_runs import SplitNumbers, kept_test
 from depgen.training.runs import experiment_name, find_run, has_size, read_record
 
 _KINDS = {

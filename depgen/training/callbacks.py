@@ -1,5 +1,6 @@
 """Callbacks of a run folder: a stop at a loss that is no number, lines in the log, and what `run.json` keeps."""
 
+import io
 import logging
 import math
 import time
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import numpy as np
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.locations import lines_sha256, write_atomically
 from depgen.training.checkpoints import load_checkpoint
+from depgen.training.evaluated import TEST_ITEMS
 from depgen.training.phases import Phases
 from depgen.training.runs import is_finished, update_record
 
@@ -155,6 +159,48 @@ class RunRecord(L.Callback):
         over = Phases.of(trainer).is_over(trainer) and not trainer.fast_dev_run  # type: ignore[attr-defined]
         if over and trainer.is_global_zero and not is_finished(self.run):
             update_record(self.run, {"finished": datetime.now(UTC).isoformat(), "steps": trainer.global_step})
+
+
+def takes_everything(trainer: L.Trainer, verb: str) -> bool:
+    """Whether a trainer sees the whole split that `test` or `validate` goes over."""
+    limit = trainer.limit_test_batches if verb == "test" else trainer.limit_val_batches
+    return not trainer.fast_dev_run and isinstance(limit, float) and limit == 1.0  # type: ignore[attr-defined]
+
+
+class ItemScoreWriter(L.Callback):
+    """Writes `TEST_ITEMS` into a run folder after a test of the whole split, by the model's `test_scores()`.
+
+    `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
+    no file.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Write."""
+        test_scores = getattr(pl_module, "test_scores", None)
+        scores = test_scores() if test_scores is not None and takes_everything(trainer, "test") else None
+        if scores is None or not trainer.is_global_zero:
+            return
+        items, nll, tokens, words = scores
+        arrays = {"items": items, "tokens": tokens, "words": words}
+        stream = io.BytesIO()
+        np.savez(
+            stream,
+            nll=np.asarray(nll, dtype=np.float64),
+            **{name: np.asarray(array, dtype=np.int64) for name, array in arrays.items()},
+            **_digests_of_split(trainer),
+        )
+        write_atomically(self.run / TEST_ITEMS, stream.getvalue())
+
+
+def _digests_of_split(trainer: L.Trainer) -> dict[str, Any]:
+    corpus = getattr(getattr(trainer, "datamodule", None), "corpus", None)
+    if corpus is None:
+        return {}
+    sentences = (" ".join(each.words) for document in corpus.documents("test") for each in document.sentences)
+    return {"data": np.asarray(corpus.fingerprint("test")), "sentences": np.asarray(lines_sha256(sentences))}
 
 
 def has_bf16_instructions() -> bool:

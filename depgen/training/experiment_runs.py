@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 import re
 import subprocess
@@ -12,13 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from filelock import FileLock
-from numpy.typing import NDArray
 
 from depgen.errors import UserError
-from depgen.locations import file_sha256, json_object, lines_sha256, runs_root
+from depgen.locations import file_sha256, lines_sha256, runs_root
 from depgen.training.configuration_digest import settings_digest
+from depgen.training.evaluated import TEST_ITEMS, SplitNumbers, are_kept, kept_numbers, kept_test
 from depgen.training.experiment import Experiment
 from depgen.training.runs import BEST, RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished, newest_run
 from depgen.yaml_files import read_settings
@@ -28,17 +26,8 @@ logger = logging.getLogger(__name__)
 Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 """Runs `depgen` with these arguments and these additions to the environment; raises UserError if it fails."""
 
-TEST_NUMBERS = "test.json"
-"""What `depgen test` leaves in a run folder: `checkpoint`, `checkpoint_sha256`, `metrics`."""
-TEST_ITEMS = "test_items.npz"
-"""Next to it: arrays `items` (places in the split), `nll` (nats), `tokens` and `words`; where the data module has a
-corpus also `data` and `sentences`, the digests of the split and of its sentences alone."""
-DEV_NUMBERS = "validate.json"
-"""What `depgen validate` leaves, of the same form."""
 DEV = "dev_"
 """How names of measures on the validation split begin."""
-AGREEMENT = 1e-3
-"""How far, relative, the perplexity of the items may lie from the one in `test.json`."""
 _LONGEST = 60
 """As many characters of a folder's name may show options."""
 
@@ -218,28 +207,6 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
         return FinishedRun(run, training.experiment.digest)
 
 
-@dataclass(frozen=True)
-class SplitNumbers:
-    """What a run's test left.
-
-    Attributes:
-        metrics: named without their stage (`perplexity`, …).
-        item_nll: each item's mean nats per token, by its place in the split; NaN for one that was not scored, None
-            where single items were not kept.
-        item_tokens: how many tokens each of them has; 0 for one that was not scored.
-        item_words: how many words.
-        data: the digest of the split; None where the data module has no corpus.
-        sentences: that of its sentences alone, whatever the format of their files; None likewise.
-    """
-
-    metrics: dict[str, float]
-    item_nll: NDArray[np.float64] | None = None
-    item_tokens: NDArray[np.float64] | None = None
-    item_words: NDArray[np.float64] | None = None
-    data: str | None = None
-    sentences: str | None = None
-
-
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
     """The numbers on the test split, measured unless they are there.
 
@@ -252,21 +219,9 @@ def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bo
     Raises:
         UserError: the command failed or left no numbers.
     """
-    there = (run / TEST_ITEMS).is_file() or not remeasure
-    if not there or not _is_of_the_best(run / TEST_NUMBERS, run):
+    if (remeasure and not (run / TEST_ITEMS).is_file()) or not are_kept(run, "test"):
         depgen(["test", "--run", str(run)], training.environment)
-    return _test_numbers(run, training.name)
-
-
-def kept_test(run: Path) -> SplitNumbers:
-    """The numbers on the test split that `depgen test` left in a run.
-
-    Raises:
-        UserError: it left none, or its best checkpoint has changed since; the command to repeat is named.
-    """
-    if not _is_of_the_best(run / TEST_NUMBERS, run):
-        raise UserError(f"{run} is not tested, or was trained further since. Test it: depgen test --run {run}")
-    return _test_numbers(run, str(run))
+    return kept_test(run)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
@@ -275,50 +230,6 @@ def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, floa
     Raises:
         UserError: the command failed or left no numbers.
     """
-    path = run / DEV_NUMBERS
-    if not _is_of_the_best(path, run):
+    if not are_kept(run, "validate"):
         depgen(["validate", "--run", str(run)], training.environment)
-    return {f"{DEV}{name}": value for name, value in _split_numbers(training.name, path, "val").items()}
-
-
-def _is_of_the_best(path: Path, run: Path) -> bool:
-    """Whether there are numbers of the run's best checkpoint as it is now."""
-    if not path.is_file():
-        return False
-    numbers = json_object(path, remedy="Delete it to go on.")
-    return numbers.get("checkpoint_sha256") == file_sha256(best_checkpoint(run))
-
-
-def _split_numbers(name: str, path: Path, stage: str) -> dict[str, float]:
-    """The numbers of a file, named without their stage."""
-    if not path.is_file():
-        raise UserError(
-            f"{name}: {path} was not written, as the lines above say: a run keeps only numbers on the "
-            "data that it was trained with. Put these back, or train anew (--redo)."
-        )
-    metrics = json_object(path, remedy="Delete it to go on.")["metrics"]
-    return {key.removeprefix(f"{stage}/"): float(value) for key, value in metrics.items()}
-
-
-def _test_numbers(run: Path, name: str) -> SplitNumbers:
-    """The numbers on the test split, with those of the items and the digest of the split as far as they are kept."""
-    numbers, path = _split_numbers(name, run / TEST_NUMBERS, "test"), run / TEST_ITEMS
-    if not path.is_file():
-        return SplitNumbers(numbers)
-    with np.load(path, allow_pickle=False) as arrays:
-        item, first = np.unique(arrays["items"], return_index=True)  # what two devices scored counts once
-        nll, tokens, words = (arrays[each][first].astype(np.float64) for each in ("nll", "tokens", "words"))
-        data, sentences = (str(arrays[each]) if each in arrays else None for each in ("data", "sentences"))
-    perplexity = numbers.get("perplexity")
-    of_items = math.exp(nll.sum() / tokens.sum())
-    if perplexity is not None and not math.isclose(of_items, perplexity, rel_tol=AGREEMENT):
-        logger.warning(
-            "%s: the items have perplexity %.4f, %s says %.4f; they are of another test and stay unused.",
-            path, of_items, TEST_NUMBERS, perplexity,
-        )  # fmt: skip
-        return SplitNumbers(numbers)
-    scores, counts, words_of = np.full(item[-1] + 1, np.nan), np.zeros(item[-1] + 1), np.zeros(item[-1] + 1)
-    scored = tokens > 0  # a device that has no more of a stream scores empty stretches
-    scores[item[scored]] = nll[scored] / tokens[scored]
-    counts[item], words_of[item] = tokens, words
-    return SplitNumbers(numbers, scores, counts, words_of, data, sentences)
+    return {f"{DEV}{name}": value for name, value in kept_numbers(run, "validate").items()}

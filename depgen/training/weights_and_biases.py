@@ -1,7 +1,8 @@
 """Runs in Weights & Biases: the whole configuration, the data, a group and tags, so that runs can be filtered by them.
 
-The variables of wandb hold. Where they are not set, `WANDB_PROJECT` is `depgen`, `WANDB_DIR` the run folder, `WANDB_NAME`
-and `WANDB_RUN_ID` the run's place below `$DEPGEN_RUNS`, and `WANDB_RUN_GROUP` the experiment. `WANDB_TAGS` adds to ours.
+The variables of wandb hold. Where they are not set, `WANDB_PROJECT` is `depgen`, `WANDB_DIR` the run folder,
+`WANDB_NAME` and `WANDB_RUN_ID` the run's place below `$DEPGEN_RUNS`, and `WANDB_RUN_GROUP` the experiment. `WANDB_TAGS`
+adds to ours.
 """
 
 import logging
@@ -57,12 +58,12 @@ def weights_and_biases(
     record = read_record(run) if (run / "run.json").is_file() else {}
     known = {name: record[name] for name in ("experiment", "seed", "commit", *_DATA) if name in record}
     experiment, *size_and_seed, started = place_of_run(run)
-    sizes = size_and_seed[:1]
+    size = {"size": size_and_seed[0]} if size_and_seed else {}
     name = re.sub(r"[^\w.=,@+-]", "_", "-".join((experiment, *size_and_seed, started)))
     identity, folder = environ.get("WANDB_RUN_ID", name[-_LONGEST_ID:]), environ.get("WANDB_DIR", str(run))
     if "offline" in (mode, environ.get("WANDB_MODE")):
         logger.info("W&B logs offline. Send it later: wandb sync %s/wandb/offline-run-*-%s", folder, identity)
-    all_tags = (tag.strip()[:_LONGEST_TAG] for tag in (*environ.get("WANDB_TAGS", "").split(","), *tags, *sizes))
+    all_tags = (tag.strip()[:_LONGEST_TAG] for tag in (*environ.get("WANDB_TAGS", "").split(","), *tags, *size.values()))
     wandb_logger = RunWandbLogger(
         name=environ.get("WANDB_NAME", name),
         id=identity,
@@ -71,7 +72,7 @@ def weights_and_biases(
         offline=mode == "offline",
         group=environ.get("WANDB_RUN_GROUP", record.get("experiment", experiment)),
         tags=list(dict.fromkeys(filter(None, all_tags))),
-        config={**(settings or {}), "run": {**known, **{"size": size for size in sizes}}},
+        config={**(settings or {}), "run": {**known, **size}},
     )
     # a private name, because no argument keeps Lightning from passing `anonymous`, of which wandb warns
     wandb_logger._wandb_init.pop("anonymous", None)
