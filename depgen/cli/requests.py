@@ -12,8 +12,7 @@ from depgen.annotation.named_parser import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
-from depgen.training.experiment_runs import newest_of, run_place
+from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
 from depgen.training.runs import (
     BEST,
     RESUME,
@@ -109,7 +108,7 @@ class Request:
 
     def place(self, seed: int) -> str | None:
         """Where a new run lies below `$DEPGEN_RUNS`; None where neither a name nor a YAML file says it."""
-        return self.name or (self.experiment if self._sized is None else run_place(self._sized, seed))
+        return self.name or (self.experiment if self._sized is None else self._sized.place(seed))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -177,7 +176,7 @@ def with_size(arguments: Sequence[str]) -> list[str]:
     if size is None or not configs:
         return list(arguments)
     first, *further = configs
-    return [*(f"--config={path}" for path in (*config_files(Path(first), size=size), *further)), *others]
+    return [*(f"--config={path}" for path in (*Experiment(Path(first), size).files, *further)), *others]
 
 
 def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[str], str | None, list[str]]:

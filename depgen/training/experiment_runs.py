@@ -1,9 +1,7 @@
 """An experiment trained and tested by the very commands that a user types; each step once."""
 
-import json
 import logging
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,12 +12,11 @@ from typing import Any
 from filelock import FileLock
 
 from depgen.errors import UserError
-from depgen.locations import file_sha256, lines_sha256, runs_root
+from depgen.locations import file_sha256, runs_root
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.evaluated import TEST_ITEMS, SplitNumbers, are_kept, kept_numbers, kept_test
 from depgen.training.experiment import Experiment
-from depgen.training.runs import BEST, RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished, newest_run
-from depgen.yaml_files import read_settings
+from depgen.training.runs import RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +25,6 @@ Depgen = Callable[[Sequence[str], Mapping[str, str]], None]
 
 DEV = "dev_"
 """How names of measures on the validation split begin."""
-_LONGEST = 60
-"""As many characters of a folder's name may show options."""
 
 
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -51,38 +46,6 @@ def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None
             f"`depgen {' '.join(arguments)}` ended with code {code}; its message is printed above. "
             "The same command continues the work."
         )
-
-
-def run_place(experiment: Experiment, seed: int) -> str:
-    """Where runs of an experiment at a size and a seed lie below `$DEPGEN_RUNS`: each in a folder named by its start.
-
-    >>> run_place(Experiment(Path("experiments/udgn_ewt.yaml"), "small"), 1)
-    'udgn_ewt/small/seed1'
-    >>> run_place(Experiment(Path("udgn_ewt.yaml"), "small", {"model.init_args.mask_rate": 0.1}), 1)
-    'udgn_ewt--mask_rate-0.1-95e716/small/seed1'
-    """
-    name = experiment.file.stem
-    if experiment.options:
-        shown = [
-            option.rpartition(".")[2] + ("" if isinstance(value, (Mapping, list)) else f"-{value}")
-            for option, value in sorted(experiment.options.items())
-        ]
-        slug = re.sub(r"[^\w.+-]+", "-", "_".join(shown))[:_LONGEST].strip("-")
-        digest = lines_sha256([json.dumps(dict(experiment.options), sort_keys=True, default=str)])
-        name = f"{name}--{slug}-{digest[:6]}"
-    return f"{name}/{experiment.size}/seed{seed}"
-
-
-def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
-    """The newest run of an experiment at its size, or of its name where none of that size is known.
-
-    Raises:
-        UserError: there is none.
-    """
-    folder = runs_root() / experiment.file.stem / experiment.size
-    if all_runs(root=folder):
-        return newest_run(root=folder, holding=holding)
-    return newest_run(experiment.file.stem, holding=holding)
 
 
 @dataclass(frozen=True)
@@ -125,13 +88,16 @@ class Training:
     @property
     def command(self) -> list[str]:
         """What `depgen` is given to train it, or to continue the newest run that did not end."""
-        needs = [f"--{name}={run}" for name, run in (self.needs or {}).items()]
-        precision = [] if self.precision is None else ["--trainer.precision", self.precision]
         begun = [run for run in self.runs() if not is_finished(run) and (checkpoint_folder(run) / RESUME).is_file()]
-        where = ["--resume", str(begun[0])] if begun else ["--name", self.place]
-        seed = ["--seed_everything", str(self.seed)]
-        logged = [] if self.wandb is None else ["--wandb", self.wandb]
-        return ["fit", *self.experiment.arguments, *seed, *needs, *precision, *logged, *where]
+        return [
+            "fit",
+            *self.experiment.arguments,
+            *("--seed_everything", str(self.seed)),
+            *(f"--{name}={run}" for name, run in (self.needs or {}).items()),
+            *(() if self.precision is None else ("--trainer.precision", self.precision)),
+            *(() if self.wandb is None else ("--wandb", self.wandb)),
+            *(("--resume", str(begun[0])) if begun else ("--name", self.place)),
+        ]
 
     def lock(self) -> FileLock:
         """What a process holds that writes or moves its runs."""
@@ -141,31 +107,25 @@ class Training:
     def runs(self) -> list[Path]:
         """The runs of this very configuration, the newest first."""
         wanted = self.digest
-        return [run for run in all_runs(root=self.root) if _digest_of(run) == wanted]
+        settings = {run: run / "config.yaml" for run in all_runs(root=self.root)}
+        return [run for run, path in settings.items() if path.is_file() and _digest(Experiment(path)) == wanted]
 
     @property
     def digest(self) -> str:
         """What runs are compared by: the configuration and the runs that it loads, but for the precision."""
-        experiment = replace(self.experiment, options={**self.experiment.options, **(self.needs or {})})
-        return _digest(experiment.settings, str(experiment))
+        return _digest(replace(self.experiment, options={**self.experiment.options, **(self.needs or {})}))
 
     def finished(self) -> Path | None:
         """The newest run of this very configuration that has come to its end."""
         return next((run for run in self.runs() if is_finished(run)), None)
 
 
-def _digest(settings: Mapping[str, Any], where: str) -> str:
-    """What a configuration trains; the precision left out, which the machine may ask for."""
-    trainer = {name: value for name, value in (settings.get("trainer") or {}).items() if name != "precision"}
-    return settings_digest(
-        {"trainer": trainer, **{name: settings.get(name) or {} for name in ("model", "data")}}, where
-    )
-
-
-def _digest_of(run: Path) -> str | None:
-    """The digest of a run's YAML; None where it has none."""
-    settings = run / "config.yaml"
-    return _digest(read_settings(settings), str(settings)) if settings.is_file() else None
+def _digest(experiment: Experiment) -> str:
+    """What an experiment trains; the precision left out, which the machine may ask for."""
+    settings = experiment.settings
+    sections: dict[str, Any] = {name: settings.get(name) or {} for name in ("trainer", "model", "data")}
+    sections["trainer"] = {name: value for name, value in sections["trainer"].items() if name != "precision"}
+    return settings_digest(sections, str(experiment))
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def weights_and_biases(
     identity, folder = environ.get("WANDB_RUN_ID", name[-_LONGEST_ID:]), environ.get("WANDB_DIR", str(run))
     if "offline" in (mode, environ.get("WANDB_MODE")):
         logger.info("W&B logs offline. Send it later: wandb sync %s/wandb/offline-run-*-%s", folder, identity)
-    all_tags = (tag.strip()[:_LONGEST_TAG] for tag in (*environ.get("WANDB_TAGS", "").split(","), *tags, *size.values()))
+    all_tags = [*environ.get("WANDB_TAGS", "").split(","), *tags, *size.values()]
     wandb_logger = RunWandbLogger(
         name=environ.get("WANDB_NAME", name),
         id=identity,
@@ -71,7 +71,7 @@ def weights_and_biases(
         project=environ.get("WANDB_PROJECT", "depgen"),
         offline=mode == "offline",
         group=environ.get("WANDB_RUN_GROUP", record.get("experiment", experiment)),
-        tags=list(dict.fromkeys(filter(None, all_tags))),
+        tags=list(dict.fromkeys(tag.strip()[:_LONGEST_TAG] for tag in all_tags if tag.strip())),
         config={**(settings or {}), "run": {**known, **size}},
     )
     # a private name, because no argument keeps Lightning from passing `anonymous`, of which wandb warns
