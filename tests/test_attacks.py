@@ -216,12 +216,6 @@ def recorded(content: object) -> Callable[[Place], object]:
     return lambda place: (place.run() / "run.json").write_text(text)
 
 
-def renamed_word(place: Place) -> None:
-    """Change a word in all files of the vocabulary."""
-    for path in (place.run() / "vocabulary").iterdir():
-        path.write_text(path.read_text().replace('"cat"', '"elsewhere"').replace('"the"', '"elsewhere"'))
-
-
 def tables(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
     """Damage all tables of annotated text."""
 
@@ -275,8 +269,6 @@ def curve(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
 
 
 DAMAGE = [
-    Attack("vocabulary, score", renamed_word, SCORE, 2, "is damaged or replaced"),
-    Attack("vocabulary, test", renamed_word, TEST, 2, "is damaged or replaced"),
     Attack("run.json is a list", recorded([]), TEST, 2, "run.json: expected a JSON object"),
     Attack("run.json is a text", recorded("ten"), TEST, 2, "run.json: expected JSON"),
     Attack("weight missing, score", weight_lost, SCORE, 2, "Missing key"),

@@ -16,6 +16,7 @@ from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
 from depgen.training.runs import (
     BEST,
     RESUME,
+    NoRunError,
     announced_run,
     experiment_name,
     find_run,
@@ -217,9 +218,7 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
     """Class, argument and value of the annotator that is a run, or else a parser; paths are absolute."""
     try:
         run, checkpoint = named_checkpoint(parser)
-    except UserError as no_run:
-        if (Path(parser) / "run.json").is_file():
-            raise
+    except NoRunError as no_run:
         try:
             return annotator_of(parser)
         except UserError as no_parser:
@@ -246,7 +245,9 @@ def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
         taken, left_out = settings_of_run(path, verb)
         for setting in left_out:
             logger.warning(
-                "%s: %s is left out, as it may write outside the run. Say it anew to have it.", path, setting
+                "%s: %s is left out, as it may write outside the run. To have it, give it on the command line.",
+                path,
+                setting,
             )
         text = yaml.safe_dump(taken, sort_keys=False)
         arguments[place] = f"--config={text}" if option else text

@@ -51,7 +51,6 @@ from depgen.training.runs import (
     is_finished,
     lengthen,
     locked_run,
-    note_vocabulary,
     process_rank,
     update_record,
     write_settings,
@@ -259,7 +258,6 @@ class RunCLI(LightningCLI):
         write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
             self.datamodule.save_into(self.folder)
-            note_vocabulary(self.folder)
 
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""

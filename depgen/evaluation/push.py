@@ -13,10 +13,9 @@ from depgen.evaluation.trained import load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.locations import json_object
-from depgen.training.checkpoints import load_checkpoint
+from depgen.training.checkpoints import load_checkpoint, write_weights
 from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import WEIGHTS, read_record, update_record
-from depgen.training.safe_weights import write_weights
 
 _OWN = ("command", "hardware")
 """What of `run.json` concerns the user's machine, and stays there."""

@@ -5,21 +5,20 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import numpy as np
 import torch
-from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from depgen.errors import UserError
 from depgen.locations import lines_sha256, write_atomically
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.evaluated import TEST_ITEMS
-from depgen.training.phases import Phases
+from depgen.training.phases import Phases, validates_fit
 from depgen.training.runs import is_finished, update_record
 
 logger = logging.getLogger(__name__)
@@ -93,12 +92,12 @@ class ProgressLines(L.Callback):
             self._since = time.monotonic()
         elif self._steps == self.measured_steps and trainer.is_global_zero and math.isfinite(batches):
             seconds = (time.monotonic() - self._since) / (self.measured_steps - 1)
-            epoch = duration(seconds * batches)
+            epoch = timedelta(seconds=round(seconds * batches))
             logger.info("%.3g s a step, about %s an epoch of %d steps, validation aside.", seconds, epoch, batches)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Log the line."""
-        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or not trainer.is_global_zero:
+        if not validates_fit(trainer) or not trainer.is_global_zero:
             return
         phases = Phases.of(trainer)
         figures = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
@@ -114,7 +113,7 @@ class ProgressLines(L.Callback):
             ", ".join(f"{name} {figure:.4g}" for name, figure in figures.items()),
             phases.phase.monitor,
             min(phases.best, phases.value(trainer)),
-            duration(time.monotonic() - self._started),
+            timedelta(seconds=round(time.monotonic() - self._started)),
         )
 
 
@@ -207,17 +206,3 @@ def has_bf16_instructions() -> bool:
     """Whether this processor multiplies in bf16; True of those that torch tells nothing of."""
     features: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
     return features.get("architecture") != "x86_64" or bool(features.get("avx512_bf16") or features.get("amx_bf16"))
-
-
-def duration(seconds: float) -> str:
-    """A length of time for people.
-
-    >>> duration(42.4), duration(754.0), duration(7322.0)
-    ('42 s', '12 min 34 s', '2 h 02 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

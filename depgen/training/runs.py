@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 
 from depgen.errors import UserError, did_you_mean
 from depgen.hub import model_folder
-from depgen.locations import file_sha256, json_object, runs_root, write_atomically
+from depgen.locations import json_object, runs_root, write_atomically
 from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
@@ -101,10 +101,7 @@ def resume_checkpoint(run: Path) -> Path:
 
 
 def create_run(place: str) -> Path:
-    """A new run folder at a place below `$DEPGEN_RUNS`.
-
-    Of several processes of one run, the first makes it and announces it to the others.
-    """
+    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it for the others."""
     if process_rank() > 0:
         return _run_of_first_process(place)
     stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
@@ -148,12 +145,8 @@ def _job() -> str | None:
     if "SLURM_JOB_ID" in environ and int(environ.get("SLURM_NTASKS", "1")) > 1:
         return f"slurm-{environ['SLURM_JOB_ID']}-{environ.get('SLURM_STEP_ID', '0')}"
     if "TORCHELASTIC_RUN_ID" in environ:
-        parts = (
-            environ["TORCHELASTIC_RUN_ID"],
-            environ.get("MASTER_PORT", ""),
-            environ.get("TORCHELASTIC_RESTART_COUNT", ""),
-        )
-        return "torchrun-" + "-".join(parts).replace("/", "_")
+        names = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+        return "torchrun-" + "-".join(environ.get(name, "") for name in names).replace("/", "_")
     return None
 
 
@@ -184,7 +177,11 @@ def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list
         root: where they lie, by default `$DEPGEN_RUNS`.
     """
     started: dict[Path, str] = {}
-    for run in _run_folders(root or runs_root()):
+    for folder, below, files in os.walk(root or runs_root()):
+        if "run.json" not in files:
+            continue
+        below.clear()
+        run = Path(folder)
         if experiment is None or experiment_name(run) == experiment:
             try:
                 started[run] = str(read_record(run).get("started"))
@@ -212,13 +209,6 @@ def place_of_run(run: Path) -> tuple[str, ...]:
     return parts[-4:] if len(parts) > 4 and re.fullmatch(r"seed[0-9]+", parts[-2]) else parts[-2:]
 
 
-def _run_folders(root: Path) -> Iterator[Path]:
-    for folder, below, files in os.walk(root):
-        if "run.json" in files:
-            below.clear()
-            yield Path(folder)
-
-
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
@@ -226,7 +216,7 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
 
     Args:
         experiment: only its runs; None = all.
-        holding: the checkpoint wanted, by default the best one of the last phase.
+        holding: the file of the checkpoint that it must hold.
         root: where runs lie, by default `$DEPGEN_RUNS`.
 
     Raises:
@@ -253,11 +243,7 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     """The run folder meant by a path, by an experiment's name or by a folder of runs: of several, that of `newest_run`.
 
     Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
-    `<experiment>/small/seed1`).
-
-    Args:
-        reference: path or name.
-        holding: the checkpoint that the newest of several runs must hold.
+    `<experiment>/small/seed1`). The newest of several runs must hold the checkpoint `holding`.
 
     Raises:
         NoRunError: there is no such run.
@@ -272,8 +258,9 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)
-    if damaged := next((each for each in folders if (each / "config.yaml").is_file()), None):
-        raise UserError(f"{damaged} has no run.json, which says what a run is: copy the run again, whole.")
+    for folder in folders:
+        if (folder / "config.yaml").is_file():
+            raise UserError(f"{folder} has no run.json, which says what a run is: copy the run again, whole.")
     meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
     raise NoRunError(
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
@@ -284,8 +271,7 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
 def run_of_name(name: str) -> Path | None:
     """The run that weights are named by, as `find_run` finds it; None for a folder of weights, or where there is none.
 
-    Args:
-        name: of a run or of a pretrained model, which `depgen.hub.model_folder` finds; models come first.
+    Pretrained models that `depgen.hub.model_folder` finds come before runs of the same name.
 
     Raises:
         UserError: it names a run that can't be used.
@@ -328,10 +314,10 @@ def named_checkpoint(reference: str | Path) -> tuple[Path, Path]:
     Raises:
         UserError: there is no such run or checkpoint, or it lies in no run folder.
     """
-    given = Path(reference)
-    if given.is_file():
-        return run_holding(given), given
-    run = find_run(given)
+    path = Path(reference)
+    if path.is_file():
+        return run_holding(path), path
+    run = find_run(path)
     return run, best_checkpoint(run)
 
 
@@ -361,34 +347,6 @@ def lengthen(run: Path, max_epochs: int) -> None:
     settings["trainer"]["max_epochs"] = max_epochs
     write_settings(run, settings)
     update_record(run, {"finished": None})
-
-
-def note_vocabulary(run: Path) -> None:
-    """Notes the digests of a run's vocabulary files in `run.json`, for `check_vocabulary`."""
-    files = sorted(path for path in (run / "vocabulary").glob("*") if path.is_file())
-    update_record(run, {"vocabulary": {path.name: file_sha256(path) for path in files}})
-
-
-def check_vocabulary(folder: Path) -> None:
-    """Raises UserError where a file of a run's vocabulary is not the one that the run was trained with.
-
-    Folders elsewhere have no digests to compare with.
-
-    Args:
-        folder: of the vocabulary, such as `RUN/vocabulary`.
-
-    Raises:
-        UserError: it is missing or another one.
-    """
-    run = folder.absolute().parent
-    noted = read_record(run).get("vocabulary") if (run / "run.json").is_file() else None
-    for name, digest in (noted if isinstance(noted, dict) else {}).items():
-        path = folder / name
-        if not path.is_file() or file_sha256(path) != digest:
-            raise UserError(
-                f"{path} is damaged or replaced: it is not the vocabulary that the run was trained with (run.json has "
-                "its digest). Copy the run again, whole."
-            )
 
 
 def is_finished(run: Path) -> bool:

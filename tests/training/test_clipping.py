@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.training.adagrad import ClippedAdagrad
+from depgen.training.clipping import groups_of_parts
 
 
 class Parts(LanguageModel):
@@ -109,13 +110,8 @@ def test_clipped_adagrad_clips_its_groups_itself():
 
 @pytest.mark.parametrize("clip", [0.0, -1.0])
 def test_a_clip_that_is_not_above_0_is_refused(clip):
-    with pytest.raises(UserError, match=f"group 1: expected a clip above 0, found {clip}"):
-        Parts(1.0, clip).configure_optimizers()
-
-
-def test_groups_of_one_name_have_one_clip():
-    with pytest.raises(UserError, match="group 1: expected one clip"):
-        Parts(1.0, 2.0, together=True).configure_optimizers()
+    with pytest.raises(UserError, match=f"expected a norm above 0, found {clip}"):
+        groups_of_parts([*Parts().parameters()], {}, {}, clip=clip, clipped_apart="")
 
 
 def test_clips_of_norms_and_of_values_are_refused_together():
