@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -101,36 +100,50 @@ def resume_checkpoint(run: Path) -> Path:
 
 
 def create_run(place: str) -> Path:
-    """A new run folder at a place below `$DEPGEN_RUNS`; the first process of a run makes it for the others."""
-    if process_rank() > 0:
-        return _run_of_first_process(place)
-    stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    for number in count(1):  # several may start in the same second
-        run = runs_root() / place / (stamp if number == 1 else f"{stamp}_{number}")
-        try:
-            run.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        break
-    checkpoint_folder(run).mkdir()
-    announce_run(run)
+    """A new run folder at a place below `$DEPGEN_RUNS`, the same for all processes of a run.
+
+    It is named by the time. Processes that SLURM or torchrun starts don't know the first one's time, but all know
+    their job, by which the folder is named there.
+
+    Raises:
+        UserError: the folder of a job is there already, or another process than the first knows neither folder nor job.
+    """
+    folder, job, first = runs_root() / place, _job(), process_rank() == 0
+    if job is not None:
+        run = folder / job
+        if first and run.exists():
+            raise UserError(f"{run} is there already: give the job another name (torchrun --rdzv-id), or use --name.")
+    elif first:
+        stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        names = (stamp if number == 1 else f"{stamp}_{number}" for number in count(1))
+        run = next(folder / name for name in names if _is_made(folder / name))
+    elif RUN_VARIABLE in os.environ:
+        return Path(os.environ[RUN_VARIABLE])
+    else:
+        raise UserError(f"Process {process_rank()} does not know its run folder: set {RUN_VARIABLE} for all.")
+    if first:
+        checkpoint_folder(run).mkdir(parents=True)
+        announce_run(run)
     return run
 
 
+def _is_made(run: Path) -> bool:
+    """Whether this call made a folder: several runs may start in the same second."""
+    try:
+        run.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
 def announce_run(run: Path) -> None:
-    """Announce the folder to all processes of this run: those started from here, and those of the same job."""
+    """Announce the folder to the processes of this run that are started from here."""
     os.environ[RUN_VARIABLE] = str(run.absolute())
-    job = _job()
-    if job is not None:
-        write_atomically(runs_root() / f".job-{job}", str(run.absolute()))
 
 
 def forget_run() -> None:
-    """Let the next run of this process, and of a job of the same name, have its own folder."""
+    """Let the next run of this process have its own folder."""
     os.environ.pop(RUN_VARIABLE, None)
-    job = _job()
-    if job is not None and process_rank() == 0:
-        (runs_root() / f".job-{job}").unlink(missing_ok=True)
 
 
 def announced_run() -> Path | None:
@@ -140,33 +153,16 @@ def announced_run() -> Path | None:
 
 
 def _job() -> str | None:
-    """What all processes of a job started by SLURM or torchrun have in common."""
+    """A name that all processes of a job started by SLURM or torchrun know, and no other job has."""
     environ = os.environ
     if "SLURM_JOB_ID" in environ and int(environ.get("SLURM_NTASKS", "1")) > 1:
         return f"slurm-{environ['SLURM_JOB_ID']}-{environ.get('SLURM_STEP_ID', '0')}"
     if "TORCHELASTIC_RUN_ID" in environ:
-        names = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
-        return "torchrun-" + "-".join(environ.get(name, "") for name in names).replace("/", "_")
+        parts = [environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT")]
+        if environ.get("GROUP_WORLD_SIZE", "1") == "1":  # on one machine: torchrun's own process
+            parts.append(str(os.getppid()))
+        return "torchrun-" + "-".join(parts).replace("/", "_")
     return None
-
-
-def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
-    if RUN_VARIABLE in os.environ:
-        return Path(os.environ[RUN_VARIABLE])
-    job, started = _job(), time.time()
-    if job is None:
-        raise UserError(
-            f"Process {process_rank()} of {experiment} does not know its run folder. Set {RUN_VARIABLE} for all."
-        )
-    note = runs_root() / f".job-{job}"
-    while time.time() - started < patience:
-        # a note from long before belongs to an earlier job of the same name
-        if note.exists() and note.stat().st_mtime > started - 120:
-            return Path(note.read_text())
-        time.sleep(0.2)
-    raise UserError(
-        f"The first process of {experiment} made no run folder within {patience:.0f} s ({note} was not written)."
-    )
 
 
 def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:

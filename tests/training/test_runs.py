@@ -77,26 +77,28 @@ def test_other_processes_of_a_run_use_the_first_ones_folder(monkeypatch):
     assert create_run("x") == run.absolute()
 
 
-def test_processes_started_by_torchrun_find_the_first_ones_folder(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("MASTER_PORT", "29500")
-    monkeypatch.setenv("RANK", "0")
-    run = create_run("x")
-    monkeypatch.delenv(runs.RUN_VARIABLE)
-    monkeypatch.setenv("RANK", "1")
-    assert create_run("x") == run.absolute()
-
-
-def test_a_note_of_an_earlier_job_is_not_taken(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("RANK", "0")
-    create_run("x")
-    (note,) = runs.runs_root().glob(".job-*")
-    os.utime(note, (1, 1))
-    monkeypatch.delenv(runs.RUN_VARIABLE)
-    monkeypatch.setenv("RANK", "1")
-    with pytest.raises(UserError, match="made no run folder"):
-        runs._run_of_first_process("x", patience=0.3)
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0"},
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "1"},
+    ],
+)
+def test_processes_of_a_job_have_one_folder_whichever_asks_first(monkeypatch, job):
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    runs_of_ranks = []
+    for rank in ("1", "0"):
+        monkeypatch.setenv("RANK", rank)
+        runs_of_ranks.append(create_run("x"))
+        monkeypatch.delenv(runs.RUN_VARIABLE, raising=False)
+    assert runs_of_ranks[0] == runs_of_ranks[1]
+    assert checkpoint_folder(runs_of_ranks[0]).is_dir()
+    with pytest.raises(UserError, match="is there already"):
+        create_run("x")
+    monkeypatch.setenv("SLURM_STEP_ID", "2")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert create_run("x") != runs_of_ranks[0]
 
 
 def test_a_process_that_was_told_nothing_says_so(monkeypatch):
@@ -227,14 +229,6 @@ def test_the_commit_notices_a_change_anywhere_in_the_package(tmp_path, monkeypat
     assert re.fullmatch("[0-9a-f]{40}", commit())
     (package / "models" / "system.py").write_text("changed = True")
     assert commit().endswith("+changes")
-
-
-def test_a_job_of_the_same_name_finds_no_note_of_the_last(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    create_run("first")
-    assert list(runs.runs_root().glob(".job-*"))
-    forget_run()
-    assert not list(runs.runs_root().glob(".job-*"))
 
 
 def test_the_version_of_torch_names_its_build(monkeypatch):
