@@ -24,7 +24,7 @@ _KEPT = ("hyper_parameters", "hparams_name", "phase", "epoch", "global_step", "p
 """What of a checkpoint a system is built from. Optimisers, loops and callbacks, which training needs, are left out."""
 
 
-def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
+def load_checkpoint(path: str | Path, *, mmap: bool = False) -> dict[str, Any]:
     """The content of a checkpoint file; it is read without running code, whatever the environment says.
 
     With `mmap` the tensors stay on disk until they are used, which is quick where only the settings are wanted.
@@ -32,7 +32,7 @@ def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool =
     Raises:
         UserError: no such file; a file that is damaged, holds code or is no checkpoint.
     """
-    content = _content(Path(path), map_location, mmap)
+    content = _content(Path(path), "cpu", mmap)
     if not isinstance(content, dict) or "state_dict" not in content:
         raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
     return content

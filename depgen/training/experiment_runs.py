@@ -142,12 +142,7 @@ class FinishedRun:
 
 
 def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
-    """The finished run: found, continued or trained.
-
-    Args:
-        training: whose.
-        depgen: runs `depgen fit`.
-        wait: for another process that trains it, and then find its run.
+    """The finished run: found, continued or trained; `wait` for another process that trains it.
 
     Raises:
         UserError: training failed.
@@ -168,13 +163,7 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
-    """The numbers on the test split, measured unless they are there.
-
-    Args:
-        training: whose.
-        run: the finished run.
-        depgen: runs `depgen test`.
-        remeasure: test again where the numbers of the single items are not there.
+    """The numbers of a finished run on the test split, measured unless they are there; `remeasure` those of items too.
 
     Raises:
         UserError: the command failed or left no numbers.

@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 from depgen.training.adagrad import ClippedAdagrad
-from depgen.training.clipping import groups_of_parts
 
 
 class Parts(LanguageModel):
@@ -106,12 +105,6 @@ def test_clipped_adagrad_clips_its_groups_itself():
             step = 0.05 * min(1.0, clip / norm) * gradient.sign() * (gradient != 0)
             expected = start.groups()[number][place] - step
             torch.testing.assert_close(found.groups()[number][place], expected, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("clip", [0.0, -1.0])
-def test_a_clip_that_is_not_above_0_is_refused(clip):
-    with pytest.raises(UserError, match=f"expected a norm above 0, found {clip}"):
-        groups_of_parts([*Parts().parameters()], {}, {}, clip=clip, clipped_apart="")
 
 
 def test_clips_of_norms_and_of_values_are_refused_together():

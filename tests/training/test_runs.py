@@ -121,17 +121,6 @@ def test_the_newest_run_is_the_latest_start_that_holds_a_best_checkpoint(caplog)
         newest_run("z")
 
 
-def test_runs_of_tables_are_runs_too(monkeypatch):
-    root = runs.runs_root()
-    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
-    inner = make("x", "2026-01-02T10:00", "best.ckpt")
-    monkeypatch.setenv("DEPGEN_RUNS", str(root))
-    old = make("x", "2026-01-01T10:00", "best.ckpt")
-    assert all_runs() == all_runs("x") == [inner, old]
-    assert newest_run("x") == find_run("x") == newest_run() == inner
-    assert all_runs("table") == []
-
-
 def test_a_plain_run_comes_before_newer_runs_of_a_table(caplog):
     caplog.set_level("INFO", "depgen")
     plain = make("mine", "2026-01-01T10:00", "best.ckpt")
