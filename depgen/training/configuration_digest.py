@@ -51,18 +51,6 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
     return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def argument_defaults(class_path: str) -> Mapping[str, Any]:
-    """The defaults of the arguments that a class takes.
-
-    Raises:
-        UserError: there is no such class.
-    """
-    try:
-        return _defaults(class_path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{class_path}: {error}") from error
-
-
 def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a configuration that differ from their defaults and that can change a number, resolved."""
     found = {name: _chosen_section(name, value) for name, value in content.items() if name not in WITHOUT_EFFECT}

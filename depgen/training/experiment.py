@@ -209,20 +209,7 @@ def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, wher
         raise UserError(
             f"{where}: a class is replaced as a whole: give {_CLASS} and {_ARGUMENTS} together, found {value!r:.80}."
         )
-    if _is_class(held) and (left := _left_over(held, value)):
-        raise UserError(
-            f"{where}: {value[_CLASS]} takes {', '.join(left)}, which the experiment sets and the option does not. "
-            "Give the class all arguments that it is to have."
-        )
     return {**settings, first: value}
-
-
-def _left_over(held: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
-    """The arguments of a replaced class that the command line would hand to the class in its place."""
-    from depgen.training.configuration_digest import argument_defaults
-
-    missing = {*(held.get(_ARGUMENTS) or {})} - {*(value.get(_ARGUMENTS) or {})}
-    return sorted(missing & argument_defaults(value[_CLASS]).keys()) if missing else []
 
 
 def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:

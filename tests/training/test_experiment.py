@@ -112,7 +112,6 @@ def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
     [
         (f"{CONTEXT}.class_path", "depgen.models.dclm.NoContext", "replaced as a whole"),
         (CONTEXT, "depgen.models.dclm.NoContext", "replaced as a whole"),
-        (CONTEXT, {"class_path": "depgen.models.dclm.NoContext"}, "NoContext takes size, which the experiment sets"),
         ("trainer.max_epochs.x", 1, "expected settings at max_epochs, found 9"),
     ],
 )
