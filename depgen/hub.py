@@ -88,14 +88,10 @@ def load_weights(auto: Any, source: str | Path, *, bars: bool = False, **options
     try:
         with quiet_transformers(bars=bars):
             network, loading = auto.from_pretrained(source, **options)
-    except SafetensorError as error:
-        raise WeightsError(f"the weights file is damaged ({first_line(error)})") from error
-    except (OSError, ValueError) as error:  # what the library raises for missing or unreadable files
-        raise WeightsError(first_line(error)) from error
-    except StrictDataclassError as error:
-        raise WeightsError(one_line(error)) from error
-    except KeyError as error:  # an activation, or another part that is named in the configuration
-        raise WeightsError(f"the library has no {error}") from error
+    except (SafetensorError, OSError, ValueError, StrictDataclassError, KeyError) as error:
+        # a KeyError is of an activation, or of another part that the configuration names
+        reason = f"the library has no {error}" if isinstance(error, KeyError) else one_line(error)
+        raise WeightsError(reason) from error
     if loading["mismatched_keys"]:
         name, there, expected = min(loading["mismatched_keys"])
         raise WeightsError(
@@ -122,11 +118,6 @@ def quiet_transformers(*, bars: bool = False) -> Iterator[None]:
         transformers_logging.set_verbosity(verbosity)
         if enabled:
             transformers_logging.enable_progress_bar()
-
-
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, or its kind."""
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def one_line(error: Exception) -> str:

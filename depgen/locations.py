@@ -1,5 +1,6 @@
 """Where things lie on disk: corpora, caches, runs and results, each under one environment variable."""
 
+import errno
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ def data_root() -> Path:
 
 
 def cache_root() -> Path:
-    """The folder of trained parsers and annotated corpora: `$DEPGEN_CACHE`, by default `~/.cache/depgen`."""
+    """The folder of what is made once, parsers and tables of corpora: `$DEPGEN_CACHE`, by default `~/.cache/depgen`."""
     return _root("DEPGEN_CACHE", "~/.cache/depgen")
 
 
@@ -64,7 +65,7 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     path = data_root() / relative
     if path.exists():
         return path
-    near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
     where = f"No corpus at {path.absolute()}.{did_you_mean(path.name, near)} {how_to_get}"
     if relative.is_absolute():
         raise MissingDataError(where)
@@ -86,16 +87,7 @@ def find_file(relative: str | Path, *, how_to_get: str) -> Path:
 
 
 def matching(folder: Path, pattern: str) -> list[Path]:
-    """The files below a folder that a pattern such as `*/*.mrg` names, by path.
-
-    Raises:
-        UserError: the pattern is empty, or is an absolute path.
-    """
-    if not pattern or Path(pattern).is_absolute():
-        raise UserError(
-            f"Expected a pattern of files below {folder}, such as *.mrg, found {pattern!r}. A folder has an option of "
-            "its own."
-        )
+    """The files below a folder that a pattern such as `*/*.mrg` names, by path."""
     return sorted(path for path in folder.glob(pattern) if path.is_file())
 
 
@@ -103,19 +95,21 @@ def text_of_file(path: Path) -> str:
     """The text of a file.
 
     Raises:
-        UserError: there is none, or it is not in UTF-8.
+        UserError: it can't be read, or is not in UTF-8.
     """
     try:
         return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a text in UTF-8, found: {error}. Copy the file again.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: expected UTF-8, found {error}. Copy the file again.") from error
+    except OSError as error:
+        raise UserError(f"{path} can't be read: {error.strerror}.") from error
 
 
 def json_object(path: Path, *, remedy: str) -> dict[str, Any]:
     """The names and values in a JSON file that was written here.
 
     Raises:
-        UserError: it can't be read or holds anything else; what to do about it is the remedy.
+        UserError: it can't be read or holds anything else; the remedy is what to do about it.
     """
     content = json_value(text_of_file(path), str(path), remedy=remedy)
     if not isinstance(content, dict):
@@ -135,18 +129,10 @@ def json_value(text: str, where: str, *, remedy: str = "Mend it there, or copy t
         remedy: what the user can do about it.
 
     Raises:
-        UserError: it is no JSON, or holds a field twice in an object, the first value of which would be lost.
+        UserError: it is no JSON.
     """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        fields = dict(pairs)
-        if len(fields) < len(pairs):
-            names = ", ".join(name for name, _ in pairs)
-            raise UserError(f"{where}: expected fields of different names, found {names}. {remedy}")
-        return fields
-
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        return json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise UserError(f"{where}: expected JSON, found: {error}. {remedy}") from error
 
@@ -194,52 +180,31 @@ def made_once(path: Path, make: Callable[[], None], *, is_made: Callable[[], boo
     """Makes what belongs into the cache unless it is there, and says whether this call did; other processes wait."""
     if is_made():
         return False
-    with locked(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{path}.lock"):
         if is_made():  # by another process in the meantime
             return False
         make()
     return True
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Holds the lock of a file or folder of the cache, and makes its parent folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{path}.lock"):
-        yield
-
-
 def check_output(path: Path) -> None:
-    """Raises UserError unless `--output` names what can be written to. To be called before long work.
+    """Makes the folder of an `--output`, and sees that it can be written in. To be called before long work.
 
     Raises:
-        UserError: a folder has that name, or its folder can't be written.
+        UserError: the output is a folder itself.
+        OSError: its folder can't be made, or written in.
     """
     if path.is_dir():
         raise UserError(f"--output {path} is a folder: name a file.")
-    check_writable(path.parent, otherwise="name a file elsewhere by --output")
+    check_writable(path.parent)
 
 
-OTHER_RUNS = "set DEPGEN_RUNS to another folder"
-"""What else helps where no run can be written."""
-
-
-def check_writable(folder: Path, *, otherwise: str) -> None:
-    """Make a folder and see that it can be written in.
-
-    Args:
-        folder: with those it lies in.
-        otherwise: what the user can do where the folder can't be mended.
-
-    Raises:
-        UserError: it can't.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder.absolute()} can't be made ({error}). Change its rights, or {otherwise}.") from error
+def check_writable(folder: Path) -> None:
+    """Makes a folder, and raises OSError unless it can be written in."""
+    folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder.absolute()} can't be written. Change its rights, or {otherwise}.")
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 # -- digests ----------------------------------------------------------------------------------------------------------
@@ -247,8 +212,8 @@ def check_writable(folder: Path, *, otherwise: str) -> None:
 
 def file_sha256(path: Path) -> str:
     """The digest of a file's content, hex; computed once a process, and again once the file has changed."""
-    found = path.stat()
-    return _sha256(path.absolute(), found.st_ino, found.st_size, found.st_mtime_ns)
+    now = path.stat()
+    return _sha256(path.absolute(), now.st_ino, now.st_size, now.st_mtime_ns)
 
 
 @cache

@@ -9,6 +9,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from depgen.errors import UserError
+from depgen.locations import text_of_file
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The safe loader; where PyYAML was built with libyaml, the one in C, which takes an eighth of the time."""
@@ -18,15 +19,9 @@ def read_yaml(path: Path) -> Any:  # noqa: ANN401 - whatever the file holds
     """The content of a YAML file; None for an empty one.
 
     Raises:
-        UserError: the file can't be read, is not in UTF-8 or is refused by `yaml_value`.
+        UserError: the file can't be read, or is refused by `yaml_value`.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: expected UTF-8, found {error}.") from error
-    except OSError as error:
-        raise UserError(f"{path} can't be read: {error.strerror}.") from error
-    return yaml_value(text, str(path))
+    return yaml_value(text_of_file(path), str(path))
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -42,14 +37,10 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def yaml_value(text: str, where: str) -> Any:  # noqa: ANN401
-    """The value of a YAML text.
+    """The value of the text of a YAML file, which messages call `where`.
 
     >>> yaml_value("layers: 2", "experiment.yaml")
     {'layers': 2}
-
-    Args:
-        text: of a file.
-        where: the file, for messages.
 
     Raises:
         UserError: it is no YAML, or has a key twice, the first value of which would be lost.
@@ -73,11 +64,10 @@ def _check_keys(node: Node, where: str) -> None:
     """Raises UserError where a mapping has a key twice; names both lines."""
     if isinstance(node, ScalarNode):
         return
+    pairs = node.value if isinstance(node, MappingNode) else [(None, item) for item in node.value]
     lines = dict[str, int]()
-    for part in node.value:
-        for each in part if isinstance(node, MappingNode) else [part]:
-            _check_keys(each, where)
-        key = part[0] if isinstance(node, MappingNode) else None
+    for key, value in pairs:
+        _check_keys(value, where)
         if isinstance(key, ScalarNode):
             line = key.start_mark.line + 1
             if key.value in lines:

@@ -159,12 +159,6 @@ def induced(place: Path) -> None:
     (place / "mine.yaml").write_text(yaml.safe_dump(settings))
 
 
-def renamed_word(place: Path) -> None:
-    """Change a word in all files of the vocabulary."""
-    for path in (run_of(place) / "vocabulary").iterdir():
-        path.write_text(path.read_text().replace('"cat"', '"elsewhere"').replace('"the"', '"elsewhere"'))
-
-
 def another_shape(content: dict) -> None:
     """Make a weight longer."""
     name, weight = next(iter(content["state_dict"].items()))
@@ -217,8 +211,6 @@ TRUST = [
     (induced, MINE, 2, EVIL),
 ]
 DAMAGE = [
-    (renamed_word, SCORE, 2, "is damaged or replaced"),
-    (renamed_word, TEST, 2, "is damaged or replaced"),
     (lambda place: (run_of(place) / "run.json").write_text(json.dumps([])), TEST, 2, "run.json: expected a JSON"),
     (checkpoint(lambda content: content["state_dict"].popitem()), SCORE, 2, "Missing key"),
     (checkpoint(another_shape), SCORE, 2, "size mismatch"),

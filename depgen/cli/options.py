@@ -64,7 +64,6 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     """Add those that name runs and loggers, and the link of the vocabulary's size from the data to the model."""
     target = "model.init_args.vocabulary_size"
     parser.link_arguments("data", target, compute_fn=vocabulary_size, apply_on="instantiate")
-    modes = Literal["auto", "online", "offline"]
     parser.add_argument("--resume", nargs="?", const="", type=str, help="continue this run, or the newest")
     parser.add_argument("--init_from", type=str, help="begin with the weights and the vocabulary of this run")
     parser.add_argument(
@@ -84,9 +83,9 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     parser.add_argument(
         "--wandb",
         nargs="?",
-        const="auto",
-        type=modes,
-        help="log to W&B too; auto: as WANDB_MODE says, or offline",
+        const="online",
+        type=Literal["online", "offline"],
+        help="log to W&B too, online (or as WANDB_MODE says) or offline",
     )
     parser.add_argument(
         "--resume_every_n_steps", type=PositiveInt, default=500, help="steps between saves of resume.ckpt"

@@ -12,11 +12,11 @@ from depgen.annotation.named_parser import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs
-from depgen.training.experiment import PAPER, Experiment, config_files, has_sizes
-from depgen.training.experiment_runs import newest_of, run_place
+from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
 from depgen.training.runs import (
     BEST,
     RESUME,
+    NoRunError,
     announced_run,
     experiment_name,
     find_run,
@@ -109,7 +109,7 @@ class Request:
 
     def place(self, seed: int) -> str | None:
         """Where a new run lies below `$DEPGEN_RUNS`; None where neither a name nor a YAML file says it."""
-        return self.name or (self.experiment if self._sized is None else run_place(self._sized, seed))
+        return self.name or (self.experiment if self._sized is None else self._sized.place(seed))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def with_size(arguments: Sequence[str]) -> list[str]:
     if size is None or not configs:
         return list(arguments)
     first, *further = configs
-    return [*(f"--config={path}" for path in (*config_files(Path(first), size=size), *further)), *others]
+    return [*(f"--config={path}" for path in (*Experiment(Path(first), size).files, *further)), *others]
 
 
 def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[str], str | None, list[str]]:
@@ -218,9 +218,7 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
     """Class, argument and value of the annotator that is a run, or else a parser; paths are absolute."""
     try:
         run, checkpoint = named_checkpoint(parser)
-    except UserError as no_run:
-        if (Path(parser) / "run.json").is_file():
-            raise
+    except NoRunError as no_run:
         try:
             return annotator_of(parser)
         except UserError as no_parser:
@@ -247,7 +245,9 @@ def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
         taken, left_out = settings_of_run(path, verb)
         for setting in left_out:
             logger.warning(
-                "%s: %s is left out, as it may write outside the run. Say it anew to have it.", path, setting
+                "%s: %s is left out, as it may write outside the run. To have it, give it on the command line.",
+                path,
+                setting,
             )
         text = yaml.safe_dump(taken, sort_keys=False)
         arguments[place] = f"--config={text}" if option else text

@@ -16,7 +16,6 @@ from lightning.pytorch.callbacks import RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.failed_runs import remove_if_nothing_came
-from depgen.cli.kept_numbers import KeptNumbers, is_best
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
@@ -29,13 +28,21 @@ from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
 from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed
-from depgen.training.callbacks import InitialWeights, LossGuard, ProgressLines, RunRecord
+from depgen.training.callbacks import (
+    InitialWeights,
+    ItemScoreWriter,
+    LossGuard,
+    ProgressLines,
+    RunRecord,
+    takes_everything,
+)
 from depgen.training.checkpoints import CheckpointWriter, checked_vocabulary_size
-from depgen.training.experiment_runs import TEST_ITEMS
+from depgen.training.evaluated import write_numbers
 from depgen.training.logs import CurveLogger
 from depgen.training.provenance import describe_run
 from depgen.training.resume import Resume
 from depgen.training.runs import (
+    BEST,
     RESUME,
     announce_run,
     checkpoint_folder,
@@ -44,12 +51,10 @@ from depgen.training.runs import (
     is_finished,
     lengthen,
     locked_run,
-    note_vocabulary,
     process_rank,
     update_record,
     write_settings,
 )
-from depgen.training.scores import ItemScoreWriter
 from depgen.training.weights_and_biases import weights_and_biases
 
 logger = logging.getLogger(__name__)
@@ -253,7 +258,6 @@ class RunCLI(LightningCLI):
         write_settings(self.folder, settings)
         if hasattr(self.datamodule, "save_into"):
             self.datamodule.save_into(self.folder)
-            note_vocabulary(self.folder)
 
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""
@@ -270,9 +274,8 @@ class RunCLI(LightningCLI):
             if self.initial is not None:
                 record.append(InitialWeights(self.initial[1]))
             return [*(bar or [ProgressLines()]), *record, LossGuard(), RunRecord(folder), self._resume]
-        kept = is_best(self.source, self.checkpoint) and not self._other_data and not self._other_beam
-        if self.request.verb == "test" and kept:
-            return [*bar, ItemScoreWriter(folder / TEST_ITEMS)]
+        if self.request.verb == "test" and self._not_of_the_run() is None:
+            return [*bar, ItemScoreWriter(folder)]
         if self.request.verb == "predict" and self.source is not None and isinstance(self.datamodule, CorpusData):
             self._writer = PredictionWriter(self.source, self.datamodule)
             return [*bar, self._writer]
@@ -343,28 +346,35 @@ class RunCLI(LightningCLI):
             kind, path = self._writer.written
             self.output = f"run\t{self.source}\n{kind}\t{path}"
 
-    @property
-    def _beam_size(self) -> int | None:
-        found: int | None = self.config.get("beam_size")
-        return found
-
-    @property
-    def _other_beam(self) -> bool:
-        """Whether the numbers are those of another beam than the run's."""
-        return self._beam_size not in (None, getattr(self.model, "beam_size", None))
+    def _not_of_the_run(self) -> str | None:
+        """Why numbers are not those that the run is judged by; None where they are."""
+        if self.source is None or self.checkpoint is None:
+            return "no run is evaluated"
+        if self.checkpoint.absolute() != checkpoint_folder(self.source).absolute() / BEST:
+            return f"they are not of {BEST}"
+        if self._other_data:
+            return "the run was trained on other data"
+        if self.config.get("beam_size") not in (None, getattr(self.model, "beam_size", None)):
+            return "the run's own beam_size is another one"
+        return None
 
     def _evaluate(self, evaluate: Callable[..., Any], options: dict[str, Any]) -> None:
-        numbers = KeptNumbers(
-            self.request.verb, self.source, self.checkpoint, other_data=self._other_data, other_beam=self._other_beam
-        )
-        with beam_of(self.model, self._beam_size) as beam:
+        verb, run, checkpoint = self.request.verb, self.source, self.checkpoint
+        digest = None if checkpoint is None else file_sha256(checkpoint)
+        with beam_of(self.model, self.config.get("beam_size")) as beam:
             results = evaluate(**{**options, "verbose": False})
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
-        numbers.keep(metrics, self.trainer)
-        shown = {"run": self.source, "checkpoint": self.checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
-        if self.request.verb == "test" and beam is not None:
+        reason = self._not_of_the_run()
+        if reason is None and not takes_everything(self.trainer, verb):
+            reason = "they are of a part of the split"
+        if reason is not None:
+            logger.warning("The numbers are printed only, as %s.", reason)
+        elif run is not None and checkpoint is not None and digest is not None:
+            write_numbers(run, verb, metrics, checkpoint=checkpoint, sha256=digest)
+        shown = {"run": run, "checkpoint": checkpoint} | {k: f"{v:.6g}" for k, v in metrics.items()}
+        if verb == "test" and beam is not None:
             shown |= {"likelihood": "bound", "beam_size": str(beam)}
         self.output = "\n".join(f"{name}\t{value}" for name, value in shown.items())
 

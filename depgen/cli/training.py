@@ -9,7 +9,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from depgen.cli.requests import Request, with_parser, with_settings_taken, with_size
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
-from depgen.locations import OTHER_RUNS, check_writable, runs_root
+from depgen.locations import check_writable, runs_root
 from depgen.models import import_all
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.class_paths import known_classes_alone
@@ -39,7 +39,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     source, checkpoint = request.find()
     first = process_rank() == 0
     if first and verb == "fit":
-        check_writable(runs_root(), otherwise=OTHER_RUNS)
+        check_writable(runs_root())
     if first and source is not None:
         logger.info("Run: %s", source)
         announce_run(source)

@@ -21,7 +21,7 @@ from depgen.data.corpus import Corpus
 from depgen.errors import UserError
 from depgen.hub import required_folder
 from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
-from depgen.training.runs import check_vocabulary, run_of_name
+from depgen.training.runs import run_of_name
 from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
@@ -455,9 +455,8 @@ def load_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary saved in a folder.
 
     Raises:
-        UserError: there is none, it is damaged, or it is a run's and not the one of its training.
+        UserError: there is none, or it is damaged.
     """
-    check_vocabulary(folder)
     if not (folder / VOCABULARY_FILE).is_file():
         raise UserError(
             f"No vocabulary at {folder / VOCABULARY_FILE}. A run folder carries its own; name one that `depgen fit` "

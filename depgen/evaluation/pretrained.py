@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 
 from depgen.evaluation.text.outcome import NotComputed
-from depgen.hub import TRANSFORMERS_MISSING, first_line, has_transformers, load_weights, model_folder, names_a_folder
+from depgen.hub import TRANSFORMERS_MISSING, has_transformers, load_weights, model_folder, names_a_folder, one_line
 
 Kind = Literal["encoder", "causal"]
 _REACH_SECONDS = 5.0
@@ -66,7 +66,7 @@ def load_pretrained(
     try:
         return _load(str(folder or name), label, kind, device=device, local=folder is not None)
     except (OSError, ValueError) as error:  # what transformers raises for missing or unreadable files, and ours
-        return NotComputed(f"no weights at {name}: {first_line(error)}")
+        return NotComputed(f"no weights at {name}: {one_line(error)}")
 
 
 def _load(source: str, label: str, kind: Kind, *, device: str, local: bool) -> ModelWithTokenizer:

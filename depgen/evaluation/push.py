@@ -13,10 +13,9 @@ from depgen.evaluation.trained import load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.locations import json_object
-from depgen.training.checkpoints import load_checkpoint
-from depgen.training.experiment_runs import TEST_NUMBERS
+from depgen.training.checkpoints import load_checkpoint, write_weights
+from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import WEIGHTS, read_record, update_record
-from depgen.training.safe_weights import write_weights
 
 _OWN = ("command", "hardware")
 """What of `run.json` concerns the user's machine, and stays there."""
@@ -85,7 +84,7 @@ def push(run: str | None = None, *, to: Path, repo: str | None = None, private: 
     shutil.copytree(source / "vocabulary", to / "vocabulary")
     shutil.copyfile(source / "config.yaml", to / "config.yaml")
     update_record(to, record)
-    numbers = source / TEST_NUMBERS
+    numbers = source / NUMBERS["test"]
     metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}
     place = to.name if repo is None else repo
     (to / "README.md").write_text(model_card(system, record, metrics, place=place), encoding="utf-8")

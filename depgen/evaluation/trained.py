@@ -11,11 +11,10 @@ from jsonargparse import ArgumentError
 from depgen.data.vocabulary import Vocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
-from depgen.training.checkpoints import checked_vocabulary_size, load_checkpoint
+from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_holding, run_of_checkpoint
-from depgen.training.safe_weights import as_torch_file
 
 
 @dataclass(frozen=True)

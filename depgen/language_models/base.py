@@ -20,9 +20,9 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, Perplexity, UnknownRate
 from depgen.nn.precise import precise_device
-from depgen.training.clipping import check_clips, clip_groups, clips_by_group
+from depgen.training.clipping import clip_groups, clips_by_group
 from depgen.training.hyper_parameters import factory, plain_settings
-from depgen.training.optimizers import AveragedWeights, PlateauStep, ScaledSteps, optimization
+from depgen.training.optimizers import AfterValidation, ScaledSteps, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
 from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
 from depgen.training.phases import Phase, Phases
@@ -179,9 +179,8 @@ class LanguageModel(L.LightningModule):
 
     def configure_optimizers(self) -> Any:  # noqa: ANN401
         """A fresh optimiser and schedule; called at the start of every phase."""
-        monitor, groups = self.phases[self.phase].monitor, self.parameter_groups()
-        check_clips(groups)
-        return optimization(groups, self._optimizer, self._scheduler, monitor=monitor)
+        monitor = self.phases[self.phase].monitor
+        return optimization(self.parameter_groups(), self._optimizer, self._scheduler, monitor=monitor)
 
     def configure_gradient_clipping(
         self,
@@ -275,7 +274,7 @@ class LanguageModel(L.LightningModule):
         if any(isinstance(each, Phases) for each in callbacks):  # from an earlier call of the same trainer
             return []
         folder = Path(self.trainer.default_root_dir) / "checkpoints"
-        return [Phases(folder), StepSeed(), ScaledSteps(), PlateauStep(), AveragedWeights()]
+        return [Phases(folder), StepSeed(), ScaledSteps(), AfterValidation()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the constructor's arguments as plain values, so that the file loads without running code."""

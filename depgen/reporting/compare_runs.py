@@ -22,9 +22,8 @@ from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of
 from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
-from depgen.training.configuration_digest import config_digest
-from depgen.training.experiment import settings_of
-from depgen.training.experiment_runs import SplitNumbers, kept_test
+from depgen.training.evaluated import SplitNumbers, kept_test
+from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import experiment_name, find_run, has_size, read_record
 
 _KINDS = {
@@ -121,7 +120,7 @@ def _read_tested(run: Path) -> TestedRun:
         items={name: packed(scores) for name, scores in found.items.items()},
         settings=found.settings,
         date=str(record.get("finished") or "")[:10],
-        config_sha256=config_digest(run / "config.yaml"),
+        config_sha256=Experiment(run / "config.yaml").digest,
         **vars(facts_of(run)),
     )
     return TestedRun(run, test, result, vocabulary)

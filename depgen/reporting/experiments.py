@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.fields import made_as
-from depgen.training.experiment import Experiment, config_files
+from depgen.training.experiment import Experiment
 from depgen.yaml_files import read_settings
 
 _Kind = TypeVar("_Kind")
@@ -36,8 +36,9 @@ def experiment_of(name: str, *, size: str, options: Mapping[str, Any] = MappingP
         UserError: the file is not there, or has no such size.
     """
     path = experiment_file(name)
-    config_files(path, size=size)
-    return Experiment(path, size, options)
+    experiment = Experiment(path, size, options)
+    _ = experiment.files
+    return experiment
 
 
 def is_path(name: str | None) -> bool:

@@ -15,7 +15,7 @@ from depgen.reporting.pretrained import begun_from
 from depgen.reporting.results import result_path
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
-from depgen.training.experiment_runs import Depgen, FinishedRun, Training, run_place
+from depgen.training.experiment_runs import Depgen, FinishedRun, Training
 from depgen.training.runs import best_checkpoint
 
 
@@ -95,7 +95,7 @@ def _trainings(name: str, experiment: Experiment, job: Job) -> Iterator[Training
         name,
         experiment,
         job.seed,
-        run_place(experiment, job.seed),
+        experiment.place(job.seed),
         needs,
         precision=job.precision,
         wandb=job.wandb,

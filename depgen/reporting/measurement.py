@@ -21,7 +21,8 @@ from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_
 from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
 from depgen.training import provenance
-from depgen.training.experiment_runs import DEV, Depgen, SplitNumbers, measure_dev, measure_test
+from depgen.training.evaluated import SplitNumbers
+from depgen.training.experiment_runs import DEV, Depgen, measure_dev, measure_test
 
 
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False, wait: bool = True) -> Result:

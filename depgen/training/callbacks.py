@@ -1,43 +1,54 @@
 """Callbacks of a run folder: a stop at a loss that is no number, lines in the log, and what `run.json` keeps."""
 
+import io
 import logging
 import math
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import lightning as L
+import numpy as np
 import torch
-from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.locations import lines_sha256, write_atomically
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.phases import Phases
+from depgen.training.evaluated import TEST_ITEMS
+from depgen.training.phases import Phases, validates_fit
 from depgen.training.runs import is_finished, update_record
 
 logger = logging.getLogger(__name__)
 
 
 class LossGuard(L.Callback):
-    """Stops a run whose loss is no number; of a GPU, which is not waited for, the loss of the step before is read."""
+    """Stops a run whose loss is NaN or infinite, before a checkpoint is written after it.
+
+    A GPU is not waited for: there a step sees the loss of the step before, and each checkpoint the latest one.
+    """
 
     def __init__(self) -> None:
         self._loss: Tensor | None = None
 
     def on_before_backward(self, trainer: L.Trainer, pl_module: L.LightningModule, loss: Tensor) -> None:
-        """Look at the loss.
+        """Look at the loss."""
+        if loss.device.type != "cpu":
+            self._check(trainer)
+        self._loss = loss.detach()
+        if loss.device.type == "cpu":
+            self._check(trainer)
 
-        Raises:
-            UserError: it is NaN or infinite.
-        """
-        before, self._loss = self._loss, loss.detach()
-        seen = self._loss if loss.device.type == "cpu" else before
-        if seen is not None and not bool(torch.isfinite(seen)):
+    def on_save_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        """Look at the loss that led to the weights."""
+        self._check(trainer)
+
+    def _check(self, trainer: L.Trainer) -> None:
+        if self._loss is not None and not bool(torch.isfinite(self._loss)):
             raise UserError(
-                f"The training loss is {float(seen):g} at or just before step {trainer.global_step} (epoch "
+                f"The training loss is {float(self._loss):g} at or just before step {trainer.global_step} (epoch "
                 f"{trainer.current_epoch}); the last good checkpoint stays. Lower the learning rate, lengthen the "
                 "warm-up or clip the gradients (trainer.gradient_clip_val)."
             )
@@ -81,12 +92,12 @@ class ProgressLines(L.Callback):
             self._since = time.monotonic()
         elif self._steps == self.measured_steps and trainer.is_global_zero and math.isfinite(batches):
             seconds = (time.monotonic() - self._since) / (self.measured_steps - 1)
-            epoch = duration(seconds * batches)
+            epoch = timedelta(seconds=round(seconds * batches))
             logger.info("%.3g s a step, about %s an epoch of %d steps, validation aside.", seconds, epoch, batches)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Log the line."""
-        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or not trainer.is_global_zero:
+        if not validates_fit(trainer) or not trainer.is_global_zero:
             return
         phases = Phases.of(trainer)
         figures = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
@@ -102,7 +113,7 @@ class ProgressLines(L.Callback):
             ", ".join(f"{name} {figure:.4g}" for name, figure in figures.items()),
             phases.phase.monitor,
             min(phases.best, phases.value(trainer)),
-            duration(time.monotonic() - self._started),
+            timedelta(seconds=round(time.monotonic() - self._started)),
         )
 
 
@@ -149,21 +160,49 @@ class RunRecord(L.Callback):
             update_record(self.run, {"finished": datetime.now(UTC).isoformat(), "steps": trainer.global_step})
 
 
+def takes_everything(trainer: L.Trainer, verb: str) -> bool:
+    """Whether a trainer sees the whole split that `test` or `validate` goes over."""
+    limit = trainer.limit_test_batches if verb == "test" else trainer.limit_val_batches
+    return not trainer.fast_dev_run and isinstance(limit, float) and limit == 1.0  # type: ignore[attr-defined]
+
+
+class ItemScoreWriter(L.Callback):
+    """Writes `TEST_ITEMS` into a run folder after a test of the whole split, by the model's `test_scores()`.
+
+    `test_scores` gathers over processes, so all of them call it. A model without it, or whose scores are None, leaves
+    no file.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+
+    def on_test_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Write."""
+        test_scores = getattr(pl_module, "test_scores", None)
+        scores = test_scores() if test_scores is not None and takes_everything(trainer, "test") else None
+        if scores is None or not trainer.is_global_zero:
+            return
+        items, nll, tokens, words = scores
+        arrays = {"items": items, "tokens": tokens, "words": words}
+        stream = io.BytesIO()
+        np.savez(
+            stream,
+            nll=np.asarray(nll, dtype=np.float64),
+            **{name: np.asarray(array, dtype=np.int64) for name, array in arrays.items()},
+            **_digests_of_split(trainer),
+        )
+        write_atomically(self.run / TEST_ITEMS, stream.getvalue())
+
+
+def _digests_of_split(trainer: L.Trainer) -> dict[str, Any]:
+    corpus = getattr(getattr(trainer, "datamodule", None), "corpus", None)
+    if corpus is None:
+        return {}
+    sentences = (" ".join(each.words) for document in corpus.documents("test") for each in document.sentences)
+    return {"data": np.asarray(corpus.fingerprint("test")), "sentences": np.asarray(lines_sha256(sentences))}
+
+
 def has_bf16_instructions() -> bool:
     """Whether this processor multiplies in bf16; True of those that torch tells nothing of."""
     features: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
     return features.get("architecture") != "x86_64" or bool(features.get("avx512_bf16") or features.get("amx_bf16"))
-
-
-def duration(seconds: float) -> str:
-    """A length of time for people.
-
-    >>> duration(42.4), duration(754.0), duration(7322.0)
-    ('42 s', '12 min 34 s', '2 h 02 min')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,7 +1,13 @@
-"""Checkpoints: written whole or not at all, without NaN, and read without running code."""
+"""Checkpoints: written whole or not at all, without NaN, and read without running code.
 
+Training writes Lightning's own, `depgen push` weights and settings alone, as one safetensors file of tensors and text.
+"""
+
+import io
+import json
 import os
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +17,22 @@ from torch import Tensor
 
 from depgen.errors import UserError
 from depgen.training.runs import WEIGHTS
-from depgen.training.safe_weights import read_weights
+
+_ENTRY = "depgen"
+"""Where the metadata of a safetensors file keeps what is no tensor."""
+_KEPT = ("hyper_parameters", "hparams_name", "phase", "epoch", "global_step", "pytorch-lightning_version")
+"""What of a checkpoint a system is built from. Optimisers, loops and callbacks, which training needs, are left out."""
 
 
-def load_checkpoint(path: str | Path, *, map_location: Any = "cpu", mmap: bool = False) -> dict[str, Any]:  # noqa: ANN401
+def load_checkpoint(path: str | Path, *, mmap: bool = False) -> dict[str, Any]:
     """The content of a checkpoint file; it is read without running code, whatever the environment says.
 
-    Args:
-        path: the file.
-        map_location: as in `torch.load`.
-        mmap: leave the tensors on disk until they are used: quick where only the settings are wanted.
+    With `mmap` the tensors stay on disk until they are used, which is quick where only the settings are wanted.
 
     Raises:
         UserError: no such file; a file that is damaged, holds code or is no checkpoint.
     """
-    content = _content(Path(path), map_location, mmap)
+    content = _content(Path(path), "cpu", mmap)
     if not isinstance(content, dict) or "state_dict" not in content:
         raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
     return content
@@ -35,7 +42,7 @@ def _content(path: Path, map_location: Any, mmap: bool) -> Any:  # noqa: ANN401
     if not path.is_file():
         raise UserError(f"No checkpoint at {path.absolute()}.")
     if path.suffix == Path(WEIGHTS).suffix:
-        return read_weights(path)
+        return _read_weights(path)
     try:
         # explicit: TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off, but not this
         return torch.load(path, map_location=map_location, weights_only=True, mmap=mmap)
@@ -100,3 +107,43 @@ def checked_vocabulary_size(size: int, checkpoint: Path | None) -> int:
             f"{size}. Copy the run's own vocabulary folder again."
         )
     return size
+
+
+def write_weights(content: Mapping[str, Any], path: Path) -> None:
+    """Write the weights and settings of a checkpoint as safetensors; tensors that share their memory only once."""
+    from safetensors.torch import save_file
+
+    tensors, same, owners = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
+    for name, value in content["state_dict"].items():
+        owner = owners.setdefault((value.data_ptr(), value.shape, value.stride(), value.dtype), name)
+        if owner != name and value.numel():
+            same[name] = owner
+        else:
+            tensors[name] = value.detach().cpu().contiguous().clone()
+    others = {name: content[name] for name in _KEPT if name in content}
+    save_file(tensors, path, metadata={"format": "pt", _ENTRY: json.dumps({**others, "same": same})})
+
+
+def _read_weights(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint that `write_weights` has written, on the CPU."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as stored:
+            text = (stored.metadata() or {}).get(_ENTRY)
+            weights = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
+    except SafetensorError as error:
+        raise UserError(f"The weights {path} are cut short or damaged ({error}): copy the folder again.") from error
+    if text is None:
+        raise UserError(f"{path}: expected weights that `depgen push` has written, found those of another kind.")
+    content: dict[str, Any] = json.loads(text)
+    same = content.pop("same")
+    return {**content, "state_dict": weights | {name: weights[owner] for name, owner in same.items()}}
+
+
+def as_torch_file(content: Mapping[str, Any]) -> io.BytesIO:
+    """A checkpoint's content in torch's own format, from which Lightning builds a system."""
+    stream = io.BytesIO()
+    torch.save(dict(content), stream)
+    stream.seek(0)
+    return stream

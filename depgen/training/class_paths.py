@@ -26,11 +26,8 @@ run_being_read: ContextVar[Path | None] = ContextVar("run_being_read", default=N
 def known_classes_alone(*files: Path) -> Iterator[None]:
     """Within it, jsonargparse imports only what run folders may name; without files there is no restriction.
 
-    Args:
-        files: configuration and checkpoint of a run, from which objects are built.
-
     Raises:
-        UserError: another class is named.
+        UserError: one of the files, from which objects are built, names another class.
     """
     from jsonargparse import ArgumentError, set_parsing_settings
     from jsonargparse._common import denying_import_path_entry, parsing_settings  # no public function restores a policy
@@ -60,8 +57,7 @@ def class_in_run(name: str, path: Path) -> type:
     Raises:
         UserError: a run folder may not name it, or there is no such class.
     """
-    module, _, _last = name.rpartition(".")
-    if name.partition(".")[0] not in KNOWN and module not in sys.modules:
+    if name.partition(".")[0] not in KNOWN and name.rpartition(".")[0] not in sys.modules:
         raise _refusal(name, path)
     return class_at(name, path)
 

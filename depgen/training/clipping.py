@@ -10,23 +10,6 @@ from torch.optim import Optimizer
 from depgen.errors import UserError
 
 
-def check_clips(groups: list[Any]) -> None:
-    """Refuse clips that can't be used, before the optimiser is made.
-
-    Raises:
-        UserError: a group's `clip` is not a number above 0, or groups of one `clip_name` have different clips.
-    """
-    named: dict[str, float | None] = {}
-    for number, group in enumerate(groups):
-        clip, name = (group.get(key) if isinstance(group, dict) else None for key in ("clip", "clip_name"))
-        if clip is not None and not clip > 0:
-            raise UserError(f"parameter group {number}: expected a clip above 0, found {clip}.")
-        if name is not None and (clip is None or named.setdefault(name, clip) != clip):
-            raise UserError(
-                f"parameter group {number}: expected one clip in all groups of clip_name {name!r}, found {clip}."
-            )
-
-
 def clips_by_group(optimizer: Optimizer) -> bool:
     """Whether some group brings its `clip` and the optimiser does not clip by itself, as ClippedAdagrad does."""
     own = "clip" in optimizer.defaults
@@ -67,7 +50,12 @@ def groups_of_parts(
         rates: the learning rate of a part; None: the optimiser's.
         clip: the largest norm of the gradients, of one part and of all others together; None: the trainer's.
         clipped_apart: that part.
+
+    Raises:
+        UserError: the clip is no norm.
     """
+    if clip is not None and not clip > 0:
+        raise UserError(f"clip: expected a norm above 0, found {clip}.")
     part_of = {id(each): name for name, part in parts.items() for each in part.parameters()}
     groups = []
     for name in ("", *parts):

@@ -6,19 +6,12 @@ import json
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.errors import UserError, no_option
-from depgen.yaml_files import read_settings
 
-CHANGED_DEFAULTS: Mapping[str, int] = {}
-"""The version of a default, by `class path.argument`; to be raised whenever a default changes a number.
-
-A configuration that leaves the argument at its default has the version in its digest.
-"""
 INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 2}
 """The version of a class's initial weights, by class path; to be raised when they change and no argument does."""
 TRAINER = "lightning.pytorch.trainer.trainer.Trainer"
@@ -35,15 +28,6 @@ WITHOUT_EFFECT = frozenset({
     "seed_everything", "resume_every_n_steps", "wandb",
 })  # fmt: skip
 """Keys that change no number, and the seed, which a result names by itself."""
-
-
-def config_digest(path: Path) -> str:
-    """The sha256, hex, of what an experiment's YAML asks for.
-
-    Raises:
-        UserError: the file is no YAML of names and values, or a value is refused.
-    """
-    return settings_digest(read_settings(path), str(path))
 
 
 def settings_digest(content: Mapping[str, Any], where: str) -> str:
@@ -65,18 +49,6 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
     except (ImportError, AttributeError, TypeError, ValueError, ArgumentError) as error:
         raise UserError(f"{where}: {error}") from error
     return hashlib.sha256(json.dumps(chosen, sort_keys=True, default=str).encode()).hexdigest()
-
-
-def argument_defaults(class_path: str) -> Mapping[str, Any]:
-    """The defaults of the arguments that a class takes.
-
-    Raises:
-        UserError: there is no such class.
-    """
-    try:
-        return _defaults(class_path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"{class_path}: {error}") from error
 
 
 def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +94,7 @@ def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str = "") -> dict[str, Any]:
-    """The resolved arguments of a class that differ from their defaults, and the versions of what changed."""
+    """The resolved arguments of a class that differ from their defaults, and the version of its initial weights."""
     defaults, chosen = _defaults(class_path), {}
     for name, value in resolved.items():
         if f"{section}.{name}" in WITHOUT_EFFECT:
@@ -130,8 +102,6 @@ def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str
         kept = _chosen(value)
         if name not in defaults or kept != defaults[name]:
             chosen[name] = kept
-        elif version := CHANGED_DEFAULTS.get(f"{class_path}.{name}"):
-            chosen[name] = f"default, version {version}"
     if version := INITIAL_WEIGHTS.get(class_path):
         chosen["initial weights"] = f"version {version}"
     return chosen

@@ -1,20 +1,7 @@
 """Differences between the given settings and those that a checkpoint was trained with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A setting that differs; `MISSING` where one side does not have it."""
-
-    name: str
-    given: Any
-    held: Any
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.given!r} given, {self.held!r} in the checkpoint"
+from typing import Any, NamedTuple
 
 
 class _Missing:
@@ -25,23 +12,30 @@ class _Missing:
 MISSING = _Missing()
 
 
+class Difference(NamedTuple):
+    """A setting, by its dotted name, that differs; `MISSING` where one side does not have it."""
+
+    name: str
+    given: Any
+    held: Any
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.given!r} given, {self.held!r} in the checkpoint"
+
+
 def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
     """Nested settings as one level of dotted names; lists by position.
 
     >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}]}})
     {'a.b': 1, 'a.c.0': 2, 'a.c.1.d': 3}
     """
-    if isinstance(settings, Mapping):
-        entries = [(str(name), value) for name, value in settings.items()]
-    elif isinstance(settings, (list, tuple)):
-        entries = [(str(index), value) for index, value in enumerate(settings)]
-    else:
-        return {prefix: settings}
-    if not entries:
-        return {prefix: type(settings)()} if prefix else {}
+    if isinstance(settings, (list, tuple)) and settings:
+        settings = dict(enumerate(settings))
+    if not isinstance(settings, Mapping) or not settings:
+        return {prefix: settings} if prefix else {}
     flat: dict[str, Any] = {}
-    for name, value in entries:
-        flat.update(flatten(value, f"{prefix}.{name}" if prefix else name))
+    for name, value in settings.items():
+        flat.update(flatten(value, f"{prefix}.{name}" if prefix else str(name)))
     return flat
 
 
@@ -53,5 +47,5 @@ def differences(given: Mapping[str, Any], held: Mapping[str, Any]) -> list[Diffe
     """
     left, right = flatten(given), flatten(held)
     names = sorted(left.keys() | right.keys())
-    pairs = ((name, left.get(name, MISSING), right.get(name, MISSING)) for name in names)
-    return [Difference(name, a, b) for name, a, b in pairs if a != b]
+    pairs = [Difference(name, left.get(name, MISSING), right.get(name, MISSING)) for name in names]
+    return [pair for pair in pairs if pair.given != pair.held]

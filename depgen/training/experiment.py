@@ -9,12 +9,15 @@ place of the experiment's file.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from depgen.errors import UserError, did_you_mean
+from depgen.locations import lines_sha256, runs_root
+from depgen.training.runs import BEST, all_runs, newest_run
 from depgen.yaml_files import read_settings
 
 PAPER = "paper"
@@ -22,6 +25,8 @@ PAPER = "paper"
 SIZES = ("small", PAPER)
 """The sizes of the package's experiments."""
 _FOLDER, _CLASS, _ARGUMENTS = "sizes", "class_path", "init_args"
+_LONGEST = 60
+"""As many characters of a folder's name may show options."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,35 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """The name of its runs: the file's, with the size unless it is the paper's."""
+        """The file's name, with the size unless it is the paper's."""
         return self.file.stem if self.size == PAPER else f"{self.file.stem}_{self.size}"
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The YAML files that it is read from, each over those before."""
-        return config_files(self.file, size=self.size)
+        """The YAML files that it is read from, each over those before.
+
+        Raises:
+            UserError: the experiment has no such size, and it says where it looked; or its overlay names a class.
+        """
+        if self.size == PAPER:
+            return (self.file,)
+        folder = self.file.parent / _FOLDER / self.size
+        overlay = _overlay_in(folder, self.file)
+        if overlay is None:
+            known = sizes_of(self.file)
+            raise UserError(
+                f"{self.file} has no size {self.size!r}: found no file in {folder} whose name begins or ends "
+                f"{self.file.stem!r}.{did_you_mean(self.size, known)} Its sizes: {', '.join(known)}."
+            )
+        content = read_settings(overlay)
+        if overlay.stem == self.file.stem and _is_class(content.get("model")):
+            return (overlay,)
+        if place := _place_of_class(content):
+            raise UserError(
+                f"{overlay}: {place}: an overlay changes values and no class. Leave the class to {self.file}, or write "
+                f"a whole configuration, {folder / self.file.name}."
+            )
+        return (self.file, overlay)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -56,16 +83,16 @@ class Experiment:
             UserError: a file is missing or no YAML, an overlay names a class, or an option changes part of a class.
         """
         first, *overlays = self.files
-        found = read_settings(first)
+        settings = read_settings(first)
         for overlay in overlays:
-            found = _overlaid(found, read_settings(overlay), overlay)
+            settings = _overlaid(settings, read_settings(overlay), str(overlay))
         for name, value in self.options.items():
-            found = _with_option(found, name.split("."), value, f"{self.file}: option {name}")
-        return found
+            settings = _with_option(settings, name.split("."), value, f"{self.file}: option {name}")
+        return settings
 
     @property
     def digest(self) -> str:
-        """The sha256 of what it resolves to, as `config_digest` computes it for one file."""
+        """The sha256 of what it resolves to, by `depgen.training.configuration_digest`."""
         from depgen.training.configuration_digest import settings_digest  # jsonargparse, which the command line avoids
 
         return settings_digest(self.settings, str(self))
@@ -74,16 +101,36 @@ class Experiment:
     def arguments(self) -> list[str]:
         """What `depgen fit` is given for it."""
         size = [] if self.size == PAPER else ["--size", self.size]
+        return ["--config", str(self.file), *size, *(f"--{option}" for option in self._options_in_words)]
+
+    def place(self, seed: int) -> str:
+        """Where its runs of a seed lie below `$DEPGEN_RUNS`: each in a folder named by its start.
+
+        >>> Experiment(Path("experiments/udgn_ewt.yaml"), "small").place(1)
+        'udgn_ewt/small/seed1'
+        >>> Experiment(Path("udgn_ewt.yaml"), "small", {"model.init_args.mask_rate": 0.1}).place(1)
+        'udgn_ewt--mask_rate-0.1-95e716/small/seed1'
+        """
+        name = self.file.stem
+        if self.options:
+            shown = [
+                option.rpartition(".")[2] + ("" if isinstance(value, (Mapping, list)) else f"-{value}")
+                for option, value in sorted(self.options.items())
+            ]
+            slug = re.sub(r"[^\w.+-]+", "-", "_".join(shown))[:_LONGEST].strip("-")
+            digest = lines_sha256([json.dumps(dict(self.options), sort_keys=True, default=str)])
+            name = f"{name}--{slug}-{digest[:6]}"
+        return f"{name}/{self.size}/seed{seed}"
+
+    @property
+    def _options_in_words(self) -> list[str]:
+        """Options as the command line reads them: `trainer.max_epochs=2`, `data.workers=null`."""
         return [
-            "--config",
-            str(self.file),
-            *size,
-            *(f"--{name}={_text(value)}" for name, value in self.options.items()),
+            f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in self.options.items()
         ]
 
     def __str__(self) -> str:
-        parts = [] if self.size == PAPER else [f"size {self.size}"]
-        parts += [f"{name}={_text(value)}" for name, value in self.options.items()]
+        parts = [*([] if self.size == PAPER else [f"size {self.size}"]), *self._options_in_words]
         return f"{self.file} ({', '.join(parts)})" if parts else str(self.file)
 
 
@@ -96,48 +143,33 @@ def settings_of(config: Path | Experiment) -> dict[str, Any]:
     return config.settings if isinstance(config, Experiment) else read_settings(config)
 
 
-def config_files(file: Path, *, size: str) -> tuple[Path, ...]:
-    """The YAML files of an experiment at a size, each over those before.
+def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
+    """The newest run of an experiment at its size, or of its name where none of that size is known.
 
     Raises:
-        UserError: the experiment has no such size, and it says where it looked; or its overlay names a class.
+        UserError: there is none.
     """
-    if size == PAPER:
-        return (file,)
-    folder = file.parent / _FOLDER / size
-    chosen = _chosen(file, folder)
-    if chosen is None:
-        known = sizes_of(file)
-        raise UserError(
-            f"{file} has no size {size!r}: found no file in {folder} whose name begins or ends {file.stem!r}."
-            f"{did_you_mean(size, known)} Its sizes: {', '.join(known)}."
-        )
-    content = read_settings(chosen)
-    if chosen.stem == file.stem and _is_class(content.get("model")):
-        return (chosen,)
-    if place := _place_of_class(content):
-        raise UserError(
-            f"{chosen}: {place}: an overlay changes values and no class. Leave the class to {file}, or write a whole "
-            f"configuration, {folder / file.name}."
-        )
-    return (file, chosen)
+    folder = runs_root() / experiment.file.stem / experiment.size
+    if all_runs(root=folder):
+        return newest_run(root=folder, holding=holding)
+    return newest_run(experiment.file.stem, holding=holding)
 
 
 def sizes_of(file: Path) -> list[str]:
     """The sizes that an experiment has, `paper` first."""
-    folders = sorted(each for each in (file.parent / _FOLDER).glob("*") if each.is_dir())
-    return [PAPER, *(each.name for each in folders if _chosen(file, each) is not None)]
-
-
-def _chosen(file: Path, folder: Path) -> Path | None:
-    """The file in a size's folder with the longest name that fits an experiment; None where none does."""
-    fitting = [each for each in sorted(folder.glob("*.yaml")) if _fits(each.stem, file.stem)]
-    return max(fitting, key=lambda each: len(each.stem), default=None)
+    folders = sorted(folder for folder in (file.parent / _FOLDER).glob("*") if folder.is_dir())
+    return [PAPER, *(folder.name for folder in folders if _overlay_in(folder, file) is not None)]
 
 
 def has_sizes(file: Path) -> bool:
     """Whether an experiment's file has a folder of sizes next to it."""
     return (file.parent / _FOLDER).is_dir()
+
+
+def _overlay_in(folder: Path, file: Path) -> Path | None:
+    """The file in a size's folder with the longest name that fits an experiment; None where none does."""
+    fitting = [overlay for overlay in sorted(folder.glob("*.yaml")) if _fits(overlay.stem, file.stem)]
+    return max(fitting, key=lambda overlay: len(overlay.stem), default=None)
 
 
 def _fits(part: str, name: str) -> bool:
@@ -149,21 +181,18 @@ def _fits(part: str, name: str) -> bool:
     return name == part or name.startswith(f"{part}_") or name.endswith(f"_{part}")
 
 
-def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: Path, place: str = "") -> dict[str, Any]:
+def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: str, place: str = "") -> dict[str, Any]:
     """Settings with the values of an overlay, which are merged into sections and into arguments of classes alone."""
-    found = dict(settings)
+    merged = dict(settings)
     for name, value in overlay.items():
-        held = found.get(name)
+        held = merged.get(name)
         if _is_class(held) and not isinstance(value, Mapping):
             raise UserError(f"{file}: {place}{name}: an overlay changes values and no class, found {value!r:.80}.")
-        if (
-            isinstance(held, Mapping)
-            and isinstance(value, Mapping)
-            and (_is_class(held) or not place or name == _ARGUMENTS)
-        ):
+        merges = _is_class(held) or not place or name == _ARGUMENTS
+        if merges and isinstance(held, Mapping) and isinstance(value, Mapping):
             value = _overlaid(held, value, file, f"{place}{name}.")
-        found[name] = value
-    return found
+        merged[name] = value
+    return merged
 
 
 def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
@@ -180,20 +209,7 @@ def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, wher
         raise UserError(
             f"{where}: a class is replaced as a whole: give {_CLASS} and {_ARGUMENTS} together, found {value!r:.80}."
         )
-    if _is_class(held) and (left := _left_over(held, value)):
-        raise UserError(
-            f"{where}: {value[_CLASS]} takes {', '.join(left)}, which the experiment sets and the option does not. "
-            "Give the class all arguments that it is to have."
-        )
     return {**settings, first: value}
-
-
-def _left_over(held: Mapping[str, Any], value: Mapping[str, Any]) -> list[str]:
-    """The arguments of a replaced class that the command line would hand to the class in its place."""
-    from depgen.training.configuration_digest import argument_defaults
-
-    missing = {*(held.get(_ARGUMENTS) or {})} - {*(value.get(_ARGUMENTS) or {})}
-    return sorted(missing & argument_defaults(value[_CLASS]).keys()) if missing else []
 
 
 def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -205,14 +221,5 @@ def _place_of_class(value: object, place: str = "") -> str | None:
     if _is_class(value):
         return f"{place}{_CLASS}"
     parts = value.items() if isinstance(value, Mapping) else ()
-    found = (_place_of_class(each, f"{place}{name}.") for name, each in parts)
-    return next((each for each in found if each is not None), None)
-
-
-def _text(value: Any) -> str:  # noqa: ANN401
-    """A value as the command line reads it.
-
-    >>> _text("kirchhoff"), _text(None), _text({"class_path": "a.B"})
-    ('kirchhoff', 'null', '{"class_path": "a.B"}')
-    """
-    return value if isinstance(value, str) else json.dumps(value)
+    places = (_place_of_class(part, f"{place}{name}.") for name, part in parts)
+    return next((place for place in places if place is not None), None)

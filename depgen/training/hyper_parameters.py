@@ -28,9 +28,7 @@ BUILDER = "lightning.pytorch.cli.instantiate_module"
 def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - whatever the block describes
     """The system or data module of a `model:` or `data:` block of an experiment's YAML.
 
-    Args:
-        block: `class_path` and `init_args`, as YAML has them.
-        others: arguments that the block lacks, such as the `vocabulary_size` of the data.
+    Others are arguments that the block lacks, such as the `vocabulary_size` of the data.
 
     Raises:
         UserError: the block names no such class, or arguments that it refuses.
@@ -42,11 +40,7 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
-    """A callable as it is, or what a class path or a block of YAML describes.
-
-    Args:
-        made_by: a callable, a class path, or a mapping with `class_path` and `init_args`.
-        kind: its type, such as `depgen.backbones.backbone.BackboneFactory`.
+    """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`.
 
     Raises:
         UserError: there is no such class, or it refuses the arguments.
@@ -95,16 +89,16 @@ def _plain(value: object, name: str) -> Any:  # noqa: ANN401
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, partial) and (path := _path(value.func)) is not None:
-        given = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
-        given |= given.pop(_rest(value.func), {})
-        return {"class_path": path, "init_args": _plain(given, name)}
+        arguments = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
+        arguments |= arguments.pop(_rest(value.func), {})
+        return {"class_path": path, "init_args": _plain(arguments, name)}
     if isclass(value) and (path := _path(value)) is not None:
         return {"class_path": path}
     if isfunction(value) and "return" in value.__annotations__ and (path := _path(value)) is not None:
         return path
     if is_dataclass(value) and (path := _path(type(value))) is not None:
-        given = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        return {"class_path": path, "init_args": _plain(given, name)}
+        arguments = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+        return {"class_path": path, "init_args": _plain(arguments, name)}
     raise _refusal(name, repr(value))
 
 
@@ -131,7 +125,7 @@ def _path(thing: Any) -> str | None:  # noqa: ANN401
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if not module or module == "__main__":
         return None
-    found: Any = importlib.import_module(module)
+    imported: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return f"{module}.{name}" if found is thing else None
+        imported = getattr(imported, part, None)
+    return f"{module}.{name}" if imported is thing else None

@@ -3,7 +3,6 @@
 import csv
 import io
 import logging
-import math
 import time
 import warnings
 from argparse import Namespace
@@ -33,10 +32,18 @@ class CurveLogger(Logger):
     flush_every = 100
 
     def __init__(self, folder: Path) -> None:
-        """Write into `folder`, after the lines that are there."""
         super().__init__()
         self.path = folder / "metrics.csv"
-        self._rows = _read(self.path)
+        self._rows: dict[int, dict[str, str]] = {}
+        if self.path.exists():
+            try:
+                for row in csv.DictReader(self.path.read_text(encoding="utf-8").splitlines(), strict=True):
+                    self._rows[int(row.pop("step"))] = {name: value for name, value in row.items() if value}
+            except (ValueError, KeyError, csv.Error) as error:
+                raise UserError(
+                    f"{self.path}, the curve of the run so far, is damaged ({error}). Put a copy of it back, or delete "
+                    "it: the curve then begins where training continues."
+                ) from error
         self._pending = 0
         self._start_clock()
 
@@ -76,7 +83,8 @@ class CurveLogger(Logger):
     def log_metrics(self, metrics: Mapping[str, float | int], step: int | None = None) -> None:
         """Add values to the line of a step."""
         row = self._rows.setdefault(-1 if step is None else step, {})
-        row.update({name: _text(value) for name, value in metrics.items()})
+        numbers = {name: float(value) for name, value in metrics.items()}
+        row.update({name: str(int(x)) if x.is_integer() else repr(x) for name, x in numbers.items()})
         row.update({name: f"{now() - self._started[name]:.2f}" for name, now in CLOCKS.items()})
         self._pending += 1
         if self._pending >= self.flush_every:
@@ -98,30 +106,6 @@ class CurveLogger(Logger):
         writer.writerows({"step": step, **row} for step, row in sorted(self._rows.items()))
         write_atomically(self.path, stream.getvalue())
         self._pending = 0
-
-
-def _text(value: float | int) -> str:
-    number = float(value)
-    return str(int(number)) if math.isfinite(number) and number.is_integer() else repr(number)
-
-
-def _read(path: Path) -> dict[int, dict[str, str]]:
-    """The lines of a curve by their step, without empty fields.
-
-    Raises:
-        UserError: the file is no curve.
-    """
-    if not path.exists():
-        return {}
-    try:
-        with path.open(encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream, strict=True))
-        return {int(row.pop("step")): {name: value for name, value in row.items() if value} for row in rows}
-    except (ValueError, KeyError, csv.Error) as error:
-        raise UserError(
-            f"{path}, the curve of the run so far, is damaged ({error}). Put a copy of it back, or delete the file: "
-            "the curve then begins where training continues."
-        ) from error
 
 
 def quiet_libraries() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import lightning as L
 from lightning.pytorch.callbacks import Checkpoint
-from lightning.pytorch.trainer.states import TrainerFn
 from torch.nn import Parameter
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
@@ -17,16 +16,16 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from depgen.errors import UserError
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
-from depgen.training.phases import Phases
+from depgen.training.phases import Phases, validates_fit
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 OptimizerFactory = Factory[Iterable[Parameter] | Iterable[dict[str, Any]], Optimizer]
 SchedulerFactory = Factory[Optimizer, LRScheduler]
 
 NEVER = 1 << 60
 """An epoch that is not reached. Lightning would step a plateau's schedule only after an epoch's checkpoint is written,
-so that a resumed run would be one step short: `PlateauStep` steps it instead."""
+so that a resumed run would be one step short: `AfterValidation` steps it instead."""
 
 
 def default_optimizer(parameters: Iterable[Parameter] | Iterable[dict[str, Any]]) -> Optimizer:
@@ -46,7 +45,7 @@ def optimization(
     Args:
         parameters: one group, or several with options.
         optimizer: makes the optimiser; None = `default_optimizer`.
-        scheduler: makes the schedule; None = a constant learning rate. `PlateauStep` steps a ReduceLROnPlateau.
+        scheduler: makes the schedule; None = a constant learning rate. `AfterValidation` steps a ReduceLROnPlateau.
         monitor: name of the logged value that a ReduceLROnPlateau sees.
 
     Raises:
@@ -106,51 +105,31 @@ class ScaledSteps(L.Callback):
         handle = optimizer.register_step_post_hook(restore)
 
 
-class _AfterValidation(Checkpoint):
-    """Base of callbacks that act on what a validation found, after the best weights have been kept.
+class AfterValidation(Checkpoint):
+    """Tells optimiser and schedule what a validation found, by the value that the phase is judged by.
 
-    Lightning calls `Checkpoint`s after all other callbacks, and these last among them, as the model brings them.
+    It steps each ReduceLROnPlateau. NT-ASGD's averaged weights are in place during the validation, so that they are
+    measured and kept as the best. Lightning calls `Checkpoint`s after all other callbacks, and this one after `Phases`,
+    which keeps the best weights, as the model brings them in this order.
     """
-
-    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Act, unless this is no validation of a fit."""
-        if _fits(trainer):
-            self.validated(trainer)
-
-    def validated(self, trainer: L.Trainer) -> None:
-        """Act on the monitored value."""
-        raise NotImplementedError
-
-
-class PlateauStep(_AfterValidation):
-    """Steps each ReduceLROnPlateau at every validation, by the value that the phase is judged by."""
-
-    def validated(self, trainer: L.Trainer) -> None:
-        """Step."""
-        for config in trainer.lr_scheduler_configs:
-            if isinstance(config.scheduler, ReduceLROnPlateau):
-                config.scheduler.step(Phases.of(trainer).value(trainer))
-
-
-class AveragedWeights(_AfterValidation):
-    """Puts NT-ASGD's averaged weights in place during validation, so that they are measured and kept as the best."""
 
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Put averaged weights in place, where the optimiser keeps any."""
         for optimizer in _averaging(trainer):
             optimizer.swap()
 
-    def validated(self, trainer: L.Trainer) -> None:
-        """Put the weights themselves back, and begin to average when validation has stopped improving."""
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        """Step schedules, put the weights themselves back, and begin to average when validation stops improving."""
+        if not validates_fit(trainer):
+            return
+        for config in trainer.lr_scheduler_configs:
+            if isinstance(config.scheduler, ReduceLROnPlateau):
+                config.scheduler.step(Phases.of(trainer).value(trainer))
         for optimizer in _averaging(trainer):
             optimizer.swap()
             if optimizer.validated(Phases.of(trainer).value(trainer)):
-                log.info("Weights are averaged from step %d on.", trainer.global_step)
-
-
-def _fits(trainer: L.Trainer) -> bool:
-    return trainer.state.fn == TrainerFn.FITTING and not trainer.sanity_checking
+                logger.info("Weights are averaged from step %d on.", trainer.global_step)
 
 
 def _averaging(trainer: L.Trainer) -> list[NTASGD]:
-    return [each for each in trainer.optimizers if isinstance(each, NTASGD)] if _fits(trainer) else []
+    return [each for each in trainer.optimizers if isinstance(each, NTASGD)] if validates_fit(trainer) else []

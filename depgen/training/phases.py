@@ -205,7 +205,7 @@ class Phases(Checkpoint):
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Keep the weights when they are the phase's best."""
-        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        if not validates_fit(trainer):
             return
         self.validated = True
         value = self.value(trainer)
@@ -214,24 +214,13 @@ class Phases(Checkpoint):
             trainer.save_checkpoint(self.path)
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Keep the last weights where the last phase was never validated.
-
-        Raises:
-            UserError: nothing that the phase is judged by was finite.
-        """
-        if trainer.fast_dev_run:  # type: ignore[attr-defined]
-            return
-        self._refuse_divergence()
-        if self.in_last_phase and not self.validated:
+        """Keep the last weights where the last phase was never validated."""
+        if self.in_last_phase and not self.validated and not trainer.fast_dev_run:  # type: ignore[attr-defined]
             logger.warning("Phase %s was never validated: its last weights are kept as the best.", self.phase.name)
             trainer.save_checkpoint(self.path)
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Refuse what has diverged where a resumed run has no epoch left, so that its training neither begins nor ends.
-
-        Raises:
-            UserError: nothing that the phase is judged by was finite.
-        """
+        """Refuse what has diverged, also where a resumed run has no epoch left."""
         if not trainer.fast_dev_run:  # type: ignore[attr-defined]
             self._refuse_divergence()
 
@@ -259,13 +248,8 @@ class Phases(Checkpoint):
         trainer.callback_metrics.clear()  # Lightning keeps what this phase may not log any more
         trainer.strategy.setup_optimizers(trainer)
         self._tell_length(trainer)
-        logger.info(
-            "Phase %d of %d, %s, starts at epoch %d.",
-            self.index + 1,
-            len(self.phases),
-            self.phase.name,
-            self.first_epoch,
-        )
+        name, number, phases = self.phase.name, self.index + 1, len(self.phases)
+        logger.info("Phase %d of %d, %s, starts at epoch %d.", number, phases, name, self.first_epoch)
 
     def _refuse_divergence(self) -> None:
         if self.diverged:
@@ -312,6 +296,12 @@ def best_value(checkpoint: Mapping[str, Any]) -> float | None:
     return None if state is None else float(state["best"])
 
 
+def validates_fit(trainer: L.Trainer) -> bool:
+    """Whether a validation is one of a `fit`, neither its sanity check nor a trial run's."""
+    trial = trainer.sanity_checking or trainer.fast_dev_run  # type: ignore[attr-defined]
+    return trainer.state.fn == TrainerFn.FITTING and not trial
+
+
 def _enter(model: L.LightningModule, index: int) -> None:
     enter: Any = getattr(model, "enter_phase", None)
     if enter is not None:
@@ -319,26 +309,23 @@ def _enter(model: L.LightningModule, index: int) -> None:
 
 
 class PhaseEarlyStopping(L.Callback):
-    """Ends a phase whose monitored value has not fallen for some validations; the last phase ends the training."""
+    """Ends a phase after `patience` validations in a row without a new best; the last phase ends the training."""
 
-    def __init__(self, patience: int = 5, min_delta: float = 0.0) -> None:
-        """Allow `patience` validations in a row without a fall of more than `min_delta`."""
+    def __init__(self, patience: int = 5) -> None:
         self.patience = patience
-        self.min_delta = min_delta
         self.best = math.inf
         self.waited = 0
         self.index = 0
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Count validations without improvement."""
-        if trainer.state.fn != TrainerFn.FITTING or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        if not validates_fit(trainer):
             return
         phases = Phases.of(trainer)
         if phases.index != self.index:
             self.best, self.waited, self.index = math.inf, 0, phases.index
         value = phases.value(trainer)
-        improved = value < self.best - self.min_delta
-        self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
+        self.best, self.waited = (value, 0) if value < self.best else (self.best, self.waited + 1)
         if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
             phases.end_phase(trainer)
             logger.info("Phase %s stops early after %d validations without a fall.", phases.phase.name, self.waited)

@@ -54,9 +54,8 @@ def commit() -> str | None:
         ).stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD") + (
-            "+changes" if git("status", "--porcelain", "--untracked-files=no", "--", ".") else ""
-        )
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("rev-parse", "HEAD") + ("+changes" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
 
@@ -65,11 +64,7 @@ def hardware() -> dict[str, Any]:
     """Host, processor and accelerators."""
     import torch
 
-    gpus = (
-        [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
-        if torch.cuda.is_available()
-        else []
-    )
+    gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "host": socket.gethostname(),
         "machine": platform.machine(),
@@ -99,9 +94,7 @@ def short_commit(commit: object) -> str:
     >>> short_commit("0123456789abcdef0123456789abcdef01234567+changes")
     '0123456789ab+'
     """
-    if not isinstance(commit, str) or not commit:
-        return "unknown"
-    digits, _, changed = commit.partition("+")
+    digits, _, changed = str(commit or "unknown").partition("+")
     return digits[:12] + ("+" if changed else "")
 
 

@@ -13,7 +13,7 @@ def step_seed(seed: int, *place: int) -> int:
     >>> step_seed(1, 5, 0) == step_seed(1, 5, 0), step_seed(1, 5, 0) == step_seed(1, 6, 0)
     (True, False)
     """
-    text = "/".join(str(number) for number in (seed, *place))
+    text = "/".join(map(str, (seed, *place)))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
@@ -33,13 +33,8 @@ class StepSeed(L.Callback):
     A checkpoint needs no generator state, and validation, workers and restarts change nothing.
     """
 
-    def __init__(self, seed: int | None = None) -> None:
-        """Start from `seed`; None = the one that `seed_everything` has set."""
-        self.seed = seed
-
     def on_train_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
     ) -> None:
         """Seed."""
-        seed = run_seed() if self.seed is None else self.seed
-        torch.manual_seed(step_seed(seed, trainer.global_step, batch_idx, trainer.global_rank))
+        torch.manual_seed(step_seed(run_seed(), trainer.global_step, batch_idx, trainer.global_rank))

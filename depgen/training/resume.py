@@ -40,8 +40,8 @@ class Resume(Checkpoint):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Listen to signals, and let the curve continue from the step of the checkpoint."""
-        for each in _curves(trainer):
-            each.forget_from(trainer.global_step)
+        for curve in _curves(trainer):
+            curve.forget_from(trainer.global_step)
         if threading.current_thread() is threading.main_thread():
             signals = [signal.SIGINT] if trainer.world_size > 1 else [signal.SIGINT, signal.SIGTERM]
             self._former = {number: signal.signal(number, self._request) for number in signals}
@@ -84,23 +84,20 @@ class Resume(Checkpoint):
     def _save(self, trainer: L.Trainer) -> None:
         if trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        for each in _curves(trainer):
-            each.save()
+        for curve in _curves(trainer):
+            curve.save()
         trainer.save_checkpoint(self.path)
         self._saved_at, self._due = trainer.global_step, False
 
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Stop listening."""
-        self._restore_signals()
-
-    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
-        """Stop listening."""
-        self._restore_signals()
-
-    def _restore_signals(self) -> None:
         for number, handler in self._former.items():
             signal.signal(number, handler)
         self._former = {}
+
+    def on_exception(self, trainer: L.Trainer, pl_module: L.LightningModule, exception: BaseException) -> None:
+        """Stop listening."""
+        self.on_train_end(trainer, pl_module)
 
 
 def _is_settled(trainer: L.Trainer) -> bool:
@@ -118,4 +115,4 @@ def _is_settled(trainer: L.Trainer) -> bool:
 
 
 def _curves(trainer: L.Trainer) -> list[CurveLogger]:
-    return [each for each in trainer.loggers if isinstance(each, CurveLogger)]
+    return [curve for curve in trainer.loggers if isinstance(curve, CurveLogger)]

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -20,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from depgen.errors import UserError, did_you_mean
 from depgen.hub import model_folder
-from depgen.locations import file_sha256, json_object, runs_root, write_atomically
+from depgen.locations import json_object, runs_root, write_atomically
 from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
@@ -33,6 +32,10 @@ RESUME = "resume.ckpt"
 """The latest state of a run, from which training continues."""
 RUN_VARIABLE = "DEPGEN_RUN"
 """Tells the other processes of a run which folder the first one has made."""
+
+
+class NoRunError(UserError):
+    """Nothing that a name could mean is a run."""
 
 
 def process_rank() -> int:
@@ -97,39 +100,50 @@ def resume_checkpoint(run: Path) -> Path:
 
 
 def create_run(place: str) -> Path:
-    """A new run folder at a place below `$DEPGEN_RUNS`.
+    """A new run folder at a place below `$DEPGEN_RUNS`, the same for all processes of a run.
 
-    Of several processes of one run, the first makes it and announces it to the others.
+    It is named by the time. Processes that SLURM or torchrun starts don't know the first one's time, but all know
+    their job, by which the folder is named there.
+
+    Raises:
+        UserError: the folder of a job is there already, or another process than the first knows neither folder nor job.
     """
-    if process_rank() > 0:
-        return _run_of_first_process(place)
-    stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
-    for number in count(1):  # several may start in the same second
-        run = runs_root() / place / (stamp if number == 1 else f"{stamp}_{number}")
-        try:
-            run.mkdir(parents=True)
-        except FileExistsError:
-            continue
-        break
-    checkpoint_folder(run).mkdir()
-    announce_run(run)
+    folder, job, first = runs_root() / place, _job(), process_rank() == 0
+    if job is not None:
+        run = folder / job
+        if first and run.exists():
+            raise UserError(f"{run} is there already: give the job another name (torchrun --rdzv-id), or use --name.")
+    elif first:
+        stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
+        names = (stamp if number == 1 else f"{stamp}_{number}" for number in count(1))
+        run = next(folder / name for name in names if _is_made(folder / name))
+    elif RUN_VARIABLE in os.environ:
+        return Path(os.environ[RUN_VARIABLE])
+    else:
+        raise UserError(f"Process {process_rank()} does not know its run folder: set {RUN_VARIABLE} for all.")
+    if first:
+        checkpoint_folder(run).mkdir(parents=True)
+        announce_run(run)
     return run
 
 
+def _is_made(run: Path) -> bool:
+    """Whether this call made a folder: several runs may start in the same second."""
+    try:
+        run.mkdir(parents=True)
+    except FileExistsError:
+        return False
+    return True
+
+
 def announce_run(run: Path) -> None:
-    """Announce the folder to all processes of this run: those started from here, and those of the same job."""
+    """Announce the folder to the processes of this run that are started from here."""
     os.environ[RUN_VARIABLE] = str(run.absolute())
-    job = _job()
-    if job is not None:
-        write_atomically(runs_root() / f".job-{job}", str(run.absolute()))
 
 
 def forget_run() -> None:
-    """Let the next run of this process, and of a job of the same name, have its own folder."""
+    """Let the next run of this process have its own folder."""
     os.environ.pop(RUN_VARIABLE, None)
-    job = _job()
-    if job is not None and process_rank() == 0:
-        (runs_root() / f".job-{job}").unlink(missing_ok=True)
 
 
 def announced_run() -> Path | None:
@@ -139,50 +153,37 @@ def announced_run() -> Path | None:
 
 
 def _job() -> str | None:
-    """What all processes of a job started by SLURM or torchrun have in common."""
+    """A name that all processes of a job started by SLURM or torchrun know, and no other job has."""
     environ = os.environ
     if "SLURM_JOB_ID" in environ and int(environ.get("SLURM_NTASKS", "1")) > 1:
         return f"slurm-{environ['SLURM_JOB_ID']}-{environ.get('SLURM_STEP_ID', '0')}"
     if "TORCHELASTIC_RUN_ID" in environ:
-        parts = (
-            environ["TORCHELASTIC_RUN_ID"],
-            environ.get("MASTER_PORT", ""),
-            environ.get("TORCHELASTIC_RESTART_COUNT", ""),
-        )
+        parts = [environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT")]
+        if environ.get("GROUP_WORLD_SIZE", "1") == "1":  # on one machine: torchrun's own process
+            parts.append(str(os.getppid()))
         return "torchrun-" + "-".join(parts).replace("/", "_")
     return None
 
 
-def _run_of_first_process(experiment: str, *, patience: float = 600.0) -> Path:
-    if RUN_VARIABLE in os.environ:
-        return Path(os.environ[RUN_VARIABLE])
-    job, started = _job(), time.time()
-    if job is None:
-        raise UserError(
-            f"Process {process_rank()} of {experiment} does not know its run folder. Set {RUN_VARIABLE} for all."
-        )
-    note = runs_root() / f".job-{job}"
-    while time.time() - started < patience:
-        # a note from long before belongs to an earlier job of the same name
-        if note.exists() and note.stat().st_mtime > started - 120:
-            return Path(note.read_text())
-        time.sleep(0.2)
-    raise UserError(
-        f"The first process of {experiment} made no run folder within {patience:.0f} s ({note} was not written)."
-    )
-
-
 def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:
-    """Run folders at any depth, the latest start first; of one experiment or of all.
+    """Run folders at any depth, the latest start first; one with a damaged `run.json` is named in the log alone.
 
     Args:
         experiment: only its runs; None = all.
         root: where they lie, by default `$DEPGEN_RUNS`.
     """
-    runs = [
-        run for run in _run_folders(root or runs_root()) if experiment is None or experiment_name(run) == experiment
-    ]
-    return sorted(runs, key=lambda run: (str(read_record(run).get("started")), run.name), reverse=True)
+    started: dict[Path, str] = {}
+    for folder, below, files in os.walk(root or runs_root()):
+        if "run.json" not in files:
+            continue
+        below.clear()
+        run = Path(folder)
+        if experiment is None or experiment_name(run) == experiment:
+            try:
+                started[run] = str(read_record(run).get("started"))
+            except UserError as error:
+                logger.warning("Passing over %s: %s", run, error)
+    return sorted(started, key=lambda run: (started[run], run.name), reverse=True)
 
 
 def experiment_name(run: Path) -> str:
@@ -204,13 +205,6 @@ def place_of_run(run: Path) -> tuple[str, ...]:
     return parts[-4:] if len(parts) > 4 and re.fullmatch(r"seed[0-9]+", parts[-2]) else parts[-2:]
 
 
-def _run_folders(root: Path) -> Iterator[Path]:
-    for folder, below, files in os.walk(root):
-        if "run.json" in files:
-            below.clear()
-            yield Path(folder)
-
-
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
@@ -218,7 +212,7 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
 
     Args:
         experiment: only its runs; None = all.
-        holding: the checkpoint wanted, by default the best one of the last phase.
+        holding: the file of the checkpoint that it must hold.
         root: where runs lie, by default `$DEPGEN_RUNS`.
 
     Raises:
@@ -245,14 +239,11 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     """The run folder meant by a path, by an experiment's name or by a folder of runs: of several, that of `newest_run`.
 
     Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
-    `<experiment>/small/seed1`).
-
-    Args:
-        reference: path or name.
-        holding: the checkpoint that the newest of several runs must hold.
+    `<experiment>/small/seed1`). The newest of several runs must hold the checkpoint `holding`.
 
     Raises:
-        UserError: there is no such run.
+        NoRunError: there is no such run.
+        UserError: what it names lacks `run.json`, or no run of that name holds the checkpoint.
     """
     folders = (Path(reference), runs_root() / reference)
     for folder in folders:
@@ -263,10 +254,11 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
     for folder in folders:
         if all_runs(root=folder):
             return newest_run(holding=holding, root=folder)
-    if damaged := next((each for each in folders if (each / "config.yaml").is_file()), None):
-        raise UserError(f"{damaged} has no run.json, which says what a run is: copy the run again, whole.")
+    for folder in folders:
+        if (folder / "config.yaml").is_file():
+            raise UserError(f"{folder} has no run.json, which says what a run is: copy the run again, whole.")
     meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
-    raise UserError(
+    raise NoRunError(
         f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
         "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."
     )
@@ -275,15 +267,17 @@ def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
 def run_of_name(name: str) -> Path | None:
     """The run that weights are named by, as `find_run` finds it; None for a folder of weights, or where there is none.
 
-    Args:
-        name: of a run or of a pretrained model, which `depgen.hub.model_folder` finds; models come first.
+    Pretrained models that `depgen.hub.model_folder` finds come before runs of the same name.
+
+    Raises:
+        UserError: it names a run that can't be used.
     """
     path, folder = Path(name).expanduser(), model_folder(name)
     if path.is_file() or (folder is not None and (folder / "config.json").is_file()):
         return None
     try:
         return find_run(path)
-    except UserError:
+    except NoRunError:
         return None
 
 
@@ -316,10 +310,10 @@ def named_checkpoint(reference: str | Path) -> tuple[Path, Path]:
     Raises:
         UserError: there is no such run or checkpoint, or it lies in no run folder.
     """
-    given = Path(reference)
-    if given.is_file():
-        return run_holding(given), given
-    run = find_run(given)
+    path = Path(reference)
+    if path.is_file():
+        return run_holding(path), path
+    run = find_run(path)
     return run, best_checkpoint(run)
 
 
@@ -349,34 +343,6 @@ def lengthen(run: Path, max_epochs: int) -> None:
     settings["trainer"]["max_epochs"] = max_epochs
     write_settings(run, settings)
     update_record(run, {"finished": None})
-
-
-def note_vocabulary(run: Path) -> None:
-    """Notes the digests of a run's vocabulary files in `run.json`, for `check_vocabulary`."""
-    files = sorted(path for path in (run / "vocabulary").glob("*") if path.is_file())
-    update_record(run, {"vocabulary": {path.name: file_sha256(path) for path in files}})
-
-
-def check_vocabulary(folder: Path) -> None:
-    """Raises UserError where a file of a run's vocabulary is not the one that the run was trained with.
-
-    Folders elsewhere have no digests to compare with.
-
-    Args:
-        folder: of the vocabulary, such as `RUN/vocabulary`.
-
-    Raises:
-        UserError: it is missing or another one.
-    """
-    run = folder.absolute().parent
-    noted = read_record(run).get("vocabulary") if (run / "run.json").is_file() else None
-    for name, digest in (noted if isinstance(noted, dict) else {}).items():
-        path = folder / name
-        if not path.is_file() or file_sha256(path) != digest:
-            raise UserError(
-                f"{path} is damaged or replaced: it is not the vocabulary that the run was trained with (run.json has "
-                "its digest). Copy the run again, whole."
-            )
 
 
 def is_finished(run: Path) -> bool:

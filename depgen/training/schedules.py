@@ -36,24 +36,30 @@ class Constant(_Schedule):
     """Warm-up, then the optimiser's rate unchanged."""
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int = 0) -> None:
-        """Rise over `warmup_steps` steps."""
         super().__init__(optimizer, warmup_steps, lambda step: 1.0)
 
 
 class InverseSquareRoot(_Schedule):
-    """Warm-up, then a fall with the root of the step; the optimiser's rate is the peak.
+    """Warm-up, then a fall with the root of the step; the optimiser's rate is the peak, at step `warmup_steps`.
 
     Section 5.3 of Vaswani et al. (2017), whose factor of the width belongs to the optimiser's rate here.
     """
 
     def __init__(self, optimizer: Optimizer, warmup_steps: int = 4000) -> None:
-        """Reach the peak at step `warmup_steps`."""
         start = max(warmup_steps, 1)
         super().__init__(optimizer, warmup_steps, lambda step: math.sqrt(start / (step + 1)))
 
 
 class Cosine(_Schedule):
-    """Warm-up, then half a cosine down to a fraction of the optimiser's rate, which is kept from there on."""
+    """Warm-up, then half a cosine down to a fraction of the optimiser's rate, which is kept from there on.
+
+    Args:
+        optimizer: whose rates.
+        total_steps: at which the fraction is reached, warm-up included; None: as many as the phase has, also when a
+            resumed run is given more epochs.
+        warmup_steps: of the linear rise.
+        final_fraction: of the optimiser's rate.
+    """
 
     def __init__(
         self,
@@ -62,14 +68,6 @@ class Cosine(_Schedule):
         warmup_steps: int = 0,
         final_fraction: float = 0.0,
     ) -> None:
-        """Arrive at `final_fraction` at step `total_steps`, warm-up included.
-
-        Args:
-            optimizer: whose rates.
-            total_steps: None: as many as the phase has, also when a resumed run is given more epochs.
-            warmup_steps: of the linear rise.
-            final_fraction: of the optimiser's rate.
-        """
         self.total_steps, self.warmup_steps = total_steps, warmup_steps
         self.length = total_steps
         self._refuse_short()
@@ -87,42 +85,32 @@ class Cosine(_Schedule):
         if self.length is not None and self.length <= self.warmup_steps:
             raise UserError(f"total_steps is {self.length}, but the warm-up alone takes {self.warmup_steps} steps.")
 
-    def take_length(self, steps: float) -> None:
-        """End at the phase's last step where no `total_steps` is given.
-
-        Raises:
-            UserError: the phase has no end, or none after the warm-up.
-        """
+    def end_with_phase(self, steps: float) -> None:
+        """End at the phase's last step, unless `total_steps` says otherwise."""
         if self.total_steps is not None:
             return
         if math.isinf(steps):
             raise UserError("Cosine: give total_steps, or trainer.max_epochs or max_steps: the training has no end.")
         self.length = int(steps)
         self._refuse_short()
-        self._last_lr = [
-            base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas, strict=True)
-        ]
+        factors = [factor(self.last_epoch) for factor in self.lr_lambdas]
+        self._last_lr = [base * factor for base, factor in zip(self.base_lrs, factors, strict=True)]
         for group, rate in zip(self.optimizer.param_groups, self._last_lr, strict=True):
             group["lr"] = rate
 
 
 def take_length(schedule: object, steps: float, phase: str) -> None:
-    """Let a schedule end with its phase, and name one that ends before.
-
-    Args:
-        schedule: any.
-        steps: of the optimiser in the phase; infinite where it has no end.
-        phase: its name, for messages.
+    """Let a schedule end with its phase of so many optimiser steps, and name one that ends before.
 
     Raises:
         UserError: the schedule can't be used for so many steps.
     """
     if isinstance(schedule, Cosine):
-        schedule.take_length(steps)
+        schedule.end_with_phase(steps)
     length = getattr(schedule, "total_steps", None) or getattr(schedule, "T_max", None)
     if length is None or length >= steps:
         return
-    said = f"{type(schedule).__name__} ends after {length} steps, but phase {phase} has about {steps:.0f}"
+    message = f"{type(schedule).__name__} ends after {length} steps, but phase {phase} has about {steps:.0f}"
     if isinstance(schedule, OneCycleLR):
-        raise UserError(f"{said}: set total_steps to {steps:.0f} or somewhat more.")
-    logger.warning("%s.", said)
+        raise UserError(f"{message}: set total_steps to {steps:.0f} or somewhat more.")
+    logger.warning("%s.", message)

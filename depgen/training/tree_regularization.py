@@ -58,9 +58,7 @@ class TreeRegularization:
     ) -> Float[Tensor, "batch starts ends"]:
         """|orth(h_end, h_{start-1})| of tokens from 0 on; 0 for start 0, and for an end that follows the last token.
 
-        Args:
-            hidden: of one layer, without the state of the beginning.
-            is_token: False at padding.
+        `hidden` is of one layer, without the state of the beginning.
         """
         with torch.autocast(hidden.device.type, enabled=False):
             kept = hidden[..., : max(1, int(self.share * hidden.size(-1)))]
@@ -72,12 +70,9 @@ class TreeRegularization:
     def __call__(
         self, chart: Float[Tensor, "batch starts ends"], cuts: Int[Tensor, "cuts 6"], sentences: int
     ) -> Float[Tensor, ""]:
-        """L_TR, nats.
+        """L_TR, nats, of a number of sentences.
 
-        Args:
-            chart: see `chart`.
-            cuts: row, start, cut, end, number of the span, and 1 at the tree's cut; see `possible_cuts`.
-            sentences: how many there are.
+        Cuts are row, start, cut, end, number of the span, and 1 at the tree's cut; see `possible_cuts`.
         """
         rows, starts, middles, ends, spans, is_gold = cuts.unbind(1)
         scores = scores_of_cuts(chart, rows, starts, middles, ends)
@@ -111,33 +106,30 @@ def possible_cuts(
 ) -> Int[np.ndarray, "cuts 6"]:
     """All cuts between words of the spans that have two or more; see `TreeRegularization.__call__`.
 
-    Args:
-        spans: of a binary tree of the tokens.
-        starts: whether each token is the first of a word.
-        row: of the sentence.
-        first: number of its first span.
+    The spans are of a binary tree of the tokens. `starts` says whether each token is the first of a word; `row` is the
+    sentence's, `first` the number of its first span.
 
     >>> possible_cuts([(0, 3), (1, 3)], np.array([True, True, True]))[:, 1:].tolist()
     [[0, 1, 3, 0, 1], [0, 2, 3, 0, 0]]
     """
-    found: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
     for start, middle, end in cuts_of(spans):
         cuts = [cut for cut in range(start + 1, end) if starts[cut]]
         if len(cuts) > 1:
-            found += [(row, start, cut, end, first, int(cut == middle)) for cut in cuts]
+            rows += [(row, start, cut, end, first, int(cut == middle)) for cut in cuts]
             first += 1
-    return np.array(found, dtype=np.int64).reshape(-1, 6)
+    return np.array(rows, dtype=np.int64).reshape(-1, 6)
 
 
 def bracketing_of_chart(chart: Float[Tensor, "starts ends"], starts: Bool[np.ndarray, " tokens"]) -> list[Span]:
     """The spans of words in the tree that is cut, from the top down, where the score is highest."""
-    found, waiting = list[Span](), [(0, len(starts))]
+    spans, waiting = list[Span](), [(0, len(starts))]
     while waiting:
         start, end = waiting.pop()
         cuts = torch.tensor([cut for cut in range(start + 1, end) if starts[cut]], dtype=torch.long)
         if len(cuts):
             scores = scores_of_cuts(chart[None], 0 * cuts, 0 * cuts + start, cuts, 0 * cuts + end)
             middle = int(cuts[scores.argmax()])
-            found.append((start, end))
+            spans.append((start, end))
             waiting += [(start, middle), (middle, end)]
-    return sorted(found)
+    return sorted(spans)

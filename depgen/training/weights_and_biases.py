@@ -1,8 +1,8 @@
 """Runs in Weights & Biases: the whole configuration, the data, a group and tags, so that runs can be filtered by them.
 
-The variables of wandb hold: `WANDB_PROJECT` (by default `depgen`), `WANDB_ENTITY`, `WANDB_MODE` (unless `--wandb` names
-one), `WANDB_DIR` (by default the run folder), `WANDB_NAME`, `WANDB_RUN_ID`, `WANDB_RUN_GROUP` (by default the
-experiment; a table's rows have the table) and `WANDB_TAGS`, which are added to ours.
+The variables of wandb hold. Where they are not set, `WANDB_PROJECT` is `depgen`, `WANDB_DIR` the run folder,
+`WANDB_NAME` and `WANDB_RUN_ID` the run's place below `$DEPGEN_RUNS`, and `WANDB_RUN_GROUP` the experiment. `WANDB_TAGS`
+adds to ours.
 """
 
 import logging
@@ -16,15 +16,14 @@ import lightning as L
 from lightning.pytorch.loggers import WandbLogger
 from lightning.pytorch.utilities import rank_zero_only
 
-from depgen.training.runs import experiment_name, read_record
+from depgen.training.runs import place_of_run, read_record
 
 logger = logging.getLogger(__name__)
 
-_NOT_IN_ID = re.compile(r"[^\w.=,@+-]")
-_LONGEST_ID = 128
-_LONGEST_TAG = 64
-DATA_ENTRIES = ("data", "tokens_per_epoch", "trees", "trees_fingerprint")
-"""What `run.json` keeps of the data, by the names that it has in W&B's configuration too, under `run`."""
+_LONGEST_ID, _LONGEST_TAG = 128, 64
+"""What wandb takes, in characters."""
+_DATA = ("data", "tokens_per_epoch", "trees", "trees_fingerprint")
+"""What `run.json` keeps of the data; it has the same names in W&B's configuration, under `run`."""
 
 
 class RunWandbLogger(WandbLogger):
@@ -35,10 +34,11 @@ class RunWandbLogger(WandbLogger):
         """Does nothing: the configuration holds them."""
 
     @rank_zero_only
-    def note_run(self, entries: Mapping[str, Any]) -> None:
-        """Add to what the configuration says under `run`."""
+    def note_data(self, record: Mapping[str, Any]) -> None:
+        """Add what a run is trained on to the configuration."""
         held = dict(self.experiment.config.get("run") or {})
-        self.experiment.config.update({"run": {**held, **entries}}, allow_val_change=True)
+        data = {name: record[name] for name in _DATA if name in record}
+        self.experiment.config.update({"run": {**held, **data}}, allow_val_change=True)
 
 
 def weights_and_biases(
@@ -48,33 +48,31 @@ def weights_and_biases(
 
     Args:
         run: the run folder; offline files are written into it.
-        mode: "online", "offline", or "auto": as `WANDB_MODE` says, else online where an API key is at hand and offline
-            where there is none.
+        mode: "offline", or "online", where `WANDB_MODE` may still say otherwise.
         settings: the resolved configuration of the run.
         tags: such as the system, the corpus and the trees.
     """
     environ = os.environ
     environ.setdefault("WANDB_SILENT", "true")
     environ.setdefault("WANDB_CONSOLE", "off")
-    offline = mode == "offline" or (mode == "auto" and not environ.get("WANDB_MODE") and not _has_account())
-    if mode == "online":
-        environ["WANDB_MODE"] = "online"
     record = read_record(run) if (run / "run.json").is_file() else {}
-    name, size = _name_and_size(run)
-    identity, folder = environ.get("WANDB_RUN_ID") or name[-_LONGEST_ID:], environ.get("WANDB_DIR") or str(run)
-    if offline or environ.get("WANDB_MODE") == "offline":
+    known = {name: record[name] for name in ("experiment", "seed", "commit", *_DATA) if name in record}
+    experiment, *size_and_seed, started = place_of_run(run)
+    size = {"size": size_and_seed[0]} if size_and_seed else {}
+    name = re.sub(r"[^\w.=,@+-]", "_", "-".join((experiment, *size_and_seed, started)))
+    identity, folder = environ.get("WANDB_RUN_ID", name[-_LONGEST_ID:]), environ.get("WANDB_DIR", str(run))
+    if "offline" in (mode, environ.get("WANDB_MODE")):
         logger.info("W&B logs offline. Send it later: wandb sync %s/wandb/offline-run-*-%s", folder, identity)
-    own = [*environ.get("WANDB_TAGS", "").split(","), *tags, *([size] if size else [])]
+    all_tags = [*environ.get("WANDB_TAGS", "").split(","), *tags, *size.values()]
     wandb_logger = RunWandbLogger(
-        name=environ.get("WANDB_NAME") or name,
+        name=environ.get("WANDB_NAME", name),
         id=identity,
         save_dir=folder,
-        project=environ.get("WANDB_PROJECT") or "depgen",
-        offline=offline,
-        resume="allow",
-        group=environ.get("WANDB_RUN_GROUP") or record.get("experiment") or experiment_name(run),
-        tags=list(dict.fromkeys(each.strip()[:_LONGEST_TAG] for each in own if each.strip())),
-        config={**(settings or {}), "run": _described(record, size)},
+        project=environ.get("WANDB_PROJECT", "depgen"),
+        offline=mode == "offline",
+        group=environ.get("WANDB_RUN_GROUP", record.get("experiment", experiment)),
+        tags=list(dict.fromkeys(tag.strip()[:_LONGEST_TAG] for tag in all_tags if tag.strip())),
+        config={**(settings or {}), "run": {**known, **size}},
     )
     # a private name, because no argument keeps Lightning from passing `anonymous`, of which wandb warns
     wandb_logger._wandb_init.pop("anonymous", None)
@@ -85,25 +83,4 @@ def note_data(trainer: L.Trainer, record: Mapping[str, Any]) -> None:
     """Tell W&B, where it logs, what a run is trained on."""
     for each in trainer.loggers:
         if isinstance(each, RunWandbLogger):
-            each.note_run({name: record[name] for name in DATA_ENTRIES if name in record})
-
-
-def _described(record: Mapping[str, Any], size: str | None) -> dict[str, Any]:
-    """What the configuration says under `run`."""
-    names = ("experiment", "seed", "commit", *DATA_ENTRIES)
-    return {**{name: record[name] for name in names if name in record}, **({"size": size} if size else {})}
-
-
-def _name_and_size(run: Path) -> tuple[str, str | None]:
-    """The name of a run, and its size where its folder is below one (`<experiment>/<size>/seed<k>/<time>`)."""
-    parts = run.absolute().parts
-    by_size = len(parts) > 4 and re.fullmatch(r"seed\d+", parts[-2]) is not None
-    name = "-".join(parts[-4:] if by_size else parts[-2:])
-    return _NOT_IN_ID.sub("_", name), parts[-3] if by_size else None
-
-
-def _has_account() -> bool:
-    netrc = Path("~/.netrc").expanduser()
-    return bool(os.environ.get("WANDB_API_KEY")) or (
-        netrc.is_file() and "api.wandb.ai" in netrc.read_text(errors="ignore")
-    )
+            each.note_data(record)

@@ -117,7 +117,7 @@ def test_numbers_on_other_data_are_printed_only(run, tmp_path, capsys, verb):
     assert main([verb, "--run", str(run)]) == 0
     error = capsys.readouterr().err
     assert "was trained on other data" in error
-    assert "Printed only" in error
+    assert "printed only" in error
     assert json.loads((run / f"{verb}.json").read_text()) == kept
     assert not (run / "test_items.npz").exists()
 

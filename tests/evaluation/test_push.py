@@ -15,9 +15,8 @@ from depgen.errors import UserError
 from depgen.evaluation.push import model_card, push
 from depgen.models.causal_lm import CausalLM
 from depgen.models.itexp import ITEXP
-from depgen.training.checkpoints import load_checkpoint
+from depgen.training.checkpoints import load_checkpoint, write_weights
 from depgen.training.runs import WEIGHTS, best_checkpoint
-from depgen.training.safe_weights import read_weights, write_weights
 from tests.evaluation.oracles_of_stories import STORIES, in_process, texts, write_experiment
 
 TEXTS = texts(STORIES, "test")[:5]
@@ -74,7 +73,7 @@ def test_weights_that_share_memory_are_written_once(tmp_path):
     write_weights({"state_dict": weights, "phase": 1, "optimizer_states": [1]}, tmp_path / WEIGHTS)
     with safe_open(tmp_path / WEIGHTS, framework="pt") as stored:
         assert set(stored.keys()) == {"embedding", "transposed", "alone", "empty"}
-    found = read_weights(tmp_path / WEIGHTS)
+    found = load_checkpoint(tmp_path / WEIGHTS)
     assert found.keys() == {"state_dict", "phase"}
     assert found["state_dict"].keys() == weights.keys()
     assert all(torch.equal(value, weights[name]) for name, value in found["state_dict"].items())

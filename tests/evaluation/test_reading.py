@@ -9,7 +9,7 @@ from depgen.cli import main
 from depgen.data.experiment import data_of
 from depgen.evaluation.likelihood.score import score
 from depgen.evaluation.reading import Reading, reading_of_run
-from depgen.training.experiment_runs import TEST_NUMBERS
+from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import newest_run
 
 STORIES = {
@@ -53,7 +53,7 @@ def test_scores_of_the_test_split_are_those_of_the_test(name, tmp_path, monkeypa
     assert main(["fit", "--config", str(tmp_path / "tiny.yaml")]) == 0
     run = newest_run()
     assert main(["test", "--run", str(run)]) == 0
-    tested = json.loads((run / TEST_NUMBERS).read_text())["metrics"]
+    tested = json.loads((run / NUMBERS["test"]).read_text())["metrics"]
     documents = data_of(run / "config.yaml").corpus.documents("test")
     text = tmp_path / "test.jsonl"
     lines = [json.dumps({"sentences": [" ".join(each.words) for each in document.sentences]}) for document in documents]

@@ -15,7 +15,8 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
 from depgen.reporting.prepare import preparations
-from depgen.training.experiment_runs import kept_test, measure_test, run_depgen
+from depgen.training.evaluated import kept_test
+from depgen.training.experiment_runs import measure_test, run_depgen
 from depgen.training.runs import update_record
 
 

@@ -24,7 +24,7 @@ from depgen.reporting.experiments import own_tables
 from depgen.reporting.jobs import Job, finished_run, fit
 from depgen.reporting.measures.texts import texts_of
 from depgen.reporting.results import Budget, item_scores, read_result, read_results, write_result
-from depgen.training.experiment_runs import kept_test
+from depgen.training.evaluated import kept_test
 from depgen.training.runs import read_record
 from tests.reporting.conftest import make_result
 

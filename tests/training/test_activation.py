@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from depgen.errors import UserError
 from depgen.training.activation import ActivationRegularizer
 
 
@@ -28,8 +27,3 @@ def test_means_run_over_tokens_and_neighbouring_pairs(of):
 def test_one_position_has_no_neighbour():
     one = torch.ones(1, 1, 2)
     assert ActivationRegularizer(2.0, 1.0)(one, one, torch.ones(1, 1, dtype=torch.bool)) == 2
-
-
-def test_negative_weights_are_refused():
-    with pytest.raises(UserError, match="negative"):
-        ActivationRegularizer(-1.0)

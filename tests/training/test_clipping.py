@@ -107,17 +107,6 @@ def test_clipped_adagrad_clips_its_groups_itself():
             torch.testing.assert_close(found.groups()[number][place], expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("clip", [0.0, -1.0])
-def test_a_clip_that_is_not_above_0_is_refused(clip):
-    with pytest.raises(UserError, match=f"group 1: expected a clip above 0, found {clip}"):
-        Parts(1.0, clip).configure_optimizers()
-
-
-def test_groups_of_one_name_have_one_clip():
-    with pytest.raises(UserError, match="group 1: expected one clip"):
-        Parts(1.0, 2.0, together=True).configure_optimizers()
-
-
 def test_clips_of_norms_and_of_values_are_refused_together():
     with pytest.raises(UserError, match="gradient_clip_algorithm"):
         trained(Parts(1.0), gradient_clip_val=0.5, gradient_clip_algorithm="value")

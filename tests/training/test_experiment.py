@@ -6,8 +6,7 @@ import pytest
 import yaml
 
 from depgen.errors import UserError
-from depgen.training.configuration_digest import config_digest
-from depgen.training.experiment import Experiment, config_files, sizes_of
+from depgen.training.experiment import Experiment, sizes_of
 
 BASE = {
     "trainer": {"max_epochs": 9},
@@ -40,8 +39,8 @@ def folder(tmp_path):
 )
 def test_the_longest_name_that_begins_or_ends_the_experiments_name_is_its_overlay(folder, name, overlay):
     file = folder / f"{name}.yaml"
-    assert config_files(file, size="paper") == (file,)
-    assert config_files(file, size="small") == (file, folder / "sizes" / "small" / f"{overlay}.yaml")
+    assert Experiment(file).files == (file,)
+    assert Experiment(file, "small").files == (file, folder / "sizes" / "small" / f"{overlay}.yaml")
     assert sizes_of(file) == ["paper", "small"]
 
 
@@ -59,21 +58,21 @@ def test_an_overlay_changes_its_values_and_leaves_all_others(folder):
     }
     whole = folder / "whole.yaml"
     whole.write_text(yaml.safe_dump(experiment.settings))
-    assert experiment.digest == config_digest(whole)
+    assert experiment.digest == Experiment(whole).digest
     assert (experiment.name, str(experiment)) == ("dclm_brown_small", f"{experiment.file} (size small)")
 
 
 def test_a_whole_configuration_of_the_experiments_name_takes_its_place(folder):
     whole = folder / "sizes" / "small" / "dclm_brown.yaml"
     whole.write_text(yaml.safe_dump(BASE))
-    assert config_files(folder / "dclm_brown.yaml", size="small") == (whole,)
+    assert Experiment(folder / "dclm_brown.yaml", "small").files == (whole,)
 
 
 def test_an_experiment_without_the_size_is_refused_and_where_it_was_looked_for_is_said(folder):
     with pytest.raises(UserError, match=r"alone\.yaml has no size 'small': .*sizes/small .*Its sizes: paper\."):
-        config_files(folder / "alone.yaml", size="small")
+        _ = Experiment(folder / "alone.yaml", "small").files
     with pytest.raises(UserError, match=r"no size 'smal'.*Did you mean 'small'"):
-        config_files(folder / "dclm_brown.yaml", size="smal")
+        _ = Experiment(folder / "dclm_brown.yaml", "smal").files
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,6 @@ def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
     [
         (f"{CONTEXT}.class_path", "depgen.models.dclm.NoContext", "replaced as a whole"),
         (CONTEXT, "depgen.models.dclm.NoContext", "replaced as a whole"),
-        (CONTEXT, {"class_path": "depgen.models.dclm.NoContext"}, "NoContext takes size, which the experiment sets"),
         ("trainer.max_epochs.x", 1, "expected settings at max_epochs, found 9"),
     ],
 )

@@ -5,7 +5,6 @@ import copy
 import pytest
 import torch
 
-from depgen.errors import UserError
 from depgen.training.nt_asgd import NTASGD
 
 
@@ -114,8 +113,3 @@ def test_its_state_goes_on_after_saving(tmp_path):
         run(optimizer, parameters, 2, seed=4)
         optimizer.swap()
     torch.testing.assert_close([each.detach() for each in again], [each.detach() for each in straight], rtol=0, atol=0)
-
-
-def test_values_out_of_range_are_refused():
-    with pytest.raises(UserError, match="patience"):
-        NTASGD(weights(), patience=0)

@@ -23,7 +23,7 @@ def test_what_was_drawn_before_does_not_matter():
     draws = []
     for _ in range(2):
         torch.rand(len(draws) + 1)
-        StepSeed(1).on_train_batch_start(trainer, L.LightningModule(), None, 9)
+        StepSeed().on_train_batch_start(trainer, L.LightningModule(), None, 9)
         draws.append(torch.rand(3))
     assert torch.equal(*draws)
 

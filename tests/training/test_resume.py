@@ -3,12 +3,14 @@
 import multiprocessing
 import os
 import signal
+from types import SimpleNamespace
 
 import lightning as L
 import pytest
 import torch
 
 from depgen.errors import UserError
+from depgen.training.callbacks import LossGuard
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import is_finished, read_record
 from tests.training.fits import KillAfter, Killed, curve, fit, kept, same, weights
@@ -157,10 +159,29 @@ def test_a_second_ctrl_c_stops_at_once_and_unsaved(tmp_path):
 
 def test_a_nan_loss_keeps_the_last_good_file(tmp_path):
     with pytest.raises(UserError, match=r"loss is nan at or just before step 12 \(epoch 1\)"):
-        fit(tmp_path, model=TinyModel(3, nan_at=12), every=3)
+        fit(tmp_path, model=TinyModel(3, broken_at=12), every=3)
     good = load_checkpoint(tmp_path / "resume.ckpt")
     assert 0 < good["global_step"] <= 12
     assert all(torch.isfinite(value).all() for value in good["state_dict"].values())
+
+
+class GuardOfGpu(LossGuard):
+    """Sees each loss as one on a GPU, which is not waited for."""
+
+    def on_before_backward(self, trainer, model, loss):
+        super().on_before_backward(trainer, model, SimpleNamespace(detach=loss.detach, device=torch.device("cuda")))
+
+
+@pytest.mark.parametrize("loss", ["nan", "inf"])
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_the_last_loss_of_an_epoch_on_a_gpu_is_seen_before_anything_is_written(
+    tmp_path, unbroken, monkeypatch, loss, epoch
+):
+    monkeypatch.setattr("tests.training.fits.LossGuard", GuardOfGpu)
+    last = unbroken[0][epoch] - 1
+    with pytest.raises(UserError, match=f"loss is {loss} at or just before step"):
+        fit(tmp_path, model=TinyModel(3, broken_at=last, broken=loss), every=1)
+    assert load_checkpoint(tmp_path / "resume.ckpt")["global_step"] == last
 
 
 def test_weights_that_have_become_nan_are_not_written(tmp_path):
@@ -188,5 +209,5 @@ def test_all_processes_stop_when_one_loss_is_no_number(tmp_path):
 @pytest.mark.gpu
 def test_a_nan_loss_on_a_gpu_is_seen_a_step_later_and_reaches_no_file(tmp_path):
     with pytest.raises(UserError, match=r"loss is nan|hold NaN"):
-        fit(tmp_path, model=TinyModel(3, nan_at=4), every=1, accelerator="gpu", devices=1)
+        fit(tmp_path, model=TinyModel(3, broken_at=4), every=1, accelerator="gpu", devices=1)
     assert load_checkpoint(tmp_path / "resume.ckpt")["global_step"] == 4

@@ -24,6 +24,7 @@ from depgen.training.runs import (
     read_record,
     resume_checkpoint,
     run_of_checkpoint,
+    run_of_name,
     update_record,
 )  # fmt: skip
 
@@ -76,26 +77,28 @@ def test_other_processes_of_a_run_use_the_first_ones_folder(monkeypatch):
     assert create_run("x") == run.absolute()
 
 
-def test_processes_started_by_torchrun_find_the_first_ones_folder(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("MASTER_PORT", "29500")
-    monkeypatch.setenv("RANK", "0")
-    run = create_run("x")
-    monkeypatch.delenv(runs.RUN_VARIABLE)
-    monkeypatch.setenv("RANK", "1")
-    assert create_run("x") == run.absolute()
-
-
-def test_a_note_of_an_earlier_job_is_not_taken(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    monkeypatch.setenv("RANK", "0")
-    create_run("x")
-    (note,) = runs.runs_root().glob(".job-*")
-    os.utime(note, (1, 1))
-    monkeypatch.delenv(runs.RUN_VARIABLE)
-    monkeypatch.setenv("RANK", "1")
-    with pytest.raises(UserError, match="made no run folder"):
-        runs._run_of_first_process("x", patience=0.3)
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0"},
+        {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "1"},
+    ],
+)
+def test_processes_of_a_job_have_one_folder_whichever_asks_first(monkeypatch, job):
+    for name, value in job.items():
+        monkeypatch.setenv(name, value)
+    runs_of_ranks = []
+    for rank in ("1", "0"):
+        monkeypatch.setenv("RANK", rank)
+        runs_of_ranks.append(create_run("x"))
+        monkeypatch.delenv(runs.RUN_VARIABLE, raising=False)
+    assert runs_of_ranks[0] == runs_of_ranks[1]
+    assert checkpoint_folder(runs_of_ranks[0]).is_dir()
+    with pytest.raises(UserError, match="is there already"):
+        create_run("x")
+    monkeypatch.setenv("SLURM_STEP_ID", "2")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert create_run("x") != runs_of_ranks[0]
 
 
 def test_a_process_that_was_told_nothing_says_so(monkeypatch):
@@ -116,17 +119,6 @@ def test_the_newest_run_is_the_latest_start_that_holds_a_best_checkpoint(caplog)
     assert all_runs() == [bare, best, old]
     with pytest.raises(UserError, match=r"No run of z under .*runs holds a best.ckpt"):
         newest_run("z")
-
-
-def test_runs_of_tables_are_runs_too(monkeypatch):
-    root = runs.runs_root()
-    monkeypatch.setenv("DEPGEN_RUNS", str(root / "table" / "Row" / "small-seed1"))
-    inner = make("x", "2026-01-02T10:00", "best.ckpt")
-    monkeypatch.setenv("DEPGEN_RUNS", str(root))
-    old = make("x", "2026-01-01T10:00", "best.ckpt")
-    assert all_runs() == all_runs("x") == [inner, old]
-    assert newest_run("x") == find_run("x") == newest_run() == inner
-    assert all_runs("table") == []
 
 
 def test_a_plain_run_comes_before_newer_runs_of_a_table(caplog):
@@ -172,6 +164,28 @@ def test_a_folder_of_runs_stands_for_its_newest(monkeypatch, tmp_path):
     assert find_run(f"table/Row/small-seed1/x/{older.name}") == older
 
 
+def test_a_damaged_record_of_one_run_hides_no_other(caplog):
+    whole, damaged = (make("x", f"2026-01-0{day}T10:00", "best.ckpt") for day in (1, 2))
+    (damaged / "run.json").write_text("{")
+    assert all_runs() == [whole]
+    assert newest_run() == find_run("x") == whole
+    assert f"Passing over {damaged}: " in caplog.text
+
+
+def test_a_name_of_weights_is_that_of_a_run_only_where_a_run_has_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_MODELS", str(tmp_path / "models"))
+    run = make("mine", "2026-01-01T10:00", "best.ckpt")
+    for place in ("mine", "gpt2"):
+        (tmp_path / "models" / place).mkdir(parents=True)
+    assert run_of_name("mine") == run
+    assert run_of_name("gpt2") is run_of_name(str(tmp_path / "models" / "gpt2")) is None
+    (tmp_path / "models" / "mine" / "config.json").touch()
+    assert run_of_name("mine") is None, "models come first"
+    make("unfinished", "2026-01-01T10:00")
+    with pytest.raises(UserError, match=r"No run of unfinished .* holds a best\.ckpt"):
+        run_of_name("unfinished")
+
+
 def test_missing_checkpoints_are_named():
     run = create_run("x")
     with pytest.raises(UserError, match=r"no best checkpoint of its last phase .*best.ckpt does not exist"):
@@ -204,14 +218,6 @@ def test_the_commit_notices_a_change_anywhere_in_the_package(tmp_path, monkeypat
     assert re.fullmatch("[0-9a-f]{40}", commit())
     (package / "models" / "system.py").write_text("changed = True")
     assert commit().endswith("+changes")
-
-
-def test_a_job_of_the_same_name_finds_no_note_of_the_last(monkeypatch):
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
-    create_run("first")
-    assert list(runs.runs_root().glob(".job-*"))
-    forget_run()
-    assert not list(runs.runs_root().glob(".job-*"))
 
 
 def test_the_version_of_torch_names_its_build(monkeypatch):

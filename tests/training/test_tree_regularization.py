@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.errors import UserError
 from depgen.training.tree_regularization import TreeRegularization, bracketing_of_chart, possible_cuts
 from depgen.trees.attachments import cuts_of
 from tests.models.bracketings import all_attachments, spans_of
@@ -126,11 +125,3 @@ def test_states_are_pulled_towards_the_tree():
 def test_a_batch_without_constituents_of_three_words_has_no_penalty():
     chart = WHOLE.chart(torch.randn(2, 2, 4), torch.ones(2, 2, dtype=torch.bool))
     assert WHOLE(chart, torch.zeros(0, 6, dtype=torch.long), 2).item() == 0
-
-
-@pytest.mark.parametrize(
-    "values", [{"layer": 0}, {"layer": 1, "share": 0.0}, {"layer": 1, "every": 0}, {"layer": 1, "weight": -1.0}]
-)
-def test_values_out_of_range_are_refused(values):
-    with pytest.raises(UserError, match=next(reversed(values))):
-        TreeRegularization(**values)

@@ -150,14 +150,15 @@ class TinyModel(L.LightningModule):
         first_share: the first phase's part of the epochs; 0 for a model of one phase.
         width: of the hidden layer.
         dropout: between the layers.
-        nan_at: step whose loss is NaN; -1 for none.
+        broken_at: step whose loss is no finite number, though its gradient is; -1 for none.
+        broken: that loss.
         flat: log a constant validation loss, so that nothing improves.
         mean_of_means: normalise by the rank's own tokens: wrong with several ranks.
     """
 
     def __init__(
-        self, vocabulary_size: int, first_share: float = 0.5, width: int = 8, dropout: float = 0.3, nan_at: int = -1,
-        flat: bool = False, mean_of_means: bool = False,
+        self, vocabulary_size: int, first_share: float = 0.5, width: int = 8, dropout: float = 0.3,
+        broken_at: int = -1, broken: str = "nan", flat: bool = False, mean_of_means: bool = False,
     ) -> None:  # fmt: skip
         super().__init__()
         self.save_hyperparameters()
@@ -191,8 +192,8 @@ class TinyModel(L.LightningModule):
     def training_step(self, batch, batch_idx):
         tokens = int(batch["mask"].sum()) if self.hparams.mean_of_means else batch["tokens"] / self.trainer.world_size
         loss = self._sums(batch) / tokens
-        if self.trainer.global_step == self.hparams.nan_at:
-            loss = loss * float("nan")
+        if self.trainer.global_step == self.hparams.broken_at:
+            loss = loss + float(self.hparams.broken)
         self.log("train/loss", loss, batch_size=1)
         return loss
 

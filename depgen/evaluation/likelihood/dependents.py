@@ -14,8 +14,7 @@ from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained
-from depgen.training.experiment import PAPER, Experiment
-from depgen.training.experiment_runs import newest_of
+from depgen.training.experiment import PAPER, Experiment, newest_of
 from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"

@@ -27,8 +27,9 @@ from depgen.errors import UserError
 from depgen.evaluation.text.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.text.outcome import MeasuredItems
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
+from depgen.training.evaluated import TEST_ITEMS
 from depgen.training.experiment import Experiment
-from depgen.training.experiment_runs import TEST_ITEMS, Depgen, Training, fit, measure_test, run_depgen
+from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
 from depgen.yaml_files import read_settings
 
 

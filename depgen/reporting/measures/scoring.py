@@ -22,7 +22,7 @@ from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
-from depgen.training.experiment_runs import SplitNumbers
+from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document
 
 TOKENS_PER_BATCH = 32_768
