@@ -9,8 +9,8 @@ import lightning as L
 
 from depgen.data.corpus import Split
 from depgen.data.documents import DocumentData
+from depgen.data.module import CorpusData
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
-from depgen.data.text import CorpusData
 from depgen.errors import MissingDataError, UserError
 from depgen.training.runs import read_record, update_record
 from depgen.training.weights_and_biases import note_data

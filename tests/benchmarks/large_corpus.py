@@ -73,7 +73,7 @@ def main():
         "sentences": options.sentences,
         "workers": options.workers,
         "vocabulary": vocabulary,
-        "tokens": len(data.split("train").ids),
+        "tokens": int(data.split("train").counts.sum()),
         "annotation_and_vocabulary_s": round(prepared - started, 2),
         "setup_to_first_batch_s": round(time.perf_counter() - prepared, 2),
         "private_mb_before": round(before / 1e6),

@@ -1,23 +1,16 @@
 """Documents cut into segments, padded, and left whole in evaluation."""
 
-import logging
-
 import numpy as np
 import pytest
 import torch
 
 from depgen.data.batch import ItemBatch, SegmentItem, collate_documents
 from depgen.data.corpora import JsonDocuments
-from depgen.data.documents import (
-    DocumentData,
-    SegmentedSplit,
-    segment_bounds,
-)
+from depgen.data.documents import DocumentData, segment_bounds
 from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
-from tests.invented_tables import split_of
-from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
+from tests.vocabularies import NO_WORDS_BUT_START
 
 
 @pytest.fixture
@@ -114,29 +107,3 @@ SIZES = ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segm
 def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
     with pytest.raises(UserError, match=f"^{name}: expected at least 1, found {number}"):
         DocumentData(corpus, **{name: number})
-
-
-def test_batches_are_of_segments_where_both_sizes_are_given(corpus, caplog):
-    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=4096)  # as the settings of every run have it
-    assert not caplog.text
-    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=99)
-    assert "segments_per_batch: 2 makes the batches, so that tokens_per_batch: 99 has no effect" in caplog.text
-
-
-def test_the_log_counts_an_end_a_sentence(corpus, caplog):
-    data = DocumentData(corpus)
-    with caplog.at_level(logging.INFO):
-        tokens = sum(data.segmented("test", longest=None).lengths)
-    (line,) = [each for each in caplog.messages if "<eos>" in each]
-    assert f": 2 items of 13 sentences, {tokens - 13} tokens ({tokens} with one <eos> a sentence)" in line
-
-
-def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
-    def encoded(items, sentences):
-        return split_of(np.arange(5, 8), items, NO_WORDS, sentences=sentences)
-
-    whole = SegmentedSplit(encoded([0, 3], [[0, 2, 3]]), longest=None)
-    assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]
-    for bounds in (([0, 3], [[0, 0, 2, 3]]), ([0, 3, 3], [[0, 2, 3], [0]])):
-        with pytest.raises(AssertionError, match="corpora leave out"):
-            SegmentedSplit(encoded(*bounds), longest=None)

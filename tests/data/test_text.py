@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from lightning.pytorch.trainer.states import TrainerFn
 
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.data.stream import Columns, Segments
+from depgen.data.stream import Segments, StreamColumns
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary, encode
 from depgen.errors import UserError
@@ -91,7 +90,7 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
     batch = collate_tokens(ItemBatch([split[0], split[1]], int(split.lengths.sum()), split.vocabulary))
     assert batch.words.tolist() == [6, 3]  # five words and two, an end each
     assert batch.lengths.tolist() != [6, 3]
-    columns = Columns(split, 2)
+    columns = StreamColumns(split, 2)
     segments = [collate_tokens(columns.__getitems__(each)) for each in Segments(columns, 4, vary=False)]
     assert sum(int(each.words.sum()) for each in segments) == 9
     whole_words = TextData(Fixture()).split("train")
@@ -109,9 +108,8 @@ def test_without_annotator_there_are_no_heads():
     assert TextData(Fixture()).split("train")[0].heads is None
 
 
-def test_unknown_words_of_the_test_split_and_vocabularies_that_saw_it():
+def test_unknown_words_of_the_test_split():
     assert TextData(Fixture()).split("test")[0].ids.tolist()[1] == 1
-    assert 1 not in TextData(Fixture(), vocabulary_splits=("train", "test")).split("test")[0].ids
 
 
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
@@ -153,7 +151,6 @@ def test_an_empty_split_is_refused_by_name():
 
 
 def test_stages_prepare_only_what_they_need():
-    assert TextData._splits_of(TrainerFn.TESTING.value) == ("test",)
     data = TextData(Fixture(), annotator=GoldTrees())
     data.setup("fit")
     assert set(data._splits) == {"train", "valid"}
@@ -167,12 +164,10 @@ class NovelWords(Fixture):
         return super().documents("train" if split == "train" else "test")
 
 
-@pytest.mark.parametrize(
-    ("min_count", "vocabulary_splits", "warns"), [(1, ("train",), 1), (2, ("train",), 0), (1, ("train", "valid"), 0)]
-)
-def test_an_unk_that_training_has_not_is_warned_of_at_the_start_of_fit(min_count, vocabulary_splits, warns, caplog):
+@pytest.mark.parametrize(("min_count", "warns"), [(1, 1), (2, 0)])
+def test_an_unk_that_training_has_not_is_warned_of_at_the_start_of_fit(min_count, warns, caplog):
     documents = [*DOCUMENTS, Document((Sentence(("she", "walks"), (2, 0), ("nsubj", "root")),), "4")]
-    data = TextData(NovelWords(documents), vocabulary=WordVocabulary(min_count), vocabulary_splits=vocabulary_splits)
+    data = TextData(NovelWords(documents), vocabulary=WordVocabulary(min_count))
     data.setup("fit")
     data.setup("test")
     found = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
@@ -305,7 +300,3 @@ def test_samples_that_no_system_has_positions_for_are_named():
     data.trainer = SimpleNamespace(lightning_module=Short(), world_size=1, global_rank=0, strategy=ON_CPU)
     with pytest.raises(UserError, match=r"fixture, valid, item 2: expected at most 2 tokens.* Short .* found 3; 1 are"):
         data.val_dataloader()
-    whole = TextData(Fixture(), annotator=GoldTrees())
-    whole.trainer = data.trainer
-    with pytest.raises(UserError, match=r"valid, document 1 \('she walks he is walking' …\): .* found 5; 1 are"):
-        whole.val_dataloader()

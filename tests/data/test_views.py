@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.batch import Batch, ItemBatch, Stretch
+from depgen.data.batch import Batch, ItemBatch, StreamSlice
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces
 from depgen.models.dmlm import DependencyCollate
@@ -99,7 +99,7 @@ def test_views_of_a_stream():
     split, collate = data_of("tree").split("train"), DependencyCollate()
     for start, stop in ((0, 12), (2, 9), (7, 7)):
         plain, ahead = (
-            collate(ItemBatch([Stretch(0, [of[0], of[1], of[2]], start, stop)], 9, split.vocabulary, segment=0))
+            collate(ItemBatch([StreamSlice(0, [of[0], of[1], of[2]], start, stop)], 9, split.vocabulary, segment=0))
             for of in (split, split.viewed(collate))
         )
         same(plain, ahead)
