@@ -345,31 +345,30 @@ class ListColumns:
     """The rows of a table whose columns are lists of numbers: views of its file in memory."""
 
     def __init__(self, table: Any) -> None:  # noqa: ANN401
-        self._batches = [
-            {name: (batch[name].offsets.to_numpy(), batch[name].values.to_numpy()) for name in table.column_names}
-            for batch in table.data.to_batches()
-        ]
-        ends = np.cumsum([batch.num_rows for batch in table.data.to_batches()], dtype=np.int64)
-        self._starts: list[int] = [0, *ends.tolist()]
+        batches, names = table.data.to_batches(), table.column_names
+        self._offsets = {name: [batch[name].offsets.to_numpy() for batch in batches] for name in names}
+        self._values = {name: [batch[name].values.to_numpy() for batch in batches] for name in names}
+        self._starts: list[int] = [0, *np.cumsum([batch.num_rows for batch in batches], dtype=np.int64).tolist()]
 
     def __len__(self) -> int:
         return self._starts[-1]
 
     def __getitem__(self, row: int) -> dict[str, np.ndarray]:
-        place = bisect_right(self._starts, row) - 1
-        within = row - self._starts[place]
-        return {
-            name: values[offsets[within] : offsets[within + 1]]
-            for name, (offsets, values) in self._batches[place].items()
-        }
+        batch = bisect_right(self._starts, row) - 1
+        place = row - self._starts[batch]
+        columns = {}
+        for name, values in self._values.items():
+            offsets = self._offsets[name][batch]
+            columns[name] = values[batch][offsets[place] : offsets[place + 1]]
+        return columns
 
     def counts(self, name: str) -> Int[np.ndarray, " rows"]:
         """The numbers in each row's list."""
-        return np.concatenate([np.diff(batch[name][0]) for batch in self._batches], dtype=np.int64)
+        return np.concatenate([np.diff(offsets) for offsets in self._offsets[name]], dtype=np.int64)
 
     def values(self, name: str) -> Iterator[np.ndarray]:
         """The numbers of all rows one after the other, in parts."""
-        for offsets, values in (batch[name] for batch in self._batches):
+        for offsets, values in zip(self._offsets[name], self._values[name], strict=True):
             yield values[offsets[0] : offsets[-1]]
 
 

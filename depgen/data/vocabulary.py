@@ -107,7 +107,9 @@ class Vocabulary:
         self._special = frozenset(self.special_ids.values())
 
     @classmethod
-    def of_words(cls, words: Sequence[str], *, specials: Sequence[str] = ()) -> "Vocabulary":
+    def of_words(
+        cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
+    ) -> "Vocabulary":
         """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens by name, then words in their order.
 
         Raises:
@@ -123,7 +125,7 @@ class Vocabulary:
         ids = {word: index for index, word in enumerate(types)}
         tokenizer = Tokenizer(models.WordLevel(ids, named["unk"]))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-        return cls(tokenizer.to_str(), specials=named)
+        return cls(tokenizer.to_str(), specials=named, tables=tables)
 
     @classmethod
     def of_files(cls, files: Mapping[str, str], where: Path | str) -> "Vocabulary":
