@@ -11,7 +11,7 @@ import torch
 from depgen.annotation.trivial import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.stream import Segments, StreamColumns
-from depgen.data.text import SentenceItems, TextData
+from depgen.data.text import TextData
 from depgen.data.vocabulary import (
     SubwordPieces,
     WordVocabulary,
@@ -224,24 +224,19 @@ def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(bu
         assert items[0].heads is None
 
 
-class SentenceData(TextData):
-    def items(self, split):
-        return SentenceItems(self.filled_split(split))
-
-
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_subclass_may_batch_sentences(workers):
-    data = SentenceData(TALK, tokens_per_batch=4, eval_tokens_per_batch=99, workers=workers)
+def test_batches_are_within_their_budgets(workers):
+    data = TextData(TALK, tokens_per_batch=6, eval_tokens_per_batch=99, workers=workers)
     (batch,) = data.val_dataloader()
     words = [data.vocabulary.decode(row[:n]) for row, n in zip(batch.targets.tolist(), batch.lengths - 1, strict=True)]
-    assert dict(zip(batch.items.tolist(), words, strict=True)) == {0: "she walks", 1: "he is walking", 2: "walk !"}
+    assert dict(zip(batch.items.tolist(), words, strict=True)) == {0: "she walks he is walking", 1: "walk !"}
     sizes = [(len(batch.items), batch.global_tokens) for batch in data.train_dataloader()]
-    assert sorted(sizes) == [(1, 3), (1, 3), (1, 4)]  # no two sentences fit into four tokens
+    assert sorted(sizes) == [(1, 3), (1, 6)]
 
 
 def test_items_that_the_system_has_no_positions_for_are_named():
     class Short:
-        longest_scored = 2
+        longest_scored = 4
 
-    with pytest.raises(UserError, match=r"shelf, valid, item 2: expected at most 2 tokens.* Short .* found 3; 1 are"):
-        trained_by(SentenceData(TALK), Short()).val_dataloader()
+    with pytest.raises(UserError, match=r"shelf, valid, item 1: expected at most 4 tokens.* Short .* found 5; 1 are"):
+        trained_by(TextData(TALK), Short()).val_dataloader()
