@@ -14,9 +14,8 @@ from tests.vocabularies import NO_WORDS_BUT_START
 
 
 @pytest.fixture
-def corpus(tmp_path, monkeypatch):
+def corpus(tmp_path):
     """Documents of 1 to 7 sentences, named by their numbers."""
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     for split, sizes in (("train", (3, 1, 7, 2)), ("valid", (6,)), ("test", (1, 12))):
         rows = [
             {"id": f"{split}{n}", "sentences": [["w"] * (1 + (k + n) % 3) + [f"d{n}s{k}"] for k in range(size)]}
@@ -42,12 +41,13 @@ def test_segments_are_the_documents_in_order(corpus):
     assert [len(whole[k].sentences) for k in range(len(whole))] == [1, 12]
 
 
-def test_every_word_stands_in_one_segment(corpus):
-    data = DocumentData(corpus)
+@pytest.mark.parametrize("builder", [WordVocabulary(), SubwordPieces(size=270)], ids=["words", "pieces"])
+def test_every_word_stands_in_one_segment(corpus, builder):
+    data = DocumentData(corpus, vocabulary=builder)
     for longest in (1, 2, 5, None):
         split = data.segmented("train", longest=longest)
-        found = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
-        assert found == [word for document in corpus.documents("train") for word in document.words()]
+        words = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
+        assert words == [word for document in corpus.documents("train") for word in document.words()]
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,6 @@ def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end()
     assert batch.items.tolist() == [4, 2]
 
 
-def test_pieces_of_words_stay_in_their_sentences(corpus):
-    data = DocumentData(corpus, vocabulary=SubwordPieces(size=270))
-    split = data.segmented("train", longest=2)
-    found = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
-    assert found == [word for document in corpus.documents("train") for word in document.words()]
-
-
 def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     vocabulary = WordVocabulary(starts=True)
     for options, expected in (({"segments_per_batch": 1}, 5), ({"segments_per_batch": 2}, 3)):
@@ -99,11 +92,7 @@ def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     assert torch.cat([batch.items for batch in data.test_dataloader()]).sort().values.tolist() == [0, 1]
 
 
-SIZES = ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment", "max_documents"]
-
-
-@pytest.mark.parametrize("number", [0, -3])
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
-    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found {number}"):
-        DocumentData(corpus, **{name: number})
+@pytest.mark.parametrize("name", ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment"])
+def test_sizes_that_hold_nothing_are_refused(corpus, name):
+    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found -3"):
+        DocumentData(corpus, **{name: -3})

@@ -97,20 +97,17 @@ def test_another_option_is_another_view():
     )
 
 
-def test_a_sentence_without_constituents_has_an_empty_view():
+def test_items_without_trees_have_empty_views_and_texts_without_any_have_none():
     bare = [replace(SENTENCES[1], spans=None), *SENTENCES]
     split = data_of("constituency", sentences=bare).split("train").viewed(BracketingCollate())
     assert split[0].view["attachments"].tolist() == []
     assert split[0].spans is None
     assert len(split[1].view["attachments"]) == len(split[1].ids)
-
-
-def test_texts_without_trees_have_no_view():
     split = TextData(shelf(SENTENCES)).split("train")
     assert split.viewed(DependencyCollate()) is split
 
 
-def test_the_items_of_a_trained_system_are_those_with_its_view(monkeypatch):
+def test_the_items_of_a_trained_system_are_those_with_its_view():
     data = data_of("tree")
     data.collate = DependencyCollate()
     assert data.filled_split("train")[0].view is not None
