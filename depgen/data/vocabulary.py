@@ -421,11 +421,6 @@ def load_vocabulary(folder: Path) -> Vocabulary:
         UserError: there is none, it is damaged, or it is a run's and not the one of its training.
     """
     check_vocabulary(folder)
-    if not (folder / VOCABULARY_FILE).is_file():
-        raise UserError(
-            f"No vocabulary at {folder / VOCABULARY_FILE}. A run folder carries its own; name one that `depgen fit` "
-            "made."
-        )
     files = {name: text_of_file(folder / name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)}
     return Vocabulary.of_files(files, folder)
 
