@@ -75,8 +75,7 @@ class StreamSlice:
     Attributes:
         index: its place in the split.
         items: those that it touches.
-        start: its first position, counted from the beginning of the first item.
-        stop: the position after its last.
+        start: its first position, counted from the beginning of the first item; `stop` is the one after its last.
     """
 
     index: int
@@ -200,27 +199,6 @@ class SystemCollate(ABC):
     def fingerprint(self) -> str:
         """The version and the options, as a string."""
         return f"{type(self).__qualname__} {self.version} {self!r}"
-
-
-@dataclass(frozen=True)
-class Ragged(Batch):
-    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
-
-    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
-
-    offsets: Int[Tensor, " rows_and_one"]
-    ids: Int[Tensor, " entries"]
-
-    @property
-    def counts(self) -> Int[Tensor, " rows"]:
-        """Number of ids in each row, on the CPU."""
-        return self.offsets.diff()
-
-    @property
-    def rows(self) -> Int[Tensor, " entries"]:
-        """The row of each id."""
-        counts = self.counts.to(self.ids.device, non_blocking=True)
-        return torch.repeat_interleave(counts, output_size=len(self.ids))
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, Ragged, StreamSlice, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import Batch, ItemBatch, StreamSlice, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import EOS, Vocabulary
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
@@ -70,6 +70,27 @@ Duplicates = Literal["set", "multiset"]
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ragged(Batch):
+    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
+
+    offsets: Int[Tensor, " rows_and_one"]
+    ids: Int[Tensor, " entries"]
+
+    @property
+    def counts(self) -> Int[Tensor, " rows"]:
+        """Number of ids in each row, on the CPU."""
+        return self.offsets.diff()
+
+    @property
+    def rows(self) -> Int[Tensor, " entries"]:
+        """The row of each id."""
+        counts = self.counts.to(self.ids.device, non_blocking=True)
+        return torch.repeat_interleave(counts, output_size=len(self.ids))
 
 
 @dataclass(frozen=True, kw_only=True)
