@@ -22,7 +22,7 @@ STORIES = GeneratedLanguage(train=40, valid=6, test=5, sentences=(5, 5))
 TEXT = {"tokens_per_batch": 250, "eval_tokens_per_batch": 200}
 MODULES = {
     "text": (lambda **more: TextData(STORIES, **TEXT, **more), TokenBatch),
-    "stream": (lambda **more: StreamData(STORIES, columns=4, valid_columns=2, bptt=20, **more), TokenBatch),
+    "stream": (lambda **more: StreamData(STORIES, columns=4, bptt=20, **more), TokenBatch),
     "documents": (lambda **more: DocumentData(STORIES, tokens_per_batch=200, **more), DocumentBatch),
 }
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from depgen.data.corpus import SPLITS, Corpus, Split
 from depgen.data.experiment import data_of
+from depgen.data.module import CorpusData
 from depgen.data.table import AnnotatedSplit, sizes_of
-from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.training.experiment import PAPER, Experiment
 from depgen.trees.annotator import Annotator

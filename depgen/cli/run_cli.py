@@ -20,8 +20,8 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.cli.unusable import usable
+from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
-from depgen.data.text import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter

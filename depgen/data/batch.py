@@ -4,7 +4,7 @@ Batches are frozen dataclasses with typed axes. A system that reads more has a b
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -69,14 +69,13 @@ class TokenItem:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class StreamSlice:
     """A part of the stream that items make one after the other, each read from `<eos>` on and predicted up to `<eos>`.
 
     Attributes:
         index: its place in the split.
         items: those that it touches.
-        start: its first position, counted from the beginning of the first item.
-        stop: the position after its last.
+        start: its first position, counted from the beginning of the first item; `stop` is the one after its last.
     """
 
     index: int
@@ -90,13 +89,12 @@ class ItemBatch:
     """The items of one rank's share of a global batch.
 
     Attributes:
-        items: the items, `TokenItem` unless the data module gives others; or stretches of a stream, one a row.
+        items: the items, `TokenItem` unless the data module gives others; or slices of a stream, one a row.
         global_tokens: target tokens of the whole global batch.
         vocabulary: whose ids the items hold.
-        segment: which segment of the stream the stretches are; None for items that have nothing to do with the batch
-            before.
+        segment: see `TokenBatch`.
         learning_rate_scale: see `TokenBatch`.
-        global_items: items of the whole global batch; None for stretches.
+        global_items: items of the whole global batch; None for slices of a stream.
     """
 
     items: Sequence[Any]
@@ -107,36 +105,26 @@ class ItemBatch:
     global_items: int | None = None
 
     @property
-    def stretches(self) -> list[Stretch]:
-        """The rows of the batch: an item is a stretch by itself.
-
-        Raises:
-            UserError: an item is no `TokenItem`, so that the collate has to be another one.
-        """
-        for place, each in enumerate(self.items):
-            if not isinstance(each, (Stretch, TokenItem)):
-                raise UserError(
-                    f"item {place + 1} of a batch: expected a TokenItem, found {type(each).__name__}. Give these data "
-                    "a collate that makes batches of their items, or train a system that brings one."
-                )
+    def slices(self) -> list[StreamSlice]:
+        """The rows of the batch: an item is a slice by itself."""
         return [
-            each if isinstance(each, Stretch) else Stretch(each.index, (each,), 0, len(each.ids) + 1)
-            for each in self.items
+            row if isinstance(row, StreamSlice) else StreamSlice(row.index, (row,), 0, len(row.ids) + 1)
+            for row in self.items
         ]
 
+    @property
+    def sentences(self) -> list[TokenItem]:
+        """The items of a batch that has one a row.
 
-def only_item(stretch: Stretch) -> TokenItem:
-    """The sentence that a row is.
-
-    Raises:
-        UserError: it is part of a stream.
-    """
-    if len(stretch.items) > 1 or stretch.start or stretch.stop != len(stretch.items[0].ids) + 1:
-        raise UserError(
-            "Graphs and trees are read sentence by sentence, found rows of a stream: take depgen.data.text.TextData "
-            "instead of depgen.data.stream.StreamData."
-        )
-    return stretch.items[0]
+        Raises:
+            UserError: the rows are slices of a stream.
+        """
+        if any(isinstance(row, StreamSlice) for row in self.items):
+            raise UserError(
+                "Graphs and trees are read sentence by sentence, found rows of a stream: take "
+                "depgen.data.text.TextData instead of depgen.data.stream.StreamData."
+            )
+        return list(self.items)
 
 
 def word_numbers(item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, " length"]:
@@ -160,27 +148,22 @@ class Batch:
     on_cpu: ClassVar[frozenset[str]] = frozenset()
 
     def to(self: _Batch, device: torch.device | str, *, non_blocking: bool | None = None) -> _Batch:
-        """The same batch on a device, without the fields `on_cpu`.
-
-        Args:
-            device: where to.
-            non_blocking: do not wait for the copies, which saves time from pinned memory; None: so for CUDA.
-        """
+        """The same batch on a device, without the fields `on_cpu`; for CUDA, the copies are not waited for."""
         device = torch.device(device)
         waits_not = device.type == "cuda" if non_blocking is None else non_blocking
-        return self._with(lambda value: value.to(device, non_blocking=waits_not), self.on_cpu)
+        tensors = self._tensors()
+        return replace(
+            self,
+            **{name: tensors[name].to(device, non_blocking=waits_not) for name in tensors if name not in self.on_cpu},
+        )
 
     def pin_memory(self: _Batch) -> _Batch:
         """The same batch in pinned memory, from which copies to a GPU are fast; torch's loaders call it."""
-        return self._with(lambda value: value.pin_memory(), frozenset())
+        return replace(self, **{name: value.pin_memory() for name, value in self._tensors().items()})
 
-    def _with(self: _Batch, change: "Callable[[Tensor | Batch], Tensor | Batch]", spared: frozenset[str]) -> _Batch:
-        """The same batch with every tensor changed but the fields spared."""
+    def _tensors(self) -> "dict[str, Tensor | Batch]":
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name, value in values.items():
-            if name not in spared and isinstance(value, Tensor | Batch):
-                values[name] = change(value)
-        return type(self)(**values)
+        return {name: value for name, value in values.items() if isinstance(value, Tensor | Batch)}
 
 
 @dataclass(frozen=True)
@@ -219,27 +202,6 @@ class SystemCollate(ABC):
 
 
 @dataclass(frozen=True)
-class Ragged(Batch):
-    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
-
-    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
-
-    offsets: Int[Tensor, " rows_and_one"]
-    ids: Int[Tensor, " entries"]
-
-    @property
-    def counts(self) -> Int[Tensor, " rows"]:
-        """Number of ids in each row, on the CPU."""
-        return self.offsets.diff()
-
-    @property
-    def rows(self) -> Int[Tensor, " entries"]:
-        """The row of each id."""
-        counts = self.counts.to(self.ids.device, non_blocking=True)
-        return torch.repeat_interleave(counts, output_size=len(self.ids))
-
-
-@dataclass(frozen=True)
 class Parts(Batch):
     """The parts of items that the rows of a stream's segment consist of, row by row, in the order of their targets.
 
@@ -271,10 +233,10 @@ class TokenBatch(Batch):
         lengths: number of targets of each item.
         words: number of words that end among each item's targets, `<eos>` counted as one.
         items: each item's place in its split.
-        parts: where rows are stretches of a stream, the parts of items in them; None where each row is an item.
+        parts: where rows are slices of a stream, the parts of items in them; None where each row is an item.
         global_tokens: targets in the global batch, over all devices: what a loss is divided by.
         unk: id of the unknown word, whose share is reported with every perplexity.
-        segment: number of the segment, where rows are stretches of a stream that continue those of the batch before;
+        segment: number of the segment, where rows are slices of a stream that continue those of the batch before;
             None where rows have nothing to do with the batch before.
         learning_rate_scale: factor of the learning rate at this step: a shorter segment gets a smaller step.
     """
@@ -300,45 +262,43 @@ class TokenBatch(Batch):
 
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
-    stretches, eos = batch.stretches, batch.vocabulary.eos
-    lengths = np.array([each.stop - each.start for each in stretches], dtype=np.int64)
-    inputs = np.full((len(stretches), int(lengths.max())), eos, dtype=np.int64)
+    slices, eos = batch.slices, batch.vocabulary.eos
+    lengths = np.array([row.stop - row.start for row in slices], dtype=np.int64)
+    inputs = np.full((len(slices), int(lengths.max())), eos, dtype=np.int64)
     targets = inputs.copy()
-    for row, (stretch, length) in enumerate(zip(stretches, lengths, strict=True)):
-        text = np.concatenate([[eos], *(np.append(item.ids, eos) for item in stretch.items)])
-        inputs[row, :length] = text[stretch.start : stretch.stop]
-        targets[row, :length] = text[stretch.start + 1 : stretch.stop + 1]
-    parts = [_parts(each) for each in stretches]
+    for place, (row, length) in enumerate(zip(slices, lengths, strict=True)):
+        text = np.concatenate([[eos], *(np.append(item.ids, eos) for item in row.items)])
+        inputs[place, :length] = text[row.start : row.stop]
+        targets[place, :length] = text[row.start + 1 : row.stop + 1]
+    parts = [_parts(row) for row in slices]
     return TokenBatch(
         inputs=torch.from_numpy(inputs),
         targets=torch.from_numpy(targets),
         lengths=torch.from_numpy(lengths),
         words=torch.tensor([int(words.sum()) for _, _, words in parts]),
-        items=torch.tensor([each.index for each in stretches]),
+        items=torch.tensor([row.index for row in slices]),
         global_tokens=batch.global_tokens,
         unk=batch.vocabulary.unk,
-        parts=None if batch.segment is None else Parts(*map(_joined, zip(*parts, strict=True))),
+        parts=None
+        if batch.segment is None
+        else Parts(*(torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))),
         segment=batch.segment,
         learning_rate_scale=batch.learning_rate_scale,
     )
 
 
-def _joined(columns: "Sequence[Int[np.ndarray, ' _']]") -> Int[Tensor, " parts"]:
-    return torch.from_numpy(np.concatenate(columns))
-
-
 def _parts(
-    stretch: Stretch,
+    row: StreamSlice,
 ) -> tuple[Int[np.ndarray, " parts"], Int[np.ndarray, " parts"], Int[np.ndarray, " parts"]]:
-    """Of each item in a stretch: its place in the split, the number of its targets there and of words that they end."""
-    ends = np.cumsum([0, *(len(item.ids) + 1 for item in stretch.items)])
-    bounds = ends.clip(stretch.start, stretch.stop)
-    flags = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in stretch.items]
-    before = np.concatenate([[0], np.cumsum(np.concatenate([np.append(each, True) for each in flags]))])
-    places = np.array([item.index for item in stretch.items], dtype=np.int64)
+    """Of each item in a slice: its place in the split, the number of its targets there and of words that they end."""
+    ends = np.cumsum([0, *(len(item.ids) + 1 for item in row.items)])
+    bounds = ends.clip(row.start, row.stop)
+    flags = [np.ones(len(item.ids), bool) if item.word_ends is None else item.word_ends for item in row.items]
+    words_before = np.concatenate([[0], np.cumsum(np.concatenate([np.append(flag, True) for flag in flags]))])
+    places = np.array([item.index for item in row.items], dtype=np.int64)
     lengths = np.diff(bounds)
     touched = lengths > 0
-    return places[touched], lengths[touched], np.diff(before[bounds])[touched]
+    return places[touched], lengths[touched], np.diff(words_before[bounds])[touched]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,7 +347,7 @@ def collate_words(batch: ItemBatch) -> WordBatch:
             "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
             "depgen.data.vocabulary.WordVocabulary with masks: true."
         )
-    items = [item for stretch in batch.stretches for item in stretch.items]
+    items = batch.sentences
     lengths = np.array([len(item.ids) for item in items], dtype=np.int64)
     tokens = np.full((len(items), int(lengths.max())), unk, dtype=np.int64)
     heads = np.full(tokens.shape, -1, dtype=np.int64)

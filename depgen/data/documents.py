@@ -10,26 +10,20 @@ Deviations
     D3. Sentences without a word are left out, by what reads the corpus.
 """
 
-import logging
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Int
 
 from depgen.data.batch import SegmentItem, collate_documents
 from depgen.data.corpus import Corpus, Split
-from depgen.data.module import Collate
+from depgen.data.module import Collate, CorpusData
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
-from depgen.data.text import CorpusData
 from depgen.errors import check_at_least
 
-logger = logging.getLogger(__name__)
-
 Segmentation = Literal["paper", "code2015"]
-TOKENS_PER_BATCH = 4096
-"""The budget of tokens that is taken where neither it nor a number of segments is given."""
 
 
 def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentation = "paper") -> list[int]:
@@ -45,13 +39,10 @@ def segment_bounds(sentences: int, longest: int | None, segmentation: Segmentati
 
 
 class SegmentedSplit:
-    """A split's documents in segments.
+    """A split's documents in segments of at most `longest` sentences; None for whole documents.
 
-    Args:
-        encoded: one item a document, with its sentences.
-        longest: sentences of a segment; None for whole documents.
-        segmentation: see D1.
-        duplicate_final_word: see D2.
+    Attributes:
+        lengths: target tokens of each segment: its words and an end a sentence.
     """
 
     def __init__(
@@ -67,13 +58,10 @@ class SegmentedSplit:
         lengths = []
         for document in range(len(encoded)):
             bounds = encoded.sentences(document)
-            assert len(bounds) > 1, "corpora leave out documents without sentences"
-            assert np.diff(bounds).all(), "corpora leave out sentences without words"
             for first, end in pairwise(segment_bounds(len(bounds) - 1, longest, segmentation)):
                 self.segments.append((document, first, end))
                 lengths.append(bounds[end] - bounds[first] + (end - first) * (1 + duplicate_final_word))
         self.lengths: Int[np.ndarray, " segments"] = np.array(lengths, dtype=np.int64)
-        """Target tokens of each segment: its words and an end a sentence."""
 
     def __len__(self) -> int:
         return len(self.segments)
@@ -102,12 +90,7 @@ class DocumentData(CorpusData):
             itself.
         eval_sentences_per_segment: cut them there too; None keeps them whole, as published.
         kwargs: the arguments of `CorpusData` that are not about trees.
-
-    Raises:
-        UserError: a size of nothing.
     """
-
-    one_end: ClassVar[Literal["item", "sentence"]] = "sentence"
 
     def __init__(
         self,
@@ -116,7 +99,7 @@ class DocumentData(CorpusData):
         sentences_per_segment: int = 5,
         segmentation: Segmentation = "paper",
         duplicate_final_word: bool = False,
-        tokens_per_batch: int = TOKENS_PER_BATCH,
+        tokens_per_batch: int = 4096,
         segments_per_batch: int | None = None,
         eval_tokens_per_batch: int = 16384,
         eval_sentences_per_segment: int | None = None,
@@ -127,12 +110,6 @@ class DocumentData(CorpusData):
             1, sentences_per_segment=sentences_per_segment, segments_per_batch=segments_per_batch,
             eval_sentences_per_segment=eval_sentences_per_segment,
         )  # fmt: skip
-        if segments_per_batch is not None and tokens_per_batch != TOKENS_PER_BATCH:
-            logger.warning(
-                "segments_per_batch: %d makes the batches, so that tokens_per_batch: %d has no effect. Set "
-                "segments_per_batch to null for batches by tokens.",
-                segments_per_batch, tokens_per_batch,
-            )  # fmt: skip
         self.sentences_per_segment, self.segmentation = sentences_per_segment, segmentation
         self.duplicate_final_word = duplicate_final_word
         self.tokens_per_batch, self.segments_per_batch = tokens_per_batch, segments_per_batch
@@ -154,11 +131,7 @@ class DocumentData(CorpusData):
         }
 
     def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
-        """A split's documents in segments of this number of sentences; None: whole documents.
-
-        Raises:
-            UserError: it is empty.
-        """
+        """A split's documents in segments of this number of sentences; None: whole documents."""
         return SegmentedSplit(
             self.filled_split(split),
             longest=longest,

@@ -264,6 +264,6 @@ class LevelData(TextData):
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Sentences at the levels of an epoch; at validation and test every sentence once."""
-        self._check_that_all_are_read(split, self.filled_split(split))
+        self._read_whole(split)
         items = self.items(split) if epoch is None else self.training_items(epoch)
         return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)

@@ -1,26 +1,46 @@
-"""What data modules of ids share: a vocabulary that a run keeps, splits encoded on demand, loaders that resume."""
+"""Data modules of corpora: texts as token ids, a vocabulary that a run keeps, loaders that can be resumed."""
 
+import json
+import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import lightning as L
 import numpy as np
 from jaxtyping import Int
 from torch.utils.data import Dataset
 
-from depgen.data.batch import ItemBatch
-from depgen.data.corpus import Split
-from depgen.data.sampler import ResumableBatches, ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
-from depgen.data.vocabulary import Vocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.corpus import Corpus, Split, drawn_documents, form_of
+from depgen.data.rows import document_of_row
+from depgen.data.sampler import RankBatch, ResumableBatches, ResumableLoader, TokenBudgetBatches, drawn_epoch
+from depgen.data.table import AnnotatedSplit, DocumentJoining, EncodedSplit, encoded_table, sizes_of
+from depgen.data.vocabulary import (
+    VOCABULARY_FILE,
+    Vocabulary,
+    VocabularyBuilder,
+    WordVocabulary,
+    load_vocabulary,
+    reads_trees,
+    vocabulary_of_checkpoint,
+)
 from depgen.errors import UserError, check_at_least
+from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
+from depgen.trees.annotator import Annotator, leaves_out
+from depgen.trees.pieces import LeftDependents
+from depgen.trees.sentence import Document
 
-Encoded = TypeVar("Encoded", bound="Items")
-"""A split as token ids."""
+logger = logging.getLogger(__name__)
+
+VOCABULARY_VERSION = "1"
+"""Part of every cached vocabulary's key: raised when a builder changes what it makes."""
+
 Collate = Callable[[Any], object]
 """Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
 
@@ -39,8 +59,8 @@ class Items(Protocol):
 
 
 @dataclass(frozen=True)
-class BatchedItems(Dataset[Any]):
-    """Items as batches of a budget of tokens read them, with what the vocabulary says of special ids."""
+class _BatchedItems(Dataset[Any]):
+    """Items as a loader asks for them: all of a rank's share of a batch at once."""
 
     items: Items
     vocabulary: Vocabulary
@@ -51,42 +71,58 @@ class BatchedItems(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:  # noqa: ANN401
         return self.items[index]
 
-    def __getitems__(self, share: Share) -> ItemBatch:
-        """The items of one rank's share of a batch (called by torch's fetcher)."""
+    def __getitems__(self, share: RankBatch) -> ItemBatch:
         items = [self.items[int(index)] for index in share.indices]
         return ItemBatch(items, share.global_tokens, self.vocabulary, global_items=share.global_items)
 
 
-class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
-    """Splits as token ids; a subclass says where they and the vocabulary come from and how they are batched.
+class CorpusData(L.LightningDataModule, ABC):
+    """A corpus's splits as token ids, with trees where an annotator is named; a subclass says how they are batched.
 
     Its loaders work without a trainer too. In a trainer, each epoch of training has a new order.
 
     Args:
+        corpus: where the documents come from.
+        annotator: what gives them trees; None for systems that need none.
+        trees_for: the splits that get trees. By default not the test split: no system sees a tree when it is tested,
+            and a run can be tested where its parser is not.
+        vocabulary: how the vocabulary is built, from the training split; every word by default.
+        joining: how the trees of a document's sentences become one (see `depgen.data.table.DocumentJoining`).
+        left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
+        max_documents: use only the first `max_documents` documents of the training split; None for all.
         workers: processes that collate; 0 collates in the training process. None: up to 4 where a GPU trains, one core
             left over, since the GPU then computes while they collate; else 0. On two CPU cores, a step of a small DMLM
             took 1.2 times as long with 1 or 2 workers as with none (measured once).
         seed: seed of the order of the training data.
         collate: makes a batch of the items of one rank's share. None: the trained model's own `collate`, or a plain one
             where there is no trainer or its model has none.
-
-    Raises:
-        UserError: fewer than no workers, or a seed is out of range.
     """
 
-    def __init__(self, *, workers: int | None = None, seed: int = 0, collate: Collate | None = None) -> None:
+    def __init__(
+        self,
+        corpus: Corpus,
+        annotator: Annotator | None = None,
+        trees_for: Sequence[Split] = ("train", "valid"),
+        vocabulary: VocabularyBuilder | None = None,
+        joining: DocumentJoining = "roots",
+        left_dependents: LeftDependents = "last_piece",
+        max_documents: int | None = None,
+        *,
+        workers: int | None = None,
+        seed: int = 0,
+        collate: Collate | None = None,
+    ) -> None:
         super().__init__()
         check_at_least(0, workers=workers)
-        self.collate = collate
-        self.workers, self.seed = workers, checked_seed(seed)
+        check_at_least(1, max_documents=max_documents)
+        self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
+        self.builder = vocabulary or WordVocabulary()
+        self.joining, self.left_dependents, self.max_documents = joining, left_dependents, max_documents
+        self.workers, self.seed, self.collate = workers, checked_seed(seed), collate
         self._vocabulary: Vocabulary | None = None
-        self._splits: dict[Split, Encoded] = {}
+        self._splits: dict[Split, EncodedSplit] = {}
 
     # -- vocabulary -----------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _own_vocabulary(self) -> Vocabulary:
-        """The vocabulary of a new run."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -100,18 +136,56 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """Number of token types; the command line links it to the model."""
         return self.vocabulary.size
 
+    def _own_vocabulary(self) -> Vocabulary:
+        """The vocabulary of a new run, built once and kept in the cache under a file lock, so that all ranks share one.
+
+        Raises:
+            UserError: the builder reads trees, and the training split gets none.
+        """
+        if not reads_trees(self.builder):
+            source = self.corpus.fingerprint("train")
+        elif self.annotator is not None and "train" in self.trees_for:
+            source = self._annotated("train").fingerprint()
+        else:
+            raise UserError(
+                "The vocabulary is built from trees, and the train split gets none: set data.init_args.annotator, and "
+                "trees_for to the splits that are to get them."
+            )
+        key = [VOCABULARY_VERSION, source, self.builder.fingerprint(), str(self.max_documents)]
+        folder = cache_root() / "vocabularies" / lines_sha256(key)[:32]
+        made_once(
+            folder,
+            lambda: self.builder.build(self._vocabulary_documents()).save(folder),
+            is_made=(folder / VOCABULARY_FILE).is_file,
+        )
+        return load_vocabulary(folder)
+
+    def _vocabulary_documents(self) -> Iterator[Document]:
+        """The documents of training, with their trees if the builder reads them."""
+        if reads_trees(self.builder):
+            return map(document_of_row, self._table("train"))
+        return islice(self.corpus.documents("train"), self.max_documents)
+
     def save_into(self, run: Path) -> None:
-        """Write the vocabulary into a run folder."""
+        """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
         self.vocabulary.save(run / "vocabulary")
+        drawn = drawn_documents(self.corpus)
+        if drawn:
+            write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
     def use_vocabulary(self, folder: Path) -> None:
         """Take the vocabulary of a run folder; nothing is rebuilt."""
         self._vocabulary = load_vocabulary(folder)
         self._splits.clear()
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
+        return {"form": form_of(self.corpus)}
+
     def state_dict(self) -> dict[str, Any]:
-        """The vocabulary, so that a checkpoint can be used without its run folder."""
-        return {"vocabulary": self.vocabulary.files()}
+        """The vocabulary and `reading`, so that a checkpoint can be used without its run folder."""
+        return {"vocabulary": self.vocabulary.files(), "reading": self.reading}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the vocabulary of a checkpoint.
@@ -132,27 +206,104 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
 
     # -- splits ---------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def _encoded(self, split: Split) -> Encoded:
-        """A split as token ids, and a line of the log that says what it holds."""
+    def prepare_data(self) -> None:
+        """Annotate the splits that the trainer is about to use, on one process; the others read the cache.
 
-    def split(self, split: Split) -> Encoded:
-        """A split as token ids."""
+        Without a trainer these are the splits of training; `setup("test")` annotates the test split.
+        """
+        for split in _splits_of("fit" if self.trainer is None else self.trainer.state.fn):
+            self._table(split)
+
+    def setup(self, stage: str | None = None) -> None:
+        """Encode the splits that a stage needs; before training, warn of a `<unk>` that is never trained."""
+        for split in _splits_of(stage):
+            self.split(split)
+        if stage == "fit" and self.processes[1] == 0:
+            self._warn_of_untrained_unk()
+
+    def split(self, split: Split) -> EncodedSplit:
+        """A split as token ids, with trees if it gets them."""
         if split not in self._splits:
             self._splits[split] = self._encoded(split)
         return self._splits[split]
 
-    def setup(self, stage: str | None = None) -> None:
-        """Encode the splits that a stage needs; `predict_dataloader` encodes its own."""
-        for split in self._splits_of(stage):
-            self.split(split)
+    def filled_split(self, split: Split) -> EncodedSplit:
+        """A split as token ids and heads, with the view of its items that the trained system has.
 
-    @staticmethod
-    def _splits_of(stage: str | None) -> tuple[Split, ...]:
-        stages: dict[str | None, tuple[Split, ...]] = {
-            "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": (),
-        }  # fmt: skip
-        return stages.get(stage, ("train", "valid", "test"))
+        Raises:
+            UserError: it is empty.
+        """
+        data = self.split(split)
+        if not len(data):
+            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
+        self._splits[split] = data.viewed(self._collate())
+        return self._splits[split]
+
+    def _encoded(self, split: Split) -> EncodedSplit:
+        """A split as token ids, and a line of the log that says what it holds.
+
+        Raises:
+            UserError: an annotator that may leave sentences out has left out the whole training split.
+        """
+        table, name = self._table(split), f"{self.corpus.name} {split}"
+        if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
+            sizes = sizes_of(table)
+            words, scheme = sizes.words - sizes.without_head, self.annotator.scheme
+            logger.info("%s: %d of %d words are in trees (%s)", name, words, sizes.words, scheme)
+            if not words and split == "train":
+                raise UserError(
+                    f"{name}: expected trees, found none in its {sizes.sentences} sentences ({scheme}). If they are to "
+                    "come from a treebank, no sentence of it equals one of the corpus: are both in the same form, such "
+                    "as by the step depgen.data.steps.BareWords?"
+                )
+        encoded = self._encode(table)
+        tokens = int(encoded.counts.sum())
+        sentences = int(encoded.columns.counts("sentences").sum()) - len(encoded)
+        logger.info(
+            "%s: %d items of %d sentences, %d tokens, %.2f %% <unk>",
+            name, len(encoded), sentences, tokens, 100 * self._unknown(encoded) / max(1, tokens),
+        )  # fmt: skip
+        return encoded
+
+    def _annotated(self, split: Split) -> AnnotatedSplit:
+        annotator = self.annotator if split in self.trees_for else None
+        limit = self.max_documents if split == "train" else None
+        return AnnotatedSplit(self.corpus, split, annotator, self.joining == "whole", limit)
+
+    def _table(self, split: Split) -> Any:  # noqa: ANN401
+        return self._annotated(split).table()
+
+    def _encode(self, table: Any) -> EncodedSplit:  # noqa: ANN401
+        return encoded_table(table, self.vocabulary, joining=self.joining, left_dependents=self.left_dependents)
+
+    def _unknown(self, encoded: EncodedSplit) -> int:
+        """How many tokens are `<unk>`; 0 where the vocabulary has none."""
+        return int(encoded.counts[self.vocabulary.unk]) if self.vocabulary.unk >= 0 else 0
+
+    def _warn_of_untrained_unk(self) -> None:
+        train, valid = self.split("train"), self.split("valid")
+        unknown, tokens = self._unknown(valid), int(valid.counts.sum())
+        if unknown and len(train) and not self._unknown(train):
+            logger.warning(
+                "%s: <unk> occurs nowhere in the training split, so its probability is never trained; %d of %d tokens "
+                "(%.1f %%) of the validation split are <unk>. Set data.init_args.vocabulary.init_args.min_count to 2 "
+                "or more, or max_size (of depgen.data.vocabulary.WordVocabulary): rarer words are then trained as "
+                "<unk>.",
+                self.corpus.name, unknown, tokens, 100 * unknown / tokens,
+            )  # fmt: skip
+
+    def documents(self, split: Split) -> int:
+        """How many documents a split has, whatever the limit on those of training."""
+        if split == "train" and self.max_documents is not None:
+            return sum(1 for _ in self.corpus.documents(split))
+        return len(self._table(split))
+
+    def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
+        """How often each token is to be predicted in an epoch of training: one end an item."""
+        data = self.filled_split("train")
+        counts = data.counts.copy()
+        counts[self.vocabulary.eos] += len(data)
+        return counts
 
     # -- loaders --------------------------------------------------------------------------------------------------
 
@@ -162,16 +313,16 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         return (1, 0) if self.trainer is None else (self.trainer.world_size, self.trainer.global_rank)
 
     @property
-    @abstractmethod
     def plain_collate(self) -> Collate:
-        """Makes a batch where neither the caller nor a trained model says how."""
+        """Makes a batch where neither the caller nor a trained model says how: padded sequences of tokens."""
+        return collate_tokens
 
     def _collate(self) -> Collate:
         if self.collate is not None:
             return self.collate
         model = None if self.trainer is None else self.trainer.lightning_module
-        found: Collate = getattr(model, "collate", self.plain_collate)
-        return found
+        collate: Collate = getattr(model, "collate", self.plain_collate)
+        return collate
 
     @abstractmethod
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
@@ -193,15 +344,6 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         """The loader of the test split."""
         return self.test_dataloader()
 
-    def _on_gpu(self) -> bool:
-        """Whether batches go to a GPU, for which they are copied into pinned memory."""
-        return self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
-
-    def _workers(self) -> int:
-        if self.workers is not None:
-            return self.workers
-        return min(4, (os.cpu_count() or 1) - 1) if self._on_gpu() else 0
-
     def _by_length(
         self,
         items: Items,
@@ -211,7 +353,7 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
         lengths: Int[np.ndarray, " items"] | None = None,
         tokens: Int[np.ndarray, " items"] | None = None,
     ) -> ResumableLoader:
-        """Batches of items of like length within a budget; see `_batched` and `TokenBudgetBatches`.
+        """Batches of items of like length within a budget.
 
         Args:
             items: of a split.
@@ -225,15 +367,27 @@ class EncodedData(L.LightningDataModule, ABC, Generic[Encoded]):
             items.lengths if lengths is None else lengths, tokens_per_batch=budget, seed=self.seed, epoch=epoch or 0,
             shuffle=epoch is not None, world=world, rank=rank, tokens=tokens,
         )  # fmt: skip
-        return self.loader(BatchedItems(items, self.vocabulary), batches)
+        return self.loader(_BatchedItems(items, self.vocabulary), batches)
 
     def loader(self, data: Dataset[Any], batches: ResumableBatches) -> ResumableLoader:
         """What the trainer takes batches from."""
+        on_gpu = self.trainer is not None and self.trainer.strategy.root_device.type == "cuda"
+        workers = self.workers
+        if workers is None:
+            workers = min(4, (os.cpu_count() or 1) - 1) if on_gpu else 0
         return ResumableLoader(
             data,
             batch_sampler=batches,
             collate_fn=self._collate(),
-            num_workers=self._workers(),
+            num_workers=workers,
             persistent_workers=False,
-            pin_memory=self._on_gpu(),
+            pin_memory=on_gpu,  # copies to a GPU are fast from there
         )
+
+
+def _splits_of(stage: str | None) -> tuple[Split, ...]:
+    """The splits that a stage of a trainer reads; `predict_dataloader` encodes its own."""
+    stages: dict[str | None, tuple[Split, ...]] = {
+        "fit": ("train", "valid"), "validate": ("valid",), "test": ("test",), "predict": (),
+    }  # fmt: skip
+    return stages.get(stage, ("train", "valid", "test"))

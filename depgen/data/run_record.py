@@ -8,9 +8,8 @@ from typing import Any
 import lightning as L
 
 from depgen.data.corpus import Split
-from depgen.data.documents import DocumentData
+from depgen.data.module import CorpusData
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
-from depgen.data.text import CorpusData
 from depgen.errors import MissingDataError, UserError
 from depgen.training.runs import read_record, update_record
 from depgen.training.weights_and_biases import note_data
@@ -22,15 +21,16 @@ class DataRecord(L.Callback):
     """Writes into a fresh run's `run.json` what it is trained on, as soon as the data are ready.
 
     These are `data` (a `DataSource`), `equal_documents` (how many of training equal one of validation or test; the log
-    says it too), `tokens_per_epoch` and `trees` (their scheme, if the system learns from them). A data module without a
-    corpus leaves nothing.
+    says it too), `tokens_per_epoch` (with the ends of sequences) and `trees` (their scheme, if the system learns from
+    them). A data module without a corpus leaves nothing. A split that can't be read, which training may have no need
+    of, is warned of.
     """
 
     def __init__(self, run: Path) -> None:
         self.run = run
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Write; a warning where a split can't be read, which training has no need of."""
+        """Write."""
         data: Any = getattr(trainer, "datamodule", None)
         if not trainer.is_global_zero or not hasattr(data, "corpus"):
             return
@@ -51,7 +51,7 @@ def _record_of(data: Any, model: Any) -> dict[str, Any]:  # noqa: ANN401 - any d
     return {
         "data": asdict(source_of(data.corpus, max_documents=limit, documents=known)),
         "equal_documents": equal,
-        "tokens_per_epoch": tokens_per_epoch(data),
+        "tokens_per_epoch": int(data.target_counts().sum()),
         "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
     }
 
@@ -69,25 +69,10 @@ def _learns_from_trees(model: Any, data: Any) -> bool:  # noqa: ANN401 - any dat
     return getattr(data, "annotator", None) is not None and bool(getattr(model, "learns_from_trees", False))
 
 
-def tokens_per_epoch(data: Any) -> int:  # noqa: ANN401 - any data module with a corpus
-    """Tokens of the training split, one eos an item among them; of documents, one a sentence."""
-    trained_on = data.segmented("train", longest=None) if isinstance(data, DocumentData) else data.split("train")
-    return int(trained_on.lengths.sum())
-
-
 def recorded_source(run: Path) -> DataSource | None:
-    """What a run was trained on, as its `run.json` says; None where it does not.
-
-    Raises:
-        UserError: `run.json` is damaged.
-    """
-    found = read_record(run).get("data")
-    if found is None:
-        return None
-    try:
-        return DataSource(**found)
-    except TypeError as error:
-        raise UserError(f"{run / 'run.json'}: expected a corpus under `data`, found {str(found)[:80]!r}.") from error
+    """What a run was trained on, as its `run.json` says; None where it does not."""
+    source = read_record(run).get("data")
+    return None if source is None else DataSource(**source)
 
 
 def other_data(run: Path, data: Any) -> bool:  # noqa: ANN401 - any data module

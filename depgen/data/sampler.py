@@ -8,7 +8,7 @@ the next shorter items, so that a rank never gets an empty share.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Int
@@ -16,9 +16,12 @@ from torch.utils.data import DataLoader, Sampler
 
 from depgen.errors import UserError
 
+BATCHES_PER_POOL = 50
+"""Batches' worth of items that are sorted by length together; more means less padding and less mixing."""
+
 
 @dataclass(frozen=True)
-class Share:
+class RankBatch:
     """One rank's items of a global batch, and the numbers of target tokens and items in all of it."""
 
     indices: Int[np.ndarray, " share"]
@@ -27,7 +30,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class OneEpoch:
+class FixedEpochOrder:
     """The epoch that a loader's order was drawn for; Lightning calls `set_epoch` of `batch_sampler.sampler`."""
 
     epoch: int
@@ -41,7 +44,24 @@ class OneEpoch:
             )
 
 
-class TokenBudgetBatches(Sampler[Share]):
+class ResumableBatches(Sampler[Any]):
+    """The batches of an epoch, which can be gone through from any of them on.
+
+    Args:
+        epoch: whose batches they are.
+        in_order_of_epoch: whether other epochs have other batches, as in training.
+
+    Attributes:
+        start: the first one handed out.
+    """
+
+    start = 0
+
+    def __init__(self, epoch: int, *, in_order_of_epoch: bool) -> None:
+        self.epoch, self.sampler = epoch, FixedEpochOrder(epoch) if in_order_of_epoch else None
+
+
+class TokenBudgetBatches(ResumableBatches):
     """Batches whose padded size stays within a budget of tokens.
 
     Args:
@@ -53,7 +73,6 @@ class TokenBudgetBatches(Sampler[Share]):
         shuffle: False keeps items sorted by length, for evaluation.
         world: number of ranks that share a batch.
         rank: this rank.
-        pool: batches' worth of items that are sorted by length together; larger means less padding and less mixing.
         tokens: target tokens of each item, where `lengths` are something else; None: the lengths.
     """
 
@@ -67,38 +86,36 @@ class TokenBudgetBatches(Sampler[Share]):
         shuffle: bool = True,
         world: int = 1,
         rank: int = 0,
-        pool: int = 50,
         tokens: Int[np.ndarray, " items"] | None = None,
     ) -> None:
+        super().__init__(epoch, in_order_of_epoch=shuffle)
         longest = int(lengths.max(initial=0))
         if shuffle and longest > tokens_per_batch:
             raise UserError(
                 f"Item {int(lengths.argmax()) + 1} of the split has {longest} tokens, but a batch may hold "
                 f"{tokens_per_batch}. Set data.init_args.tokens_per_batch to at least {longest}."
             )
-        self.lengths, self.world, self.rank, self.epoch = lengths, world, rank, epoch
-        self.tokens = lengths if tokens is None else tokens
-        self.start = 0
-        self.sampler = OneEpoch(epoch) if shuffle else None
         if 0 < len(lengths) < world:
             raise UserError(f"{len(lengths)} items can't be shared by {world} devices: use fewer devices or more data.")
-        order = np.random.default_rng((seed, epoch)).permutation(len(lengths)) if shuffle else np.arange(len(lengths))
-        generator = np.random.default_rng((seed, epoch, 1))
-        batches: list[Int[np.ndarray, " _"]] = []
-        per_pool = max(world, pool * tokens_per_batch // max(1, int(lengths.mean()) if len(lengths) else 1))
-        for part in _pools(order, per_pool if shuffle else max(1, len(order)), world):
-            ordered = part[np.argsort(lengths[part], kind="stable")]
-            batches.extend(_cut(ordered, lengths, tokens_per_batch, world))
+        self.world, self.rank, self.tokens = world, rank, lengths if tokens is None else tokens
+        order, per_pool = np.arange(len(lengths)), max(1, len(lengths))
+        if shuffle and len(lengths):
+            order = np.random.default_rng((seed, epoch)).permutation(len(lengths))
+            per_pool = max(world, BATCHES_PER_POOL * tokens_per_batch // max(1, int(lengths.mean())))
+        self.batches: list[Int[np.ndarray, " _"]] = []
+        for pool in _pools(order, per_pool, world):
+            by_length = pool[np.argsort(lengths[pool], kind="stable")]
+            self.batches += _cut(by_length, lengths, tokens_per_batch, world)
         if shuffle:
-            batches = [batches[i] for i in generator.permutation(len(batches))]
-        self.batches = batches
+            places = np.random.default_rng((seed, epoch, 1)).permutation(len(self.batches))
+            self.batches = [self.batches[place] for place in places]
 
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __iter__(self) -> Iterator[Share]:
+    def __iter__(self) -> Iterator[RankBatch]:
         for batch in self.batches[self.start :]:
-            yield Share(batch[self.rank :: self.world], int(self.tokens[batch].sum()), len(batch))
+            yield RankBatch(batch[self.rank :: self.world], int(self.tokens[batch].sum()), len(batch))
 
 
 def _pools(order: Int[np.ndarray, " items"], size: int, world: int) -> Iterator[Int[np.ndarray, " _"]]:
@@ -129,12 +146,7 @@ def _cut(
 def budget_starts(lengths: Iterable[int], budget: int, *, most: int | None = None) -> list[int]:
     """Where batches of consecutive items begin, in each of which the longest item times their number is in the budget.
 
-    A longer item is a batch by itself.
-
-    Args:
-        lengths: of the items, in their order.
-        budget: of each batch, padding included.
-        most: items of a batch; None: any number.
+    A longer item is a batch by itself. `most` limits the items of a batch.
 
     >>> budget_starts([1, 1, 2, 7, 1], 4), budget_starts([1, 1, 1], 4, most=2)
     ([0, 2, 3, 4], [0, 2])
@@ -148,27 +160,6 @@ def budget_starts(lengths: Iterable[int], budget: int, *, most: int | None = Non
             starts.append(place)
             longest = length
     return starts
-
-
-@runtime_checkable
-class ResumableBatches(Protocol):
-    """The batches of an epoch, which can be gone through from any of them on.
-
-    Attributes:
-        epoch: whose batches they are.
-        start: the first one handed out.
-    """
-
-    epoch: int
-    start: int
-
-    def __len__(self) -> int:
-        """How many there are, whatever the start."""
-        ...
-
-    def __iter__(self) -> Iterator[Any]:
-        """Those from `start` on."""
-        ...
 
 
 def drawn_epoch(trainer: Any, epoch: int | None = None) -> int:  # noqa: ANN401 - Lightning declares no such attribute

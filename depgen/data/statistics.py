@@ -1,5 +1,6 @@
 """Sizes of a corpus's splits, with those published for it."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from json import dumps
@@ -14,8 +15,6 @@ class Sizes:
     """Sizes of one split as measured.
 
     Attributes:
-        documents: how many.
-        sentences: how many.
         tokens: words, and one end of sequence a document, as is published for the Penn Treebank.
         types: different tokens, the end of sequence being one.
         mean_length: words a document.
@@ -38,32 +37,29 @@ class Sizes:
 
 
 def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Sizes]:
-    """The sizes of splits; the others are compared with training where it is among them.
-
-    Raises:
-        MissingDataError: a split that is named is not there.
-    """
+    """The sizes of splits; the others are compared with training where it is among them."""
     measured: dict[Split, Sizes] = {}
-    known: set[str] | None = None
-    texts: set[str] | None = None
+    train_words: set[str] | None = None
+    train_texts: set[str] | None = None
     for split in sorted(splits, key=SPLITS.index):
-        documents = sentences = words = longest = unknown = in_training = 0
-        types, own_texts = set[str](), set[str]()
+        counts, texts, lengths, sentences = Counter[str](), list[str](), list[int](), 0
         for document in corpus.documents(split):
-            read = list(document.words())
-            documents, sentences, words = documents + 1, sentences + len(document.sentences), words + len(read)
-            longest = max(longest, len(read))
-            types.update(read)
-            own_texts.add(text_of(document))
-            in_training += texts is not None and text_of(document) in texts
-            unknown += 0 if known is None else sum(word not in known for word in read)
+            words = list(document.words())
+            counts.update(words)
+            texts.append(text_of(document))
+            lengths.append(len(words))
+            sentences += len(document.sentences)
+        documents, total = max(len(lengths), 1), sum(lengths)
+        in_training = unknown = None
+        if train_words is not None and train_texts is not None:
+            in_training = sum(text in train_texts for text in texts)
+            unknown = sum(count for word, count in counts.items() if word not in train_words) / max(total, 1)
         measured[split] = Sizes(
-            documents, sentences, words + documents, len(types) + 1,
-            words / max(documents, 1), longest, sentences / max(documents, 1),
-            None if texts is None else in_training, None if known is None else unknown / max(words, 1),
+            len(lengths), sentences, total + len(lengths), len(counts) + 1,
+            total / documents, max(lengths, default=0), sentences / documents, in_training, unknown,
         )  # fmt: skip
         if split == "train":
-            known, texts = types, own_texts
+            train_words, train_texts = set(counts), set(texts)
     return measured
 
 

@@ -14,23 +14,25 @@ Deviations
     D4. PRPN's code begins each epoch at a random offset; here all epochs begin at the stream's first token.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Int
-from torch.utils.data import Dataset, Sampler
+from torch.utils.data import Dataset
 
-from depgen.data.batch import ItemBatch, Stretch
+from depgen.data.batch import ItemBatch, StreamSlice
 from depgen.data.corpus import Corpus, Split
-from depgen.data.sampler import OneEpoch, ResumableLoader
+from depgen.data.module import CorpusData
+from depgen.data.sampler import ResumableBatches, ResumableLoader
 from depgen.data.table import EncodedSplit
-from depgen.data.text import CorpusData
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 
 SHORTEST = 5
 """Positions of the shortest segment drawn; the last of an epoch may be shorter."""
+EVALUATION_COLUMNS: Mapping[Split, int] = {"valid": 10, "test": 1}
+"""Columns at validation and test, as in the authors' code."""
 PREDICTED_AT_ONCE = 4096
 """Tokens of a batch of whole documents."""
 
@@ -77,7 +79,7 @@ def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.rand
     return lengths
 
 
-class Columns(Dataset[Stretch]):
+class StreamColumns(Dataset[StreamSlice]):
     """A split's stream in columns side by side, the first ones a position longer where it does not divide.
 
     Raises:
@@ -90,8 +92,7 @@ class Columns(Dataset[Stretch]):
         positions = int(self.item_starts[-1])
         if columns > positions:
             raise UserError(
-                f"{positions} positions can't be cut into {columns} columns: set data.init_args.columns (or "
-                "valid_columns, test_columns) to fewer."
+                f"{positions} positions can't be cut into {columns} columns: set data.init_args.columns to fewer."
             )
         share, longer = divmod(positions, columns)
         sizes = np.full(columns, share) + (np.arange(columns) < longer)
@@ -105,21 +106,22 @@ class Columns(Dataset[Stretch]):
         """Positions of the longest column."""
         return int(np.diff(self.bounds).max())
 
-    def stretch(self, column: int, start: int, length: int, *, index: int) -> Stretch:
+    def slice(self, column: int, start: int, length: int, *, index: int) -> StreamSlice:
         """Some positions of a column, cut at its end."""
         end = int(self.bounds[column + 1])
         begin = min(int(self.bounds[column]) + start, end)
         stop = min(begin + length, end)
-        # an empty stretch, of a column that has ended, touches the item of the position before it
+        # an empty slice, of a column that has ended, touches the item of the position before it
         first = int(np.searchsorted(self.item_starts, min(begin, end - 1), side="right")) - 1
         last = int(np.searchsorted(self.item_starts, stop, side="left"))
         offset = int(self.item_starts[first])
-        return Stretch(index, [self.encoded[item] for item in range(first, last)], begin - offset, stop - offset)
+        return StreamSlice(index, [self.encoded[item] for item in range(first, last)], begin - offset, stop - offset)
 
     def __getitems__(self, segment: Segment) -> ItemBatch:
         """The rows of a segment (called by torch's fetcher)."""
+        first = segment.number * self.columns
         rows = [
-            self.stretch(int(column), segment.start, segment.length, index=segment.number * self.columns + int(column))
+            self.slice(int(column), segment.start, segment.length, index=first + int(column))
             for column in segment.columns
         ]
         within = np.clip(np.diff(self.bounds) - segment.start, 0, segment.length)
@@ -132,7 +134,7 @@ class Columns(Dataset[Stretch]):
         )
 
 
-class Segments(Sampler[Segment]):
+class Segments(ResumableBatches):
     """The segments of an epoch, in order.
 
     Args:
@@ -146,12 +148,20 @@ class Segments(Sampler[Segment]):
     """
 
     def __init__(
-        self, data: Columns, bptt: int, *, vary: bool, seed: int = 0, epoch: int = 0, world: int = 1, rank: int = 0
+        self,
+        data: StreamColumns,
+        bptt: int,
+        *,
+        vary: bool,
+        seed: int = 0,
+        epoch: int = 0,
+        world: int = 1,
+        rank: int = 0,
     ) -> None:
+        super().__init__(epoch, in_order_of_epoch=vary)
         if len(data) < world:
             raise UserError(f"{len(data)} columns can't be shared by {world} devices: use fewer devices.")
-        self.epoch, self.start, self.bptt, self.vary = epoch, 0, bptt, vary
-        self.sampler = OneEpoch(epoch) if vary else None
+        self.bptt, self.vary = bptt, vary
         self.columns = np.arange(len(data))[rank::world]
         self.lengths = segment_lengths(data.longest, bptt, vary=vary, generator=np.random.default_rng((seed, epoch, 2)))
 
@@ -172,8 +182,6 @@ class StreamData(CorpusData):
     Args:
         corpus: where the documents come from.
         columns: columns that are read side by side in training, over all devices (the paper's batch size).
-        valid_columns: the same at validation (authors' code: 10).
-        test_columns: the same at test (authors' code: 1).
         bptt: positions of a segment.
         vary_bptt: draw the segments' lengths in training, from the seed, and scale the learning rate with them.
         kwargs: the other arguments of `CorpusData`.
@@ -184,25 +192,18 @@ class StreamData(CorpusData):
         corpus: Corpus,
         *,
         columns: int = 20,
-        valid_columns: int = 10,
-        test_columns: int = 1,
         bptt: int = 70,
         vary_bptt: bool = True,
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(corpus, **kwargs)
-        if min(columns, valid_columns, test_columns, bptt) < 1:
-            raise UserError(
-                "columns, valid_columns, test_columns and bptt must be at least 1, found "
-                f"{columns}, {valid_columns}, {test_columns} and {bptt}."
-            )
-        self.columns: dict[Split, int] = {"train": columns, "valid": valid_columns, "test": test_columns}
-        self.bptt, self.vary_bptt = bptt, vary_bptt
+        check_at_least(1, columns=columns, bptt=bptt)
+        self.columns, self.bptt, self.vary_bptt = columns, bptt, vary_bptt
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """The segments of an epoch; at validation and test every token once."""
         world, rank = self.processes
-        data = Columns(self.filled_split(split), self.columns[split])
+        data = StreamColumns(self.filled_split(split), EVALUATION_COLUMNS.get(split, self.columns))
         vary = epoch is not None and self.vary_bptt
         segments = Segments(data, self.bptt, vary=vary, seed=self.seed, epoch=epoch or 0, world=world, rank=rank)
         return self.loader(data, segments)

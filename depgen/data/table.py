@@ -1,10 +1,10 @@
-"""A split as Arrow tables that `datasets` writes once, keeps in the cache and maps into memory.
+"""A split as Arrow tables that are written once, kept in the cache and mapped into memory.
 
     documents --annotated--> words, trees --encoded--> token ids, trees over tokens --viewed--> what a system reads
 
-Each step is a table of its own, one row a document, in `$DEPGEN_CACHE/tables/<fingerprint>/`. `datasets` trusts the
-fingerprint: a table of the same name is never made again. So it holds all that the rows depend on, and the number of
-the step's version, which rises whenever its rows may change.
+Each step is a table of its own, one row a document, in `$DEPGEN_CACHE/tables/<fingerprint>/`. A table of a fingerprint
+is never made again. So the fingerprint holds all that the rows depend on, and the number of the step's version, which
+rises whenever its rows may change.
 """
 
 import logging
@@ -13,12 +13,11 @@ import pickle
 import sys
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -29,7 +28,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Edges, SystemCollate, TokenItem
 from depgen.data.corpus import Corpus, Split
-from depgen.data.rows import Row, annotate_documents, document_of_row, encoded_row, merge_sentences
+from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, encode_documents, merge_sentences
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once
@@ -41,8 +40,8 @@ logger = logging.getLogger(__name__)
 
 ANNOTATED_VERSION, ENCODED_VERSION = "3", "2"
 """Parts of the fingerprints of annotated and encoded tables: raised when their rows change."""
-DOCUMENTS_PER_CHUNK = 256
-"""Documents annotated at a time: what is held in memory."""
+DOCUMENTS_PER_CHUNK, ROWS_PER_CHUNK = 256, 1000
+"""Documents annotated, and rows encoded, at a time: what is held in memory."""
 SECONDS_PER_LINE = 60.0
 """Between two lines of progress in the log."""
 
@@ -59,53 +58,46 @@ last word before their sentence. `whole` parses a document as one sentence.
 # -- tables in the cache ----------------------------------------------------------------------------------------------
 
 
-def _folder(fingerprint: str) -> Path:
-    return cache_root() / "tables" / fingerprint
+def _file(fingerprint: str) -> Path:
+    return cache_root() / "tables" / fingerprint / "table.arrow"
 
 
-def _is_made(fingerprint: str) -> bool:
-    return any(_folder(fingerprint).rglob("*.arrow"))
-
-
-def _made(fingerprint: str, make: Callable[[Path], object]) -> Any:  # noqa: ANN401  (datasets carries no types)
-    """The `datasets.Dataset` of a fingerprint, made by writing into a folder unless it is in the cache.
+def _made(fingerprint: str, title: str, parts: Callable[[], Iterator[Any]]) -> Any:  # noqa: ANN401  (pyarrow is untyped)
+    """The `datasets.Dataset` of a fingerprint, made of `pyarrow.Table`s unless it is in the cache.
 
     Of several processes one makes it and the others wait; a kill leaves nothing half done.
 
     Raises:
         UserError: the cache can't be written, or what is there is damaged.
     """
-    from datasets import Dataset, concatenate_datasets
-    from pyarrow import ArrowException
+    import pyarrow as pa
+    from datasets import Dataset
 
-    folder = _folder(fingerprint)
+    file = _file(fingerprint)
 
     def write() -> None:
-        with folder_written_whole(folder) as part, _bars_on_a_terminal():
-            make(part)
+        started = said = time.perf_counter()
+        rows, tables = 0, parts()
+        with folder_written_whole(file.parent) as folder, pa.OSFile(str(folder / file.name), "wb") as sink:
+            first = next(tables)
+            with pa.ipc.new_stream(sink, first.schema) as writer:
+                for table in chain([first], tables):
+                    writer.write_table(table)
+                    rows, now = rows + len(table), time.perf_counter()
+                    if now - said >= SECONDS_PER_LINE:
+                        said = now
+                        logger.info("%s: %s documents, %.0f documents/s", title, f"{rows:,}", rows / (now - started))
+        logger.info("%s: %s documents in %.1f s", title, f"{rows:,}", time.perf_counter() - started)
 
-    made_once(folder, write, is_made=partial(_is_made, fingerprint))
+    made_once(file.parent, write, is_made=file.is_file)
     try:
-        table = concatenate_datasets([Dataset.from_file(str(path)) for path in sorted(folder.rglob("*.arrow"))])
-    except (ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{folder} is damaged ({str(error)[:120]}). Delete the folder: it is made again.") from error
+        table = Dataset.from_file(str(file))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise UserError(
+            f"{file.parent} is damaged ({str(error)[:120]}). Delete the folder: it is made again."
+        ) from error
     table._fingerprint = fingerprint
     return table
-
-
-@contextmanager
-def _bars_on_a_terminal() -> Iterator[None]:
-    """Lets `datasets` draw its progress bars on a terminal alone."""
-    import datasets
-
-    hidden = not sys.stderr.isatty() and not datasets.are_progress_bars_disabled()
-    if hidden:
-        datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        if hidden:
-            datasets.enable_progress_bars()
 
 
 # -- 1. documents with their trees ------------------------------------------------------------------------------------
@@ -136,11 +128,7 @@ class AnnotatedSplit:
     max_documents: int | None = None
 
     def fingerprint(self) -> str:
-        """The digest that names the table: of the text, the parser, the way documents are cut and their limit.
-
-        Raises:
-            UserError: the corpus or the parser is not there.
-        """
+        """The digest that names the table: of the text, the parser, the way documents are cut and their limit."""
         trees = "none" if self.annotator is None else self.annotator.fingerprint()
         form = "documents" if self.whole_documents else "sentences"
         return lines_sha256(
@@ -149,7 +137,7 @@ class AnnotatedSplit:
 
     def is_made(self) -> bool:
         """Whether `table` finds what it needs in the cache."""
-        return _is_made(self._source().fingerprint())
+        return _file(self._source().fingerprint()).is_file()
 
     def table(self, *, processes: int = 1) -> Any:  # noqa: ANN401
         """The rows, as a `datasets.Dataset` that is mapped into memory.
@@ -161,69 +149,53 @@ class AnnotatedSplit:
             UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
                 while it was read.
         """
-        from datasets import Dataset
-        from datasets.exceptions import DatasetGenerationError
-
         source = self._source()
         name = source.fingerprint()
-
-        def make(folder: Path) -> None:
-            rows = partial(source._rows, name, processes)
-            try:
-                Dataset.from_generator(rows, _features(self.annotator), str(folder), fingerprint=name)
-            except DatasetGenerationError as error:  # it wraps what a row was refused for
-                raise error.__cause__ or error from None
-
-        table = _made(name, make)
+        scheme = "without trees" if self.annotator is None else self.annotator.scheme
+        title = f"{self.corpus.name} {self.split} ({scheme})"
+        table = _made(name, title, partial(source._tables, name, processes))
         if source.max_documents == self.max_documents:
             return table
         assert self.max_documents is not None
         return table.select(range(min(self.max_documents, len(table))), new_fingerprint=self.fingerprint())
 
     def _source(self) -> "AnnotatedSplit":
-        """What is annotated: all documents if they were annotated before, else as many as are wanted.
+        """The split that is annotated: all of it where that was done before, else as many documents as are wanted.
 
-        What is rearranged among all differs from what is rearranged among the first.
+        A `Rearranger` gives other trees to the first documents than it gives them among all.
         """
         whole = replace(self, max_documents=None)
         is_part = self.max_documents is not None and not isinstance(self.annotator, Rearranger)
-        return whole if is_part and _is_made(whole.fingerprint()) else self
+        return whole if is_part and _file(whole.fingerprint()).is_file() else self
 
-    def _rows(self, fingerprint: str, processes: int) -> Iterator[Row]:
-        """The rows, made chunk by chunk in one process or several, and lines in the log that say how fast.
+    def _tables(self, fingerprint: str, processes: int) -> Iterator[Any]:
+        """The rows, chunk by chunk, in one process or several; a `Rearranger` gets all documents at once."""
+        import pyarrow as pa
 
-        An annotator that needs all documents at once gets them in one process.
-        """
-        doing = f"{self.corpus.name} {self.split}"
-        documents, size = self._documents(processes), max(1, DOCUMENTS_PER_CHUNK // processes)
-        chunks = iter(lambda: list(islice(documents, size)), [])
+        schema = _annotated_features(self.annotator).arrow_schema
+        title, size = f"{self.corpus.name} {self.split}", max(1, DOCUMENTS_PER_CHUNK // processes)
         if isinstance(self.annotator, Rearranger):
-            processes, chunks = 1, iter(filter(None, [list(documents)]))
-        started = said = time.perf_counter()
-        count = words = 0
+            processes, size = 1, sys.maxsize
+        documents, count = self._documents(processes), 0
+        chunks = iter(lambda: list(islice(documents, size)), [])
         for rows in _in_processes(partial(annotate_documents, annotator=self.annotator), chunks, processes):
-            yield from rows
-            count, words, now = count + len(rows), words + sum(len(row["words"]) for row in rows), time.perf_counter()
-            if now - said >= SECONDS_PER_LINE:
-                said = now
-                logger.info("%s: %s words, %s words/s", doing, f"{words:,}", f"{words / (now - started):,.0f}")
+            for start in range(0, len(rows), DOCUMENTS_PER_CHUNK):
+                yield pa.Table.from_pylist(rows[start : start + DOCUMENTS_PER_CHUNK], schema)
+            count += len(rows)
         if not count:
-            raise UserError(f"{doing}: expected documents, found none.")
+            raise UserError(f"{title}: expected documents, found none.")
         if self.fingerprint() != fingerprint:
-            raise UserError(f"{doing} changed while it was read: start again when its files are complete.")
-        scheme = "read" if self.annotator is None else f"annotated ({self.annotator.scheme})"
-        logger.info("%s: %d documents, %d words %s in %.1f s", doing, count, words, scheme, now - started)
+            raise UserError(f"{title} changed while it was read: start again when its files are complete.")
 
     def _documents(self, processes: int) -> Iterator[Document]:
-        """What the annotator is given: the corpus's documents, or what the one whose trees it rearranges makes."""
+        """The documents to annotate; for a `Rearranger`, with the trees of the annotator that it wraps."""
         if isinstance(self.annotator, Rearranger):
             return map(document_of_row, replace(self, annotator=self.annotator.annotator).table(processes=processes))
         documents = islice(self.corpus.documents(self.split), self.max_documents)
         return map(merge_sentences, documents) if self.whole_documents else documents
 
 
-def _features(annotator: Annotator | None) -> Any:  # noqa: ANN401
-    """The columns of an annotated table."""
+def _annotated_features(annotator: Annotator | None) -> Any:  # noqa: ANN401
     from datasets import Features, List, Value
 
     number, string = Value("int32"), Value("string")
@@ -238,9 +210,9 @@ def _features(annotator: Annotator | None) -> Any:  # noqa: ANN401
 
 
 def _in_processes(
-    function: Callable[[list[Document]], list[Row]], chunks: Iterator[list[Document]], processes: int
-) -> Iterator[list[Row]]:
-    """What a function makes of each chunk, in their order, a few chunks ahead in other processes.
+    function: Callable[[list[Document]], list[DocumentRow]], chunks: Iterator[list[Document]], processes: int
+) -> Iterator[list[DocumentRow]]:
+    """The rows that a function makes of each chunk, in their order, a few chunks ahead in other processes.
 
     The processes are spawned, with one thread each: forked copies of a threaded process may hang.
     """
@@ -260,19 +232,19 @@ def _in_processes(
                 os.environ[name] = value
 
 
-_loaded: list[Callable[[list[Document]], list[Row]]] = []
-"""In another process: what it does, made once, so that a parser is loaded once."""
+_loaded: list[Callable[[list[Document]], list[DocumentRow]]] = []
+"""In another process: the function, made once, so that a parser is loaded once."""
 
 
 def _load(function: bytes) -> None:
     _loaded[:] = [pickle.loads(function)]
 
 
-def _run_loaded(chunk: list[Document]) -> list[Row]:
+def _run_loaded(chunk: list[Document]) -> list[DocumentRow]:
     return _loaded[0](chunk)
 
 
-class Sizes(NamedTuple):
+class TableSizes(NamedTuple):
     """How much an annotated table holds; `without_head`: words of sentences without tree, graph or constituents."""
 
     documents: int
@@ -281,7 +253,7 @@ class Sizes(NamedTuple):
     without_head: int
 
 
-def sizes_of(table: Any) -> Sizes:  # noqa: ANN401
+def sizes_of(table: Any) -> TableSizes:  # noqa: ANN401
     """How much an annotated table holds, from its columns."""
     import pyarrow.compute as pc
 
@@ -291,9 +263,9 @@ def sizes_of(table: Any) -> Sizes:  # noqa: ANN401
         heads = pc.list_flatten(columns["heads"])
         for name, field in (("edges", "head"), ("spans", "start")):
             if name in table.column_names:
-                heads = pc.struct_field(pc.list_flatten(pc.list_flatten(columns[name])), field)
+                heads = pc.struct_field(pc.list_flatten(columns[name], recursive=True), field)
         without = pc.sum(pc.equal(heads, -1)).as_py() or 0
-    return Sizes(len(table), sentences, words, without)
+    return TableSizes(len(table), sentences, words, without)
 
 
 # -- 2. token ids -----------------------------------------------------------------------------------------------------
@@ -313,67 +285,49 @@ def encoded_table(
         vocabulary: gives words their pieces.
         joining: see `DocumentJoining`.
         left_dependents: see `depgen.trees.pieces`.
-
-    Raises:
-        UserError: the cache can't be written, or what is there is damaged.
     """
+    import pyarrow as pa
+
     files = [text for file in sorted(vocabulary.files().items()) for text in file]
     name = lines_sha256([ENCODED_VERSION, table._fingerprint, joining, left_dependents, *files])
 
-    def make(folder: Path) -> None:
-        names, has_trees = _names(table), _has_trees(table)
-        encode = partial(
-            encoded_row, vocabulary=vocabulary, has_trees=has_trees, left_dependents=left_dependents,
-            numbers={column: {name: number for number, name in enumerate(names[column])} for column in names},
-            hang_roots_on_the_sentence_before=joining == "previous_sentence",
-        )  # fmt: skip
+    def parts() -> Iterator[Any]:
+        names = _names(table)
+        schema = _encoded_features(names, vocabulary).arrow_schema
+        for rows in table.with_format("arrow").iter(ROWS_PER_CHUNK):
+            columns = encode_documents(
+                rows, vocabulary, names=names, left_dependents=left_dependents,
+                hang_roots_on_the_sentence_before=joining == "previous_sentence",
+            )  # fmt: skip
+            yield pa.table(columns).cast(schema)
 
-        def encode_batch(batch: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
-            rows = [encode(dict(zip(batch, row, strict=True))) for row in zip(*batch.values(), strict=True)]
-            return {name: [row[name] for row in rows] for name in rows[0]}
-
-        table.map(
-            encode_batch, batched=True, remove_columns=table.column_names,
-            features=_encoded_features(names, vocabulary, has_trees=has_trees), new_fingerprint=name,
-            cache_file_name=str(folder / "table.arrow"), desc="Encoding",
-        )  # fmt: skip
-
-    return EncodedSplit(_made(name, make), vocabulary)
+    return EncodedSplit(_made(name, "Encoding", parts), vocabulary)
 
 
 def _names(table: Any) -> dict[str, list[str]]:  # noqa: ANN401
-    """The different names in each column of names of an annotated table, sorted; "" first, of later pieces of words."""
+    """The different names in each column of names of an annotated table, sorted; "" first, of later pieces of words.
+
+    Relations are left out where no word has a head.
+    """
     import pyarrow.compute as pc
 
-    def different(strings: Any) -> list[str]:  # noqa: ANN401
-        return ["", *sorted(set(pc.unique(strings).to_pylist()) - {""})]
-
-    columns, names = table.data, {}
-    if "relations" in table.column_names:
-        names["relations"] = different(pc.list_flatten(columns["relations"]))
-    for column in {"edges", "spans"} & set(table.column_names):
-        names[column] = different(pc.struct_field(pc.list_flatten(pc.list_flatten(columns[column])), "label"))
-    return names
+    columns, strings = table.data, {}
+    if "heads" in table.column_names and pc.any(pc.not_equal(pc.list_flatten(columns["heads"]), -1)).as_py():
+        strings["relations"] = pc.list_flatten(columns["relations"])
+    for name in {"edges", "spans"} & set(table.column_names):
+        strings[name] = pc.struct_field(pc.list_flatten(columns[name], recursive=True), "label")
+    return {name: ["", *sorted(set(pc.unique(column).to_pylist()) - {""})] for name, column in strings.items()}
 
 
-def _has_trees(table: Any) -> bool:  # noqa: ANN401
-    """Whether any word of an annotated table has a head."""
-    import pyarrow.compute as pc
-
-    return "heads" in table.column_names and bool(
-        pc.any(pc.not_equal(pc.list_flatten(table.data["heads"]), -1)).as_py()
-    )
-
-
-def _encoded_features(names: dict[str, list[str]], vocabulary: Vocabulary, *, has_trees: bool) -> Any:  # noqa: ANN401
-    """The columns of an encoded table: see `depgen.data.rows.encoded_row`."""
+def _encoded_features(names: dict[str, list[str]], vocabulary: Vocabulary) -> Any:  # noqa: ANN401
+    """The columns of an encoded table: see `depgen.data.rows.encode_documents`."""
     from datasets import ClassLabel, Features, List, Value
 
     numbers = List(Value("int32"))
     columns = {"ids": numbers, "sentences": numbers}
     if vocabulary.splits_words:
         columns["word_ends"] = List(Value("uint8"))
-    if has_trees:
+    if "relations" in names:
         columns |= {"heads": numbers, "relations": List(ClassLabel(names=names["relations"]))}
     if "edges" in names:
         columns |= {"edge_offsets": numbers, "edge_heads": numbers}
@@ -387,35 +341,34 @@ def _encoded_features(names: dict[str, list[str]], vocabulary: Vocabulary, *, ha
 # -- 3. items ---------------------------------------------------------------------------------------------------------
 
 
-class Columns:
-    """The rows of a table whose columns are lists of numbers: views of its files in memory."""
+class ListColumns:
+    """The rows of a table whose columns are lists of numbers: views of its file in memory."""
 
     def __init__(self, table: Any) -> None:  # noqa: ANN401
-        self._batches = [
-            {name: (batch[name].offsets.to_numpy(), batch[name].values.to_numpy()) for name in table.column_names}
-            for batch in table.data.to_batches()
-        ]
-        ends = np.cumsum([batch.num_rows for batch in table.data.to_batches()], dtype=np.int64)
-        self._starts: list[int] = [0, *ends.tolist()]
+        batches, names = table.data.to_batches(), table.column_names
+        self._offsets = {name: [batch[name].offsets.to_numpy() for batch in batches] for name in names}
+        self._values = {name: [batch[name].values.to_numpy() for batch in batches] for name in names}
+        self._starts: list[int] = [0, *np.cumsum([batch.num_rows for batch in batches], dtype=np.int64).tolist()]
 
     def __len__(self) -> int:
         return self._starts[-1]
 
     def __getitem__(self, row: int) -> dict[str, np.ndarray]:
-        place = bisect_right(self._starts, row) - 1
-        within = row - self._starts[place]
-        return {
-            name: values[offsets[within] : offsets[within + 1]]
-            for name, (offsets, values) in self._batches[place].items()
-        }
+        batch = bisect_right(self._starts, row) - 1
+        place = row - self._starts[batch]
+        columns = {}
+        for name, values in self._values.items():
+            offsets = self._offsets[name][batch]
+            columns[name] = values[batch][offsets[place] : offsets[place + 1]]
+        return columns
 
     def counts(self, name: str) -> Int[np.ndarray, " rows"]:
         """The numbers in each row's list."""
-        return np.concatenate([np.diff(batch[name][0]) for batch in self._batches], dtype=np.int64)
+        return np.concatenate([np.diff(offsets) for offsets in self._offsets[name]], dtype=np.int64)
 
     def values(self, name: str) -> Iterator[np.ndarray]:
         """The numbers of all rows one after the other, in parts."""
-        for offsets, values in (batch[name] for batch in self._batches):
+        for offsets, values in zip(self._offsets[name], self._values[name], strict=True):
             yield values[offsets[0] : offsets[-1]]
 
 
@@ -430,8 +383,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def __init__(self, table: Any, vocabulary: Vocabulary, view: Any = None) -> None:  # noqa: ANN401
         self.table, self.vocabulary, self.view = table, vocabulary, view
-        self.columns = Columns(table)
-        self._views = None if view is None else Columns(view)
+        self.columns = ListColumns(table)
+        self._views = None if view is None else ListColumns(view)
         self._names = {
             name: np.array(table.features[name].feature.names, dtype=object)
             for name in ("relations", "edge_labels", "span_labels")
@@ -478,6 +431,8 @@ class EncodedSplit(Dataset[TokenItem]):
 
     def viewed(self, collate: object) -> "EncodedSplit":
         """The split with the view that a system's collate has of each item, made once; itself where it has none."""
+        import pyarrow as pa
+
         if not isinstance(collate, SystemCollate) or collate.reads not in self.table.column_names:
             return self
         name = lines_sha256([self.table._fingerprint, collate.fingerprint()])
@@ -485,14 +440,10 @@ class EncodedSplit(Dataset[TokenItem]):
             return self
         plain = EncodedSplit(self.table, self.vocabulary)
 
-        def views(_: object, rows: list[int]) -> dict[str, list[np.ndarray]]:
-            of_rows = [collate.view(plain[row], self.vocabulary) for row in rows]
-            return {column: [view[column] for view in of_rows] for column in of_rows[0]}
+        def parts() -> Iterator[Any]:
+            for start in range(0, len(plain), ROWS_PER_CHUNK):
+                rows = range(start, min(start + ROWS_PER_CHUNK, len(plain)))
+                views = [collate.view(plain[row], self.vocabulary) for row in rows]
+                yield pa.table({column: [view[column] for view in views] for column in views[0]})
 
-        def make(folder: Path) -> None:
-            self.table.with_format("arrow").map(
-                views, batched=True, with_indices=True, remove_columns=self.table.column_names, new_fingerprint=name,
-                cache_file_name=str(folder / "table.arrow"), desc="Preparing",
-            )  # fmt: skip
-
-        return EncodedSplit(self.table, self.vocabulary, _made(name, make))
+        return EncodedSplit(self.table, self.vocabulary, _made(name, type(collate).__name__, parts))

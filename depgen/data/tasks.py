@@ -27,10 +27,9 @@ from torch import Tensor
 
 from depgen.data.batch import Batch, ItemBatch, TokenItem, collate_tokens
 from depgen.data.corpus import Split, SplitStatistics, Versioned, files_sha256
-from depgen.data.module import Collate
+from depgen.data.module import Collate, CorpusData
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
-from depgen.data.text import CorpusData
 from depgen.data.tokenization import rule_versions, tokenize
 from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
@@ -416,7 +415,7 @@ def collate_examples(batch: ItemBatch, sequences: Callable[[ItemBatch], Any] = c
         batch: of `EncodedExample`s.
         sequences: makes the batch of their sentences.
     """
-    assert batch.global_items is not None, "examples are items and no stretches"
+    assert batch.global_items is not None, "examples are no slices of a stream"
     by_place = zip(*(item.sentences for item in batch.items), strict=True)
     examples = [item.example for item in batch.items]
     return TaskBatch(
@@ -469,9 +468,9 @@ class TaskData(CorpusData):
         annotator: what gives prompts graphs, of all splits; None for systems that need none.
         examples_per_batch: of the global batch, whatever the number of devices; drawn at random.
         eval_tokens_per_batch: budget of tokens at validation and test, padding included.
-        workers: see `EncodedData`.
-        seed: see `EncodedData`.
-        collate: see `EncodedData`.
+        workers: see `CorpusData`.
+        seed: see `CorpusData`.
+        collate: see `CorpusData`.
     """
 
     corpus: TaskCorpus

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from depgen.data.corpus import Corpus
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.hub import required_folder
 from depgen.locations import file_sha256, lines_sha256, text_of_file, write_atomically
 from depgen.training.runs import run_of_name
@@ -68,9 +68,6 @@ class Vocabulary:
         start: the beginning of a sequence; `eos` if it has no id for itself.
         size: number of token types: one more than the largest id.
 
-    Raises:
-        UserError: a damaged tokenizer, or one of an unknown kind or without a special token.
-
     >>> vocabulary = Vocabulary.of_words(["the", "cat"], specials=["mask_id", "[nsubj]"])
     >>> vocabulary.size, vocabulary.pieces("cat"), vocabulary.decode([4, 5, 1]), vocabulary.special_ids["[nsubj]"]
     (6, (5,), 'the cat <unk>', 3)
@@ -79,12 +76,27 @@ class Vocabulary:
     def __init__(
         self, tokenizer: str, *, specials: Mapping[str, str], tables: Mapping[str, Table] | None = None
     ) -> None:
-        self._json, self._tokenizer = tokenizer, _tokenizer(tokenizer)
-        self.specials = dict(specials)
+        from tokenizers import Tokenizer
+
+        try:
+            self._tokenizer = Tokenizer.from_str(tokenizer)
+        except Exception as error:  # the library raises nothing narrower
+            raise UserError(
+                f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. Copy it again."
+            ) from error
+        self._tokenizer.encode_special_tokens = True  # a literal special token in a text is text
+        self._json, self.specials = tokenizer, dict(specials)
         self.tables: dict[str, list[Any]] = {
             name: [row if isinstance(row, str) else list(row) for row in rows] for name, rows in (tables or {}).items()
         }
-        self.special_ids = {name: self._id_of_special(name, spelt) for name, spelt in self.specials.items()}
+        self.special_ids: dict[str, int] = {}
+        for name, spelling in self.specials.items():
+            if (special := self._tokenizer.token_to_id(spelling)) is None:
+                raise UserError(
+                    f"The tokenizer has no token {spelling!r} to be its {name}; name one that it has (its end-of-text "
+                    "token by eos_token)."
+                )
+            self.special_ids[name] = special
         self.eos: int = self.special_ids["eos"]
         self.unk: int = self.special_ids.get("unk", -1)
         self.mask_id: int | None = self.special_ids.get("mask_id")
@@ -98,12 +110,7 @@ class Vocabulary:
     def of_words(
         cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
     ) -> "Vocabulary":
-        """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens, then the words in their order.
-
-        Args:
-            words: without the special tokens.
-            specials: names of the other special tokens.
-            tables: side tables.
+        """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens by name, then words in their order.
 
         Raises:
             UserError: a word is listed twice, or is a special token.
@@ -122,11 +129,7 @@ class Vocabulary:
 
     @classmethod
     def of_files(cls, files: Mapping[str, str], where: Path | str) -> "Vocabulary":
-        """The vocabulary whose `files` these are.
-
-        Args:
-            files: their texts by name.
-            where: what they lie in, for messages.
+        """The vocabulary whose `files` these are, by name; `where` they lie is for messages.
 
         Raises:
             UserError: one is missing or damaged, or they are not of one vocabulary.
@@ -167,12 +170,12 @@ class Vocabulary:
         """
         if not self.splits_words:
             return np.array([index == self.unk or index not in self._special for index in range(self.size)])
-        marked = [np.array([each.startswith(marker) for each in self.types]) for marker in SPACE_MARKERS]
-        found = max(marked, key=np.sum)
-        if not found.any():
+        marked = [np.array([spelling.startswith(marker) for spelling in self.types]) for marker in SPACE_MARKERS]
+        opens = max(marked, key=np.sum)
+        if not opens.any():
             raise UserError(f"Expected a tokenizer whose words begin with {' or '.join(SPACE_MARKERS)}, found neither.")
-        found[list(self._special)] = False
-        return found
+        opens[list(self._special)] = False
+        return opens
 
     def word_of_token(self, ids: Sequence[int] | Int[np.ndarray, " length"]) -> Int[np.ndarray, " length"]:
         """The number, from 1, of the word of each token of a text: see `opens_word`; the first token begins a word."""
@@ -186,19 +189,17 @@ class Vocabulary:
         A word that is spelt like a special token never gets its id: it is unknown, or cut into other pieces.
         """
         known = self._known[space].get(word)
-        return self._encoded(word, space) if known is None else known
-
-    def _encoded(self, word: str, space: bool) -> tuple[int, ...]:
-        """The ids of a word that is new, which are remembered."""
+        if known is not None:
+            return known
         if self.splits_words:
             ids = self._tokenizer.encode(f" {word}" if space else word, add_special_tokens=False).ids
         else:
             ids = [self._tokenizer.token_to_id(word)]
-        found = tuple(self.unk if each is None or each in self._special else each for each in ids) or (self.unk,)
-        if -1 in found:
+        pieces = tuple(self.unk if index is None or index in self._special else index for index in ids) or (self.unk,)
+        if -1 in pieces:
             raise UserError(f"The tokenizer gives no piece for the word {word!r} and has no unknown token.")
-        self._known[space][word] = found
-        return found
+        self._known[space][word] = pieces
+        return pieces
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text: words with a space between; of pieces, the tokenizer's own spacing without a leading space.
@@ -221,15 +222,6 @@ class Vocabulary:
     def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
         return partial(type(self), specials=self.specials, tables=self.tables), (self._json,)
 
-    def _id_of_special(self, name: str, spelt: str) -> int:
-        found = self._tokenizer.token_to_id(spelt)
-        if found is None:
-            raise UserError(
-                f"The tokenizer has no token {spelt!r} to be its {name}; name one that it has (its end-of-text token "
-                "by eos_token)."
-            )
-        return int(found)
-
 
 def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:
     """The spelling of `eos`, `unk` and the named special tokens, in the order of their ids.
@@ -241,23 +233,6 @@ def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:
     if len(set(named.values())) < 2 + len(names):
         raise UserError(f"Expected special tokens of different names and spellings, found {', '.join(names)}.")
     return named
-
-
-def _tokenizer(content: str) -> Any:  # noqa: ANN401 - the library has no types
-    """The tokenizer of a JSON text, which takes a literal special token for text."""
-    from tokenizers import Tokenizer
-
-    try:
-        tokenizer = Tokenizer.from_str(content)
-    except Exception as error:  # the library raises nothing narrower
-        raise UserError(
-            f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. Copy the file again."
-        ) from error
-    kind = type(tokenizer.model).__name__
-    if kind not in ("WordLevel", "BPE", "Unigram"):
-        raise UserError(f"Expected a tokenizer of kind WordLevel, BPE or Unigram ({TOKENIZER_FILE}), found {kind}.")
-    tokenizer.encode_special_tokens = True
-    return tokenizer
 
 
 def encode(vocabulary: Vocabulary, words: Sequence[str], *, first_word_space: bool = True) -> Encoding:
@@ -274,11 +249,7 @@ def encode(vocabulary: Vocabulary, words: Sequence[str], *, first_word_space: bo
 
 
 def is_unknown(vocabulary: Vocabulary, word: str) -> bool:
-    """Whether a word, or a part of it, is encoded as `<unk>`.
-
-    >>> [is_unknown(Vocabulary.of_words(["the"]), word) for word in ("the", "cat", "<unk>")]
-    [False, True, True]
-    """
+    """Whether a word, or a part of it, is encoded as `<unk>`."""
     return vocabulary.unk in vocabulary.pieces(word)
 
 
@@ -330,19 +301,15 @@ class WordVocabulary:
         self.min_count, self.max_size = min_count, max_size
         self.specials = (*(["mask_id"] if masks else []), *(["start"] if starts else []), *specials)
         self._special = list(special_tokens(self.specials).values())
-        if max_size is not None and max_size <= len(self._special):
-            raise UserError(
-                f"max_size must be at least {len(self._special) + 1}: {', '.join(self._special)} and a word; found "
-                f"{max_size}."
-            )
+        check_at_least(len(self._special) + 1, max_size=max_size)
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The most frequent words, ties by spelling."""
         counts = word_counts(documents)
-        kept = [word for word, count in counts.items() if count >= self.min_count and word not in self._special]
-        kept.sort(key=lambda word: (-counts[word], word))
+        words = [word for word, count in counts.items() if count >= self.min_count and word not in self._special]
+        words.sort(key=lambda word: (-counts[word], word))
         most = None if self.max_size is None else self.max_size - len(self._special)
-        return Vocabulary.of_words(kept[:most], specials=self.specials)
+        return Vocabulary.of_words(words[:most], specials=self.specials)
 
     def fingerprint(self) -> str:
         """The options, as a string."""
@@ -350,7 +317,7 @@ class WordVocabulary:
 
 
 class SubwordPieces:
-    """Builds a byte-level BPE vocabulary, or takes a ready tokenizer.
+    """Builds a byte-level BPE vocabulary (Radford et al., 2019), or takes a ready tokenizer.
 
     Args:
         size: number of types, the special ones and the 256 bytes included, which are never left out; not used with
@@ -366,32 +333,28 @@ class SubwordPieces:
         self.size, self.tokenizer, self.eos_token, self.specials = size, tokenizer, eos_token, tuple(specials)
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
-        """Pieces learnt from the words of the documents, or the ready ones."""
+        """Pieces learnt from the words of the documents, or the ready ones.
+
+        Each word is learnt as a text with one space before it, so that no piece spans two words.
+        """
+        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
         named = special_tokens(self.specials)
         if self.tokenizer is not None:
             del named["unk"]
             return Vocabulary(text_of_file(self._file()), specials={**named, "eos": self.eos_token})
-        return Vocabulary(self._learnt(word_counts(documents), list(named.values())), specials=named)
-
-    def _learnt(self, counts: Mapping[str, int], specials: list[str]) -> str:
-        """A byte-level BPE tokenizer (Radford et al., 2019) of `size` types or fewer; the special tokens come first.
-
-        Each word is a text with one space before it, so that no piece spans two words.
-        """
-        from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=self.size,
-            special_tokens=specials,
+            special_tokens=list(named.values()),
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        texts = (repeat(f" {word}", count) for word, count in sorted(counts.items()))
+        texts = (repeat(f" {word}", count) for word, count in sorted(word_counts(documents).items()))
         tokenizer.train_from_iterator(chain.from_iterable(texts), trainer)
-        return str(tokenizer.to_str())
+        return Vocabulary(tokenizer.to_str(), specials=named)
 
     def fingerprint(self) -> str:
         """The options, as a string; a ready tokenizer by its content."""
@@ -457,21 +420,12 @@ def load_vocabulary(folder: Path) -> Vocabulary:
     Raises:
         UserError: there is none, or it is damaged.
     """
-    if not (folder / VOCABULARY_FILE).is_file():
-        raise UserError(
-            f"No vocabulary at {folder / VOCABULARY_FILE}. A run folder carries its own; name one that `depgen fit` "
-            "made."
-        )
     files = {name: text_of_file(folder / name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)}
     return Vocabulary.of_files(files, folder)
 
 
 def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | None:
-    """The vocabulary that a checkpoint holds; None for checkpoints without one.
-
-    Args:
-        content: of the checkpoint, in which a data module keeps its state under its class name.
-    """
+    """The vocabulary in the content of a checkpoint, under the class name of a data module; None without one."""
     for name, state in content.items():
         files = state.get("vocabulary") if isinstance(state, Mapping) else None
         if isinstance(files, Mapping) and VOCABULARY_FILE in files:

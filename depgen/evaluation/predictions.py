@@ -15,7 +15,7 @@ from torch import Tensor
 
 from depgen.data.batch import TokenBatch, WordBatch
 from depgen.data.corpus import Corpus
-from depgen.data.text import CorpusData
+from depgen.data.module import CorpusData
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError

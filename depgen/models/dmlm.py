@@ -44,7 +44,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
-from depgen.data.batch import ItemBatch, Ragged, Stretch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import Batch, ItemBatch, StreamSlice, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import EOS, Vocabulary
 from depgen.decoding.sampling import Mixture
 from depgen.errors import UserError
@@ -69,6 +69,27 @@ Duplicates = Literal["set", "multiset"]
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ragged(Batch):
+    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
+
+    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
+
+    offsets: Int[Tensor, " rows_and_one"]
+    ids: Int[Tensor, " entries"]
+
+    @property
+    def counts(self) -> Int[Tensor, " rows"]:
+        """Number of ids in each row, on the CPU."""
+        return self.offsets.diff()
+
+    @property
+    def rows(self) -> Int[Tensor, " entries"]:
+        """The row of each id."""
+        counts = self.counts.to(self.ids.device, non_blocking=True)
+        return torch.repeat_interleave(counts, output_size=len(self.ids))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,27 +133,27 @@ class DependencyCollate(SystemCollate):
     def __call__(self, batch: ItemBatch) -> DependencyBatch:
         """The batch, without dependents where an item has no tree."""
         tokens = collate_tokens(batch)
-        if any(item.heads is None for stretch in batch.stretches for item in stretch.items):
+        if any(item.heads is None for row in batch.slices for item in row.items):
             return DependencyBatch(**vars(tokens))
-        width, stretches = tokens.inputs.shape[1], []
-        for number, stretch in enumerate(batch.stretches):
-            arcs = _stretch_arcs(stretch, [self.view_of(item, batch.vocabulary) for item in stretch.items])
-            stretches.append({**arcs, "positions": arcs["positions"] + number * width})
-        arcs = {name: np.concatenate([each[name] for each in stretches]) for name in stretches[0]}
-        offsets = np.concatenate([[0], np.bincount(arcs["positions"], minlength=len(stretches) * width).cumsum()])
+        width, rows = tokens.inputs.shape[1], []
+        for number, row in enumerate(batch.slices):
+            arcs = _arcs_of_slice(row, [self.view_of(item, batch.vocabulary) for item in row.items])
+            rows.append({**arcs, "positions": arcs["positions"] + number * width})
+        arcs = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+        offsets = np.concatenate([[0], np.bincount(arcs["positions"], minlength=len(rows) * width).cumsum()])
         return DependencyBatch(
             **vars(tokens),
             dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(arcs["dependents"].astype(np.int64))),
         )
 
 
-def _stretch_arcs(stretch: Stretch, views: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arcs of some items whose position lies in the stretch; their words may lie beyond its end."""
-    begins = np.cumsum([0, *(len(item.ids) + 1 for item in stretch.items[:-1])]) - stretch.start
+def _arcs_of_slice(row: StreamSlice, views: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The arcs of some items whose position lies in the slice; their words may lie beyond its end."""
+    begins = np.cumsum([0, *(len(item.ids) + 1 for item in row.items[:-1])]) - row.start
     arcs = {name: np.concatenate([view[name] for view in views]) for name in views[0]}
     counts = [len(view["positions"]) for view in views]
     positions = arcs["positions"].astype(np.int64) + np.repeat(begins, counts)
-    inside = (positions >= 0) & (positions < stretch.stop - stretch.start)
+    inside = (positions >= 0) & (positions < row.stop - row.start)
     return {name: values[inside] for name, values in (arcs | {"positions": positions}).items()}
 
 

@@ -53,7 +53,6 @@ from depgen.data.batch import (
     TokenBatch,
     TokenItem,
     collate_tokens,
-    only_item,
     word_numbers,
 )
 from depgen.data.vocabulary import Vocabulary
@@ -276,7 +275,7 @@ class DerivationCollate(SystemCollate):
             UserError: rows of a stream.
         """
         tokens = collate_tokens(batch)
-        items = [only_item(stretch) for stretch in batch.stretches]
+        items = batch.sentences
         opens = torch.zeros_like(tokens.inputs, dtype=torch.bool)
         for row, item in enumerate(items):
             word = word_numbers(item, batch.vocabulary)

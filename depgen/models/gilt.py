@@ -59,7 +59,7 @@ from torch.nn import Parameter
 
 from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, only_item, word_numbers
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, leaders, search_parts
 from depgen.decoding.generation import left_padded
@@ -206,7 +206,7 @@ def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
         UserError: rows of a stream, a word with more arcs than `tapes.max_count`, or an edge of no graph of a name.
     """
     tokens = collate_tokens(batch)
-    items = [only_item(stretch) for stretch in batch.stretches]
+    items = batch.sentences
     words = [word_numbers(item, batch.vocabulary) for item in items]
     edges = [_edges_of(item, word, tapes.graphs) for item, word in zip(items, words, strict=True)]
     word, first, word_lengths = _aligned(words, tokens.inputs.shape)

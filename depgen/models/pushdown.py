@@ -111,7 +111,7 @@ class BracketingCollate(SystemCollate):
         """The batch.
 
         Raises:
-            UserError: stretches of a stream.
+            UserError: slices of a stream.
         """
         tokens = collate_tokens(batch)
         if not all(isinstance(item, TokenItem) for item in batch.items):

@@ -173,7 +173,7 @@ class TreeCollate(SystemCollate):
         """The batch.
 
         Raises:
-            UserError: stretches of a stream, or what `view` refuses.
+            UserError: slices of a stream, or what `view` refuses.
         """
         tokens = collate_tokens(batch)
         if not all(isinstance(item, TokenItem) for item in batch.items):

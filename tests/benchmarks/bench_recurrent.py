@@ -9,7 +9,7 @@ import torch
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.backbones.prpn import PRPN
-from depgen.data.stream import Columns, Segments
+from depgen.data.stream import Segments, StreamColumns
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM, QueryKeyAttention
 from depgen.training.activation import ActivationRegularizer
@@ -42,7 +42,7 @@ def segment():
     lines = COLUMNS * BPTT // 21 + 2
     heads = np.tile(np.maximum(np.arange(20) - generator.integers(0, 3, 20), 0), lines).astype(np.int32)
     ids = generator.integers(2, VOCABULARY, 20 * lines, np.int32)
-    data = Columns(split_of(ids, np.arange(0, 20 * lines + 1, 20), NO_WORDS, heads=heads), COLUMNS)
+    data = StreamColumns(split_of(ids, np.arange(0, 20 * lines + 1, 20), NO_WORDS, heads=heads), COLUMNS)
     return data.__getitems__(next(iter(Segments(data, BPTT, vary=False))))
 
 

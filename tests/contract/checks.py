@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from depgen.data.batch import Batch, ItemBatch
-from depgen.data.stream import Columns, Segments
+from depgen.data.stream import Segments, StreamColumns
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models.base import LanguageModel
@@ -319,7 +319,7 @@ def attention_depends_on_its_own_words(model: LanguageModel, folder: Path) -> No
 def stream(positions: int) -> list[Batch]:
     """Two columns of a stream of 40 tokens, in segments of some positions."""
     ids = np.arange(36, dtype=np.int32) % 10 + 3
-    data = Columns(split_of(ids, np.arange(0, 37, 9), PLAIN), 2)
+    data = StreamColumns(split_of(ids, np.arange(0, 37, 9), PLAIN), 2)
     return [data.__getitems__(segment) for segment in Segments(data, positions, vary=False)]
 
 

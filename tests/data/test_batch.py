@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words
+from depgen.data.batch import ItemBatch, TokenItem, collate_words
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -40,10 +40,3 @@ def test_a_batch_moves_but_for_what_a_step_needs_on_the_cpu():
 def test_a_vocabulary_without_a_mask_is_told_how_to_get_one():
     with pytest.raises(UserError, match=r"<mask>: .*data\.init_args\.vocabulary.* masks"):
         collate_words(ItemBatch([item(0, [3])], 2, NO_WORDS))
-
-
-@pytest.mark.parametrize("collate", [collate_tokens, collate_words])
-def test_items_of_another_kind_want_another_collate(collate):
-    item = TokenItem(0, np.array([3, 4]))
-    with pytest.raises(UserError, match=r"item 2 .* found tuple.* collate"):
-        collate(ItemBatch([item, (item, 1)], 5, NO_WORDS_BUT_MASK))

@@ -1,29 +1,21 @@
 """Documents cut into segments, padded, and left whole in evaluation."""
 
-import logging
-
 import numpy as np
 import pytest
 import torch
 
 from depgen.data.batch import ItemBatch, SegmentItem, collate_documents
 from depgen.data.corpora import JsonDocuments
-from depgen.data.documents import (
-    DocumentData,
-    SegmentedSplit,
-    segment_bounds,
-)
+from depgen.data.documents import DocumentData, segment_bounds
 from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.errors import UserError
-from tests.invented_tables import split_of
-from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_START
+from tests.vocabularies import NO_WORDS_BUT_START
 
 
 @pytest.fixture
-def corpus(tmp_path, monkeypatch):
+def corpus(tmp_path):
     """Documents of 1 to 7 sentences, named by their numbers."""
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     for split, sizes in (("train", (3, 1, 7, 2)), ("valid", (6,)), ("test", (1, 12))):
         rows = [
             {"id": f"{split}{n}", "sentences": [["w"] * (1 + (k + n) % 3) + [f"d{n}s{k}"] for k in range(size)]}
@@ -49,12 +41,13 @@ def test_segments_are_the_documents_in_order(corpus):
     assert [len(whole[k].sentences) for k in range(len(whole))] == [1, 12]
 
 
-def test_every_word_stands_in_one_segment(corpus):
-    data = DocumentData(corpus)
+@pytest.mark.parametrize("builder", [WordVocabulary(), SubwordPieces(size=270)], ids=["words", "pieces"])
+def test_every_word_stands_in_one_segment(corpus, builder):
+    data = DocumentData(corpus, vocabulary=builder)
     for longest in (1, 2, 5, None):
         split = data.segmented("train", longest=longest)
-        found = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
-        assert found == [word for document in corpus.documents("train") for word in document.words()]
+        words = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
+        assert words == [word for document in corpus.documents("train") for word in document.words()]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +79,6 @@ def test_sentences_are_read_from_their_beginning_and_predicted_up_to_their_end()
     assert batch.items.tolist() == [4, 2]
 
 
-def test_pieces_of_words_stay_in_their_sentences(corpus):
-    data = DocumentData(corpus, vocabulary=SubwordPieces(size=270))
-    split = data.segmented("train", longest=2)
-    found = [word for k in range(len(split)) for sentence in words_of(data, split[k]) for word in sentence.split()]
-    assert found == [word for document in corpus.documents("train") for word in document.words()]
-
-
 def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     vocabulary = WordVocabulary(starts=True)
     for options, expected in (({"segments_per_batch": 1}, 5), ({"segments_per_batch": 2}, 3)):
@@ -106,37 +92,7 @@ def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     assert torch.cat([batch.items for batch in data.test_dataloader()]).sort().values.tolist() == [0, 1]
 
 
-SIZES = ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment", "max_documents"]
-
-
-@pytest.mark.parametrize("number", [0, -3])
-@pytest.mark.parametrize("name", SIZES)
-def test_sizes_that_hold_nothing_are_refused(corpus, name, number):
-    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found {number}"):
-        DocumentData(corpus, **{name: number})
-
-
-def test_batches_are_of_segments_where_both_sizes_are_given(corpus, caplog):
-    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=4096)  # as the settings of every run have it
-    assert not caplog.text
-    DocumentData(corpus, segments_per_batch=2, tokens_per_batch=99)
-    assert "segments_per_batch: 2 makes the batches, so that tokens_per_batch: 99 has no effect" in caplog.text
-
-
-def test_the_log_counts_an_end_a_sentence(corpus, caplog):
-    data = DocumentData(corpus)
-    with caplog.at_level(logging.INFO):
-        tokens = sum(data.segmented("test", longest=None).lengths)
-    (line,) = [each for each in caplog.messages if "<eos>" in each]
-    assert f": 2 items of 13 sentences, {tokens - 13} tokens ({tokens} with one <eos> a sentence)" in line
-
-
-def test_a_corpus_without_sentences_or_words_in_them_is_a_bug():
-    def encoded(items, sentences):
-        return split_of(np.arange(5, 8), items, NO_WORDS, sentences=sentences)
-
-    whole = SegmentedSplit(encoded([0, 3], [[0, 2, 3]]), longest=None)
-    assert [ids.tolist() for ids in whole[0].sentences] == [[5, 6], [7]]
-    for bounds in (([0, 3], [[0, 0, 2, 3]]), ([0, 3, 3], [[0, 2, 3], [0]])):
-        with pytest.raises(AssertionError, match="corpora leave out"):
-            SegmentedSplit(encoded(*bounds), longest=None)
+@pytest.mark.parametrize("name", ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment"])
+def test_sizes_that_hold_nothing_are_refused(corpus, name):
+    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found -3"):
+        DocumentData(corpus, **{name: -3})

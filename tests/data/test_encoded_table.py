@@ -1,6 +1,5 @@
 """Encoded tables against what `joined_heads` and `piece_heads` say of each document; and the cache that they lie in."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -19,30 +18,9 @@ from depgen.trees.pieces import piece_heads
 from depgen.trees.sentence import Document, Sentence
 from tests.invented_tables import split_of
 from tests.oracles import joined_heads
+from tests.shelves import Shelf
 from tests.trees.trees import constituents, graphs, head_lists
 from tests.vocabularies import NO_WORDS
-
-
-class Shelf:
-    """A corpus in memory."""
-
-    name = "shelf"
-    published: Mapping = {}
-
-    def __init__(self, documents):
-        self._documents = documents
-
-    def documents(self, split):
-        yield from self._documents
-
-    def fingerprint(self, split):
-        return repr(self._documents)
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
-    return tmp_path
 
 
 @st.composite
@@ -89,7 +67,7 @@ def edges_over_pieces(document, word_of_piece, *, joining, left_dependents):
 @OPTIONS
 @given(documents=annotated_documents(), joining=st.sampled_from(["roots", "previous_sentence"]))
 def test_items_are_what_the_plain_functions_say_of_each_document(monkeypatch, documents, joining, kind, attachment):
-    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 2)  # several batches
+    monkeypatch.setattr(tables, "ROWS_PER_CHUNK", 2)  # several batches
     gold, builder = GoldTrees(structure="graph"), VOCABULARIES[kind]()
     data = TextData(Shelf(documents), annotator=gold, vocabulary=builder, joining=joining, left_dependents=attachment)
     split = data.split("train")
@@ -123,14 +101,16 @@ def test_sentences_are_kept():
 def test_a_table_is_encoded_once(monkeypatch):
     documents = [Document((Sentence(("a", "b"), (0, 1)),), "1"), Document((Sentence(("c",), (0,)),), "2")]
     calls = []
-    encoded = tables.encoded_row
-    monkeypatch.setattr(tables, "encoded_row", lambda *args, **options: calls.append(1) or encoded(*args, **options))
+    encode = tables.encode_documents
+    monkeypatch.setattr(
+        tables, "encode_documents", lambda *args, **options: calls.append(1) or encode(*args, **options)
+    )
 
     def read(**options):
         return TextData(Shelf(documents), annotator=GoldTrees(), **options).split("train")
 
     first, second = read(), read()
-    assert len(calls) == 2
+    assert len(calls) == 1
     for one, other in zip(first, second, strict=True):
         assert (one.ids.tolist(), one.heads.tolist()) == (other.ids.tolist(), other.heads.tolist())
         assert one.ids.dtype == other.ids.dtype == np.int32
@@ -144,22 +124,7 @@ def test_a_table_is_encoded_once(monkeypatch):
         before = len(calls)
         read(**options)
         read(**options)
-        assert len(calls) == before + (1 if "max_documents" in options else 2), options
-
-
-def test_edges_of_a_graph_without_any():
-    tree = Sentence(("a", "b"), (0, 1), ("root", "dep"), edges=())
-    split = TextData(Shelf([Document((tree,), "1")]), annotator=GoldTrees(structure="graph")).split("train")
-    assert split[0].relations.tolist() == ["root", "dep"]
-    assert split[0].edges.heads.tolist() == split[0].edges.labels.tolist() == []
-    assert split[0].edges.offsets.tolist() == [0, 0, 0]
-
-
-def test_graphs_alone_are_no_trees():
-    graph = Sentence(("a", "b"), edges=((2, 1, "ARG1"),))
-    item = TextData(Shelf([Document((graph,), "1")]), annotator=GoldTrees(structure="graph")).split("train")[0]
-    assert (item.heads, item.relations) == (None, None)
-    assert (item.edges.offsets.tolist(), item.edges.heads.tolist()) == ([0, 1, 1], [2])
+        assert len(calls) == before + 1, options
 
 
 def constituents_over_pieces(document, word_of_piece):
@@ -178,7 +143,7 @@ def constituents_over_pieces(document, word_of_piece):
 @OPTIONS
 @given(documents=annotated_documents())
 def test_constituents_of_items_are_those_of_each_document_over_pieces(monkeypatch, documents, kind):
-    monkeypatch.setattr(tables, "DOCUMENTS_PER_CHUNK", 2)  # several batches
+    monkeypatch.setattr(tables, "ROWS_PER_CHUNK", 2)  # several batches
     gold = GoldTrees(structure="constituency")
     data = TextData(Shelf(documents), annotator=gold, vocabulary=VOCABULARIES[kind]())
     split = data.split("train")
@@ -190,27 +155,32 @@ def test_constituents_of_items_are_those_of_each_document_over_pieces(monkeypatc
         assert item.edges is None
 
 
-def test_an_item_with_a_sentence_without_constituents_has_none():
+def items_of(structure, *documents):
     class Leaving(GoldTrees):
         leaves_out = True
 
         def annotate(self, sentences):
             return list(sentences)
 
+    shelf = Shelf([Document(sentences, str(number)) for number, sentences in enumerate(documents)])
+    return list(TextData(shelf, annotator=Leaving(structure=structure)).split("train"))
+
+
+def test_sentences_may_lack_a_tree_edges_or_constituents():
+    tree = Sentence(("a", "b"), (0, 1), ("root", "dep"), edges=())
+    item, other = items_of("graph", (tree,), (Sentence(("a", "b"), edges=((2, 1, "ARG1"),)),))
+    assert item.relations.tolist() == ["root", "dep"]
+    assert (item.edges.heads.tolist(), item.edges.labels.tolist(), item.edges.offsets.tolist()) == ([], [], [0, 0, 0])
+    assert (other.heads.tolist(), other.edges.heads.tolist()) == ([-1, -1], [2])
+    (item,) = items_of("graph", (Sentence(("a", "b"), edges=((2, 1, "ARG1"),)),))
+    assert (item.heads, item.relations, item.edges.offsets.tolist()) == (None, None, [0, 1, 1])
     bracketed = Sentence(("a", "b"), spans=((0, 2, "S"),))
-    documents = [Document((bracketed, Sentence(("c", "d"))), "1"), Document((bracketed,), "2")]
-    split = TextData(Shelf(documents), annotator=Leaving(structure="constituency")).split("train")
-    assert (split[0].spans, split[0].span_labels, split[0].heads) == (None, None, None)
-    assert (split[1].spans.tolist(), split[1].span_labels.tolist()) == ([[0, 2]], ["S"])
-    assert TextData(Shelf(documents)).split("train")[1].spans is None
-
-
-def test_trees_without_constituents_give_empty_lists():
-    sentence = Sentence(("a",), spans=())
-    item = TextData(Shelf([Document((sentence,), "1")]), annotator=GoldTrees(structure="constituency")).split("train")[
-        0
-    ]
-    assert (item.spans.shape, item.span_labels.tolist()) == ((0, 2), [])
+    lacking, whole, empty = items_of(
+        "constituency", (bracketed, Sentence(("c", "d"))), (bracketed,), (Sentence(("a",), spans=()),)
+    )
+    assert (lacking.spans, lacking.span_labels, lacking.heads) == (None, None, None)
+    assert (whole.spans.tolist(), whole.span_labels.tolist()) == ([[0, 2]], ["S"])
+    assert (empty.spans.shape, empty.span_labels.tolist()) == ((0, 2), [])
 
 
 def test_items_are_found_in_every_part_of_a_table():

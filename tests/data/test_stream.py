@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.data.batch import ItemBatch, collate_tokens
-from depgen.data.stream import Columns, Segments, segment_lengths
+from depgen.data.stream import Segments, StreamColumns, segment_lengths
 from depgen.errors import UserError
 from depgen.models.dmlm import DependencyCollate
 from tests.invented_tables import split_of
@@ -37,9 +37,9 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
     stream = stream_of(split)
     if columns > len(stream) - 1:
         with pytest.raises(UserError, match="can't be cut into"):
-            Columns(split, columns)
+            StreamColumns(split, columns)
         return
-    data = Columns(split, columns)
+    data = StreamColumns(split, columns)
     read, predicted, parts_of = ([[] for _ in range(columns)] for _ in range(3))
     for number, items in enumerate(batches_of(data, bptt=bptt, vary=vary)):
         batch = collate_tokens(items)
@@ -62,7 +62,7 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
 
 
 def test_ranks_share_the_columns_and_agree_on_the_tokens_of_the_whole_batch():
-    data = Columns(encoded([5, 0, 7, 3]), 4)
+    data = StreamColumns(encoded([5, 0, 7, 3]), 4)
     shares = [batches_of(data, bptt=3, vary=False, world=2, rank=rank) for rank in range(2)]
     whole = batches_of(data, bptt=3, vary=False)
     for first, second, both in zip(*shares, whole, strict=True):
@@ -72,13 +72,13 @@ def test_ranks_share_the_columns_and_agree_on_the_tokens_of_the_whole_batch():
 
 
 def test_items_are_numbered_apart():
-    numbers = [n for items in batches_of(Columns(encoded([9, 9, 9]), 3), bptt=4, vary=False) for n in
+    numbers = [n for items in batches_of(StreamColumns(encoded([9, 9, 9]), 3), bptt=4, vary=False) for n in
                collate_tokens(items).items.tolist()]  # fmt: skip
     assert sorted(numbers) == list(range(len(numbers)))
 
 
 def test_an_epoch_can_be_gone_on_with_and_another_epoch_is_cut_otherwise():
-    data = Columns(encoded([400] * 10), 2)
+    data = StreamColumns(encoded([400] * 10), 2)
     segments = Segments(data, 20, vary=True, seed=3, epoch=1)
     all_of_them = list(segments)
     segments.start = 7
@@ -99,10 +99,10 @@ def test_the_published_distribution_of_segment_lengths():
 
 
 def test_a_short_segment_takes_a_small_step():
-    batch = next(iter(batches_of(Columns(encoded([300]), 2), bptt=20, vary=True)))
-    assert batch.learning_rate_scale == batch.stretches[0].stop / 20
+    batch = next(iter(batches_of(StreamColumns(encoded([300]), 2), bptt=20, vary=True)))
+    assert batch.learning_rate_scale == batch.slices[0].stop / 20
     assert collate_tokens(batch).learning_rate_scale == batch.learning_rate_scale
-    assert next(iter(batches_of(Columns(encoded([300]), 2), bptt=20, vary=False))).learning_rate_scale == 1
+    assert next(iter(batches_of(StreamColumns(encoded([300]), 2), bptt=20, vary=False))).learning_rate_scale == 1
 
 
 def test_future_dependents_in_a_stream_are_those_of_each_line():
@@ -114,13 +114,13 @@ def test_future_dependents_in_a_stream_are_those_of_each_line():
         sets = alone.dependents
         expected += [sets.ids[a:b].tolist() for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
     found = {}
-    data = Columns(split, 3)
+    data = StreamColumns(split, 3)
     for items in batches_of(data, bptt=4, vary=False):
         batch = DependencyCollate()(items)
         width = batch.inputs.shape[1]
-        for row, stretch in enumerate(items.stretches):
+        for row, part in enumerate(items.slices):
             begin = int(data.bounds[row]) + 4 * items.segment
-            for t in range(stretch.stop - stretch.start):
+            for t in range(part.stop - part.start):
                 a, b = batch.dependents.offsets[row * width + t : row * width + t + 2]
                 found[begin + t] = batch.dependents.ids[a:b].tolist()
     assert [found[place] for place in sorted(found)] == expected

@@ -1,13 +1,12 @@
 """What systems read of an item beside its tokens: made once a split, equal to what is made when items are batched."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 import torch
 
 from depgen.annotation.trivial import GoldTrees
-from depgen.data.batch import Batch, ItemBatch, Stretch
+from depgen.data.batch import Batch, ItemBatch, StreamSlice
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces
 from depgen.models.dmlm import DependencyCollate
@@ -15,28 +14,13 @@ from depgen.models.dtg import DerivationCollate
 from depgen.models.pushdown import BracketingCollate
 from depgen.models.tg import ConstituentLabels, TreeCollate
 from depgen.trees.sentence import Document, Sentence
+from tests.shelves import Shelf
 
 SENTENCES = [
     Sentence(("she", "walked", "home"), (2, 0, 2), ("nsubj", "root", "obl"), spans=((0, 3, "S"), (1, 3, "VP"))),
     Sentence(("go",), (0,), ("root",), spans=()),
     Sentence(("a", "b", "c", "d"), (3, 4, 0, 3), ("x", "y", "root", "x"), spans=((0, 4, "S"), (0, 2, "NP"))),
 ]
-
-
-class Shelf:
-    """Documents of a sentence each."""
-
-    name = "shelf"
-    published: Mapping = {}
-
-    def __init__(self, sentences):
-        self.sentences = sentences
-
-    def documents(self, split):
-        yield from (Document((sentence,), str(number)) for number, sentence in enumerate(self.sentences))
-
-    def fingerprint(self, split):
-        return f"{split} {self.sentences}"
 
 
 class Leaving(GoldTrees):
@@ -48,14 +32,13 @@ class Leaving(GoldTrees):
         return list(sentences)
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+def shelf(sentences):
+    return Shelf([Document((sentence,), str(number)) for number, sentence in enumerate(sentences)])
 
 
 def data_of(structure, *, sentences=SENTENCES, builder=None):
     builder = builder or SubwordPieces(size=260)
-    return TextData(Shelf(sentences), annotator=Leaving(structure=structure), vocabulary=builder)
+    return TextData(shelf(sentences), annotator=Leaving(structure=structure), vocabulary=builder)
 
 
 def same(one, other):
@@ -99,7 +82,7 @@ def test_views_of_a_stream():
     split, collate = data_of("tree").split("train"), DependencyCollate()
     for start, stop in ((0, 12), (2, 9), (7, 7)):
         plain, ahead = (
-            collate(ItemBatch([Stretch(0, [of[0], of[1], of[2]], start, stop)], 9, split.vocabulary, segment=0))
+            collate(ItemBatch([StreamSlice(0, [of[0], of[1], of[2]], start, stop)], 9, split.vocabulary, segment=0))
             for of in (split, split.viewed(collate))
         )
         same(plain, ahead)
@@ -114,20 +97,17 @@ def test_another_option_is_another_view():
     )
 
 
-def test_a_sentence_without_constituents_has_an_empty_view():
+def test_items_without_trees_have_empty_views_and_texts_without_any_have_none():
     bare = [replace(SENTENCES[1], spans=None), *SENTENCES]
     split = data_of("constituency", sentences=bare).split("train").viewed(BracketingCollate())
     assert split[0].view["attachments"].tolist() == []
     assert split[0].spans is None
     assert len(split[1].view["attachments"]) == len(split[1].ids)
-
-
-def test_texts_without_trees_have_no_view():
-    split = TextData(Shelf(SENTENCES)).split("train")
+    split = TextData(shelf(SENTENCES)).split("train")
     assert split.viewed(DependencyCollate()) is split
 
 
-def test_the_items_of_a_trained_system_are_those_with_its_view(monkeypatch):
+def test_the_items_of_a_trained_system_are_those_with_its_view():
     data = data_of("tree")
     data.collate = DependencyCollate()
     assert data.filled_split("train")[0].view is not None

@@ -46,43 +46,35 @@ def built(builder, counts):
 # -- words ------------------------------------------------------------------------------------------------------------
 
 
-def test_words_are_ordered_by_frequency_then_spelling_after_the_special_ones():
+def test_words_are_ordered_by_frequency_then_spelling_and_cut_off():
     assert built(WordVocabulary(), COUNTS).types == ("<eos>", "<unk>", "the", "cat", "dog", "purrs")
-
-
-def test_cut_off_and_size():
     assert built(WordVocabulary(min_count=2), COUNTS).types[2:] == ("the", "cat", "dog")
     assert built(WordVocabulary(max_size=4), COUNTS).types[2:] == ("the", "cat")
+    assert built(WordVocabulary(max_size=4, masks=True), COUNTS).types == ("<eos>", "<unk>", "<mask>", "the")
+    assert built(SubwordPieces(size=258), ["a"]).size == built(SubwordPieces(size=9), ["a"]).size == 258
 
 
-def test_a_literal_unk_is_the_unknown_word_and_a_literal_eos_does_not_end_a_text():
+def test_a_literal_special_word_and_white_space_are_text():
     vocabulary = built(WordVocabulary(), COUNTS)
     assert encode(vocabulary, ["the", "<unk>", "<eos>", "bird"]).ids.tolist() == [2, 1, 1, 1]
-
-
-def test_a_word_that_holds_white_space_is_one_word():
+    assert [is_unknown(vocabulary, word) for word in ("the", "<unk>", "bird")] == [False, True, True]
     vocabulary = Vocabulary.of_words(["10 000", "a\u00a0b"])
     assert [vocabulary.pieces(word) for word in ("10 000", "a\u00a0b", "10 001")] == [(2,), (3,), (1,)]
     assert vocabulary.decode([2, 3, 2]) == "10 000 a\u00a0b 10 000"
 
 
-def test_a_mask_is_the_third_special_word_and_no_word_of_a_text():
+def test_a_mask_and_a_beginning_are_special_words_and_no_words_of_a_text():
     counts = Counter({"the": 9, "cat": 4, "<mask>": 8, "<unk>": 2})
     vocabulary = built(WordVocabulary(masks=True), counts)
     assert vocabulary.types == ("<eos>", "<unk>", "<mask>", "the", "cat")
-    assert (vocabulary.eos, vocabulary.unk, vocabulary.mask_id) == (0, 1, 2)
+    assert (vocabulary.eos, vocabulary.unk, vocabulary.mask_id, vocabulary.start) == (0, 1, 2, 0)
     assert encode(vocabulary, ["<mask>", "cat", "<eos>", "the"]).ids.tolist() == [1, 4, 1, 3]
     plain = built(WordVocabulary(), counts)
     assert plain.mask_id is None
     assert plain.types[2:4] == ("the", "<mask>"), "without masks it is a word as any other"
-
-
-def test_sequences_may_begin_with_a_token_for_that():
     both = built(WordVocabulary(masks=True, starts=True), ["a", "<s>"])
     assert (both.eos, both.unk, both.mask_id, both.start, both.size) == (0, 1, 2, 3, 5)
-    assert both.pieces("<s>") == (both.unk,), "a literal <s> in a text is an unknown word"
-    assert built(WordVocabulary(starts=True), ["a"]).start == 2
-    assert built(WordVocabulary(), ["a"]).start == 0
+    assert both.pieces("<s>") == (both.unk,)
 
 
 def test_fingerprints_follow_every_option():
@@ -103,25 +95,6 @@ def test_named_special_tokens_follow_the_two_that_all_have_and_no_text_holds_the
     assert not vocabulary.opens_word[[0, 2, 3]].any()
     for word in ("<eos>", "<pad>", "[nsubj]", "a[nsubj]b"):
         assert not {0, 2, 3} & set(vocabulary.pieces(word)), word
-
-
-def test_special_tokens_of_one_name_or_spelling_are_refused():
-    for names in (["pad", "pad"], ["eos"], ["pad", "<pad>"]):
-        with pytest.raises(UserError, match=names[-1]):
-            special_tokens(names)
-
-
-def test_a_word_that_is_listed_twice_or_is_a_special_token_is_refused():
-    for words, named in ((["a", "b", "a"], "'a' twice"), (["a", "<mask>"], "'<mask>' twice")):
-        with pytest.raises(UserError, match=named):
-            Vocabulary.of_words(words, specials=["mask_id"])
-
-
-def test_special_tokens_and_bytes_are_part_of_the_size():
-    assert built(SubwordPieces(size=258), ["a"]).size == built(SubwordPieces(size=9), ["a"]).size == 258
-    assert built(WordVocabulary(max_size=4, masks=True), COUNTS).types == ("<eos>", "<unk>", "<mask>", "the")
-    with pytest.raises(UserError, match="at least 4: <eos>, <unk>, <mask> and a word; found 3"):
-        WordVocabulary(max_size=3, masks=True)
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------------
@@ -179,27 +152,16 @@ def test_a_literal_end_of_text_in_a_corpus_is_text(pieces):
     assert pieces.decode(encoding.ids.tolist()) == "<eos> walking"
 
 
-def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token_by_name(pieces, tmp_path):
-    with pytest.raises(UserError, match=r"tokenizer\.json"):
-        SubwordPieces(tokenizer=str(tmp_path)).build([])
+def test_a_ready_tokenizer_has_its_own_end_of_text_token(pieces, tmp_path):
     pieces.save(tmp_path)
-    with pytest.raises(UserError, match="eos_token"):
-        SubwordPieces(tokenizer=str(tmp_path), eos_token="<|endoftext|>").build([])
     ready = SubwordPieces(tokenizer=str(tmp_path), eos_token="<eos>").build([])
     assert (ready.size, ready.unk, ready.specials) == (pieces.size, -1, {"eos": "<eos>"})
 
 
-def test_a_ready_tokenizer_without_a_piece_for_a_word_says_so():
-    tokenizer = Tokenizer(models.BPE({"<end>": 0, "a": 1, "Ġ": 2}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    vocabulary = Vocabulary(tokenizer.to_str(), specials={"eos": "<end>"})
-    assert vocabulary.pieces("a") == (2, 1)
-    with pytest.raises(UserError, match="no piece for the word 'b' and has no unknown token"):
-        vocabulary.pieces("b", space=False)
-
-
-def test_a_word_with_an_unknown_piece_is_unknown(unigram):
+def test_a_word_with_an_unknown_piece_is_unknown_and_the_byte_0_is_no_character(unigram, pieces):
     assert [is_unknown(unigram, word) for word in ("☃t", "walked")] == [True, False]
+    zero = pieces.types.index("Ā")  # how byte-level pieces spell it
+    assert pieces.decode([zero]) == "\ufffd"
 
 
 # -- the beginnings of words ------------------------------------------------------------------------------------------
@@ -219,12 +181,6 @@ def test_the_first_piece_of_each_word_opens_it_and_no_other_does(pieces, unigram
 def test_all_words_open_and_special_tokens_but_the_unknown_word_do_not():
     vocabulary = Vocabulary.of_words(["a", "b"], specials=["mask_id", "[nsubj]"])
     assert vocabulary.opens_word.tolist() == [False, True, False, False, True, True]
-
-
-def test_a_tokenizer_that_marks_no_beginnings_has_no_table_of_them():
-    tokenizer = Tokenizer(models.BPE({"<eos>": 0, "a": 1}, []))
-    with pytest.raises(UserError, match="begin with Ġ or ▁"):
-        _ = Vocabulary(tokenizer.to_str(), specials={"eos": "<eos>"}).opens_word
 
 
 # -- files and processes ----------------------------------------------------------------------------------------------
@@ -253,14 +209,7 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
             assert again.decode(range(vocabulary.size)) == vocabulary.decode(range(vocabulary.size))
 
 
-def test_tables_are_added():
-    plain = Vocabulary.of_words(["a"], tables={"labels": ("nsubj",)})
-    both = plain.with_tables({"expansions": [("nsubj", "det"), []]})
-    assert both.tables == {"labels": ["nsubj"], "expansions": [["nsubj", "det"], []]}
-    assert plain.tables == {"labels": ["nsubj"]}
-
-
-# -- files that are damaged -------------------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -270,44 +219,61 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(("name", "change", "said"), [
-    (VOCABULARY_FILE, lambda text: None, "No vocabulary at"),
-    *((VOCABULARY_FILE, lambda text, content=content: content, r"vocabulary\.json: expected a vocabulary")
-      for content in ("{", "[]", "", '{"specials": {"eos": "<eos>"}, "tables": {}}')),
+@pytest.mark.parametrize(("name", "change", "message"), [
+    (VOCABULARY_FILE, lambda text: None, r"vocabulary\.json: expected a text"),
+    (VOCABULARY_FILE, lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
+    (VOCABULARY_FILE, lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
     (VOCABULARY_FILE, lambda text: text.replace('"<eos>"', '"<end>"'), "The tokenizer has no token '<end>'"),
     (TOKENIZER_FILE, lambda text: None, r"tokenizer\.json.*found"),
     (TOKENIZER_FILE, lambda text: text.replace('Ġwalk"', 'Ġwelk"'), r"expected the tokenizer\.json that was saved"),
 ])  # fmt: skip
-def test_a_damaged_vocabulary_is_refused(folder, name, change, said):
+def test_a_damaged_vocabulary_is_refused(folder, name, change, message):
     path = folder / name
     text = change(path.read_text(encoding="utf-8"))
     path.unlink()
     if text is not None:
         path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         load_vocabulary(folder)
+
+
+def of_bpe(*pieces):
+    """A tokenizer of byte-level pieces without merges and without an unknown token."""
+    tokenizer = Tokenizer(models.BPE({piece: number for number, piece in enumerate(pieces)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return Vocabulary(tokenizer.to_str(), specials={"eos": pieces[0]})
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: special_tokens(["pad", "pad"]), "pad, pad"),
+    (lambda: special_tokens(["eos"]), "eos"),
+    (lambda: special_tokens(["pad", "<pad>"]), "pad, <pad>"),
+    (lambda: Vocabulary.of_words(["a", "b", "a"]), "'a' twice"),
+    (lambda: Vocabulary.of_words(["a", "<mask>"], specials=["mask_id"]), "'<mask>' twice"),
+    (lambda: WordVocabulary(max_size=3, masks=True), r"^max_size: expected at least 4, found 3"),
+    (lambda: of_bpe("<end>", "a", "Ġ").pieces("b", space=False), "no piece for the word 'b' and has no unknown token"),
+    (lambda: of_bpe("<eos>", "a").opens_word, "begin with Ġ or ▁"),
+    (lambda: Vocabulary("{}", specials={"eos": "<eos>"}), r"tokenizer\.json.*found"),
+])  # fmt: skip
+def test_what_is_no_vocabulary(make, message):
+    with pytest.raises(UserError, match=message):
+        make()
+
+
+def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token(folder, tmp_path):
+    with pytest.raises(UserError, match="eos_token"):
+        SubwordPieces(tokenizer=str(folder), eos_token="<|endoftext|>").build([])
+    (folder / TOKENIZER_FILE).unlink()
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        SubwordPieces(tokenizer=str(folder)).build([])
 
 
 def test_a_checkpoint_holds_both_files_or_is_refused(folder):
     saved = load_vocabulary(folder)
-    held = vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": saved.files()}})
-    assert held.files() == saved.files()
+    assert vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": saved.files()}}).files() == saved.files()
     assert vocabulary_of_checkpoint({"epoch": 1}) is None
     with pytest.raises(UserError, match=r"checkpoint, TextData.*tokenizer\.json that was saved"):
         vocabulary_of_checkpoint({"TextData": {"vocabulary": {VOCABULARY_FILE: saved.files()[VOCABULARY_FILE]}}})
-
-
-@pytest.mark.parametrize("content", ["{", "{}", ""])
-def test_a_damaged_ready_tokenizer_is_refused(folder, content):
-    (folder / TOKENIZER_FILE).write_text(content)
-    with pytest.raises(UserError, match=r"tokenizer\.json.*found"):
-        SubwordPieces(tokenizer=str(folder)).build([])
-
-
-def test_a_tokenizer_of_an_unknown_kind_is_refused():
-    tokenizer = Tokenizer(models.WordPiece({"<eos>": 0, "a": 1}, unk_token="<eos>"))
-    with pytest.raises(UserError, match=r"Expected a tokenizer of kind WordLevel, BPE or Unigram.*found WordPiece"):
-        Vocabulary(tokenizer.to_str(), specials={"eos": "<eos>"})
 
 
 # -- vocabularies of other data ---------------------------------------------------------------------------------------
@@ -319,8 +285,7 @@ def corpus(folder, train="a b b\nc b a\n"):
     return TextLines(str(folder))
 
 
-def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path):
     whole = corpus(tmp_path)
     sizes = {
         shared: [
@@ -330,17 +295,10 @@ def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path, monkeypatch):
         for shared in (True, False)
     }
     assert sizes == {True: [5, 5], False: [4, 5]}
-
-
-def test_the_words_of_a_corpus_are_cut_and_masked_as_its_builder_says(tmp_path):
-    builder = CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2, masks=True))
+    builder = CorpusVocabulary(whole, WordVocabulary(min_count=2, masks=True))
     assert builder.build(documents_of(["z", "z"])).types == ("<eos>", "<unk>", "<mask>", "b", "a")
-
-
-def test_the_fingerprint_of_a_corpuss_vocabulary_follows_corpus_and_builder(tmp_path):
-    first = CorpusVocabulary(corpus(tmp_path)).fingerprint()
-    assert CorpusVocabulary(corpus(tmp_path)).fingerprint() == first
-    assert CorpusVocabulary(corpus(tmp_path), WordVocabulary(min_count=2)).fingerprint() != first
+    first = CorpusVocabulary(whole).fingerprint()
+    assert builder.fingerprint() != first == CorpusVocabulary(whole).fingerprint()
     assert CorpusVocabulary(corpus(tmp_path, train="a\n")).fingerprint() != first
 
 
@@ -351,8 +309,3 @@ def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
     before = ready.fingerprint()
     Vocabulary.of_words(["dog"]).save(tmp_path)
     assert ready.fingerprint() != before
-
-
-def test_the_byte_0_is_written_as_no_character(pieces):
-    zero = pieces.types.index("Ā")  # how byte-level pieces spell it
-    assert pieces.decode([zero]) == "\ufffd"

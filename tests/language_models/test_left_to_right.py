@@ -14,7 +14,7 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
-from depgen.data.stream import Columns, Segments
+from depgen.data.stream import Segments, StreamColumns
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
@@ -68,7 +68,7 @@ def test_items_of_a_stream_are_those_of_the_split_wherever_it_is_cut(columns, bp
     split = split_of(ids, [0, 4, 7, 8], NO_WORDS, word_ends=np.concatenate([each for _, each in PIECES]))
     model = OfTargets()
     tables = []
-    stream = Columns(split, columns)
+    stream = StreamColumns(split, columns)
     segments = [stream.__getitems__(each) for each in Segments(stream, bptt, vary=False)]
     for batches in (segments, [ItemBatch([split[item] for item in range(3)], 11, NO_WORDS)]):
         kept, perplexity = KeptItems(), Perplexity()

@@ -13,7 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.data.stream import Columns, Segments
+from depgen.data.stream import Segments, StreamColumns
 from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import (
@@ -347,7 +347,7 @@ def stream(bptt):
     """Two columns of a stream of 40 positions, as batches with dependents."""
     ids = np.arange(36, dtype=np.int32) % 11 + 2
     heads = np.tile(np.arange(9, dtype=np.int32), 4)  # each word hangs on the one before it
-    data = Columns(split_of(ids, np.arange(0, 37, 9), NO_WORDS, heads=heads), 2)
+    data = StreamColumns(split_of(ids, np.arange(0, 37, 9), NO_WORDS, heads=heads), 2)
     return [DependencyCollate()(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
 
 

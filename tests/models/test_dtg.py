@@ -12,7 +12,7 @@ from lightning.pytorch import Trainer
 from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
-from depgen.data.batch import ItemBatch, Stretch, TokenItem
+from depgen.data.batch import ItemBatch, StreamSlice, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
@@ -325,7 +325,7 @@ def test_trees_that_are_not_projective_may_be_left_out(caplog, monkeypatch):
 def test_what_cannot_be_read_is_refused(model):
     with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
         model.training_step(batch_of(model, [item_of(0, [3, 4])]), 0)
-    part = Stretch(0, (item_of(0, [3, 4]),), 1, 3)
+    part = StreamSlice(0, (item_of(0, [3, 4]),), 1, 3)
     with pytest.raises(UserError, match=r"depgen\.data\.text\.TextData"):
         model.collate(ItemBatch([part], 3, PLAIN, segment=0))
     with pytest.raises(UserError, match="positions: relative"):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
+from depgen.data.batch import Edges, ItemBatch, StreamSlice, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing, in_turn
@@ -719,9 +719,9 @@ def test_training_without_graphs_is_refused(use):
 
 def test_rows_of_a_stream_are_refused():
     model = system()
-    stretch = Stretch(0, [TokenItem(0, np.array([3, 4])), TokenItem(1, np.array([5]))], 0, 4)
+    row = StreamSlice(0, [TokenItem(0, np.array([3, 4])), TokenItem(1, np.array([5]))], 0, 4)
     with pytest.raises(UserError, match="TextData"):
-        model.collate(ItemBatch([stretch], 4, LETTERS))
+        model.collate(ItemBatch([row], 4, LETTERS))
 
 
 @pytest.mark.parametrize(("options", "name"), [

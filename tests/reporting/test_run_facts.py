@@ -5,7 +5,6 @@ import yaml
 
 from depgen.data.corpora import Brown
 from depgen.data.experiment import data_of
-from depgen.data.run_record import tokens_per_epoch
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.reporting.results import Budget
@@ -120,7 +119,7 @@ def facts(tmp_path, monkeypatch):
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
         module = data_of(tmp_path / "config.yaml")
         module.use_vocabulary(tmp_path / "vocabulary")
-        (tmp_path / "run.json").write_text(json.dumps({"tokens_per_epoch": tokens_per_epoch(module)}))
+        (tmp_path / "run.json").write_text(json.dumps({"tokens_per_epoch": int(module.target_counts().sum())}))
         return facts_of(tmp_path, module)
 
     return of

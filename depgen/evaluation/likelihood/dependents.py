@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from depgen.data.experiment import data_of
-from depgen.data.text import CorpusData
+from depgen.data.module import CorpusData
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained

@@ -17,7 +17,7 @@ from torch.utils.data import Dataset
 
 from depgen.annotation.tagger import SpacyTagger, Tagger
 from depgen.data.corpus import SPLITS, Corpus, Split, log_left_out
-from depgen.data.sampler import ResumableLoader, Share, TokenBudgetBatches, drawn_epoch
+from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError
 from depgen.evaluation.text.gpt2_perplexity import pad_right
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
@@ -92,7 +92,7 @@ class StoryPairs(Dataset[StoryBatch]):
         """The negative sample of a story."""
         return self.corruptor.corrupt(self.stories, index, random.Random(f"{self.source}/{index}"))
 
-    def __getitems__(self, share: Share) -> StoryBatch:
+    def __getitems__(self, share: RankBatch) -> StoryBatch:
         """The stories of a batch and their negative samples (called by torch's fetcher)."""
         indices = [int(index) for index in share.indices]
         texts = [text_of(self.stories[index]) for index in indices]

@@ -3,7 +3,7 @@ import random
 import numpy as np
 import pytest
 
-from depgen.data.sampler import Share
+from depgen.data.sampler import RankBatch
 from depgen.evaluation.union.alteration import altered_words, marks_of_tokens, offsets_of
 from depgen.evaluation.union.corruption import repeat_ngrams, shuffle_sentences, words_of
 from depgen.evaluation.union.encoders import PretrainedEncoder
@@ -58,11 +58,11 @@ def test_a_batch_marks_tokens_of_altered_words_alone(data, tiny_bert, kind):
     source = small_encoder() if kind == "words" else PretrainedEncoder(str(tiny_bert))
     data.max_length = 60 if kind == "words" else 24
     data.tokenizer = source.build(texts, max_length=data.max_length).tokenizer
-    assert data.pairs("train", epoch=0).__getitems__(Share(np.array([4, 1]), 0, 2)).altered is None
+    assert data.pairs("train", epoch=0).__getitems__(RankBatch(np.array([4, 1]), 0, 2)).altered is None
     data.marked = True
-    assert data.pairs("valid").__getitems__(Share(np.array([4, 1]), 0, 2)).altered is None
+    assert data.pairs("valid").__getitems__(RankBatch(np.array([4, 1]), 0, 2)).altered is None
     pairs = data.pairs("train", epoch=0)
-    batch = pairs.__getitems__(Share(np.arange(12), 0, 12))
+    batch = pairs.__getitems__(RankBatch(np.arange(12), 0, 12))
     assert not batch.altered[:12].any()
     assert not batch.altered[~batch.is_word].any()
     assert batch.altered[12:].any()

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from depgen.annotation.tagger import SuffixTagger
-from depgen.data.sampler import Share
+from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
 from depgen.evaluation.union import stories, words
 from depgen.evaluation.union.corruption import Rates
@@ -22,7 +22,7 @@ def ready(data):
 
 def test_a_batch_holds_stories_and_then_their_corrupted_versions(ready):
     pairs = ready.pairs("train", epoch=0)
-    batch = pairs.__getitems__(Share(np.array([4, 1]), 0, 2))
+    batch = pairs.__getitems__(RankBatch(np.array([4, 1]), 0, 2))
     read = [
         " ".join(ready.tokenizer.convert_ids_to_tokens(tokens[mask][1:-1].tolist()))
         for tokens, mask in zip(batch.tokens, batch.is_word, strict=True)

@@ -4,7 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from depgen.data.sampler import Share
+from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union.encoders import PretrainedEncoder
@@ -22,7 +22,7 @@ from tests.evaluation.union.conftest import small_encoder
 
 def batch_of(data, encoder, stories=8):
     data.tokenizer = encoder.tokenizer
-    return data.pairs("train", epoch=0).__getitems__(Share(np.arange(stories), 0, stories))
+    return data.pairs("train", epoch=0).__getitems__(RankBatch(np.arange(stories), 0, stories))
 
 
 @pytest.fixture
