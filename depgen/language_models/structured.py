@@ -33,6 +33,7 @@ from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generated import Generated
 from depgen.decoding.settings import StructureOptions
 from depgen.decoding.text_search import continued
+from depgen.errors import UserError
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
@@ -125,9 +126,9 @@ class StructuredLanguageModel(LeftToRight):
         """How many positions a hypothesis keeps in its state, over a text of some inputs; see `search_parts`."""
         return length
 
-    def given_nll(self, batch: Any) -> Float[Tensor, " batch"] | None:  # noqa: ANN401
-        """The nats of each item's text and given structure; None where the text alone is scored."""
-        return None
+    def joint_nll(self, batch: Any) -> Float[Tensor, " batch"]:  # noqa: ANN401
+        """The nats of each item's text together with the structure that is given; all items have one."""
+        raise NotImplementedError(f"{type(self).__name__} has no joint_nll")
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -137,19 +138,27 @@ class StructuredLanguageModel(LeftToRight):
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: of text and structure where structures are given, else the text's bound."""
-        nll = self.given_nll(batch)
-        return super().item_scores(batch) if nll is None else self.scores_of_items(batch, nll, of_text=False)
+        if not all(getattr(batch, name) is not None for name in _structures(batch)):
+            return super().item_scores(batch)
+        return self.scores_of_items(batch, self.joint_nll(batch), of_text=False)
+
+    def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
+        """The loss of text and structure together: of all sentences or of none, however they are batched.
+
+        Raises:
+            UserError: a sentence has no structure.
+        """
+        if any(getattr(batch, name) is None for name in _structures(batch)):
+            raise UserError(
+                f"{type(self).__name__} is validated by texts and their structures, and at least one sentence of a "
+                f"batch of {len(batch.items)} has none: set data.init_args.annotator to one that gives every sentence "
+                "a structure, and data.init_args.trees_for to splits that include valid."
+            )
+        super().validation_step(batch, batch_idx)
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The bound of the text, also where structures are given."""
-        super().test_step(self.without_structures(batch), batch_idx)
-
-    def without_structures(self, batch: TokenBatch) -> TokenBatch:
-        """The batch with texts alone: given structures are the fields that a system adds with the default None."""
-        texts = {field.name for field in fields(TokenBatch)}
-        structures = [field.name for field in fields(batch) if field.name not in texts and field.default is None]
-        nothing: dict[str, Any] = dict.fromkeys(structures)
-        return replace(batch, **nothing)
+        super().test_step(_without_structures(batch), batch_idx)
 
     @torch.inference_mode()
     def best_structures(
@@ -183,7 +192,7 @@ class StructuredLanguageModel(LeftToRight):
             with_end: whether the texts end after their last token, or may continue.
         """
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
-        texts, columns = self.without_structures(batch), self.columns_kept(length)
+        texts, columns = _without_structures(batch), self.columns_kept(length)
         for rows in search_parts(items, length=columns, beam_size=beam_size, device=batch.inputs.device):
             of_part, best = self._search(_part(texts, rows), beam_size, with_end)
             log_probs.append(F.pad(of_part, (0, length - of_part.size(1))))
@@ -273,6 +282,17 @@ class StructuredLanguageModel(LeftToRight):
             replace(text, ids=[each for each in text.ids if each < self.vocabulary_size], structure=structure)
             for text, structure in zip(texts, structures, strict=True)
         ]
+
+
+def _structures(batch: TokenBatch) -> list[str]:
+    """The fields of given structures: those that a system adds to a batch with the default None."""
+    texts = {field.name for field in fields(TokenBatch)}
+    return [field.name for field in fields(batch) if field.name not in texts and field.default is None]
+
+
+def _without_structures(batch: TokenBatch) -> TokenBatch:
+    nothing: dict[str, Any] = dict.fromkeys(_structures(batch))
+    return replace(batch, **nothing)
 
 
 def _part(batch: TokenBatch, rows: slice) -> TokenBatch:

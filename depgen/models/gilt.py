@@ -762,10 +762,8 @@ class GiLT(StructuredLanguageModel):
         arcs, counts = (torch.stack(each).sum(0) for each in zip(*losses, strict=True))
         return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
 
-    def given_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"] | None:
-        """The nats of what the phase learns of each item, where graphs are given."""
-        if batch.tapes is None:
-            return None
+    def joint_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"]:
+        """The nats of what the phase learns of each item."""
         nll = sum(map(precise, self._sentence_losses(batch)[: 1 if self.tokens_alone else 3]))
         assert isinstance(nll, Tensor)
         return nll

@@ -48,6 +48,7 @@ from depgen.nn.attention import Keys
 from depgen.nn.coded_scores import coded_scores
 from depgen.nn.dropout import Dropout
 from depgen.nn.positions import SinusoidalPositions
+from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
@@ -427,6 +428,11 @@ class Pushdown(StructuredLanguageModel):
         words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
         return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)
+
+    def joint_nll(self, batch: BracketingBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's tokens and attachments."""
+        words, attachments = (precise(each).masked_fill(~batch.is_word, 0) for each in self.both_log_probs(batch))
+        return -(words + attachments).sum(1)
 
     # -- search --------------------------------------------------------------------------------------------------------
 

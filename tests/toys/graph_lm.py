@@ -155,11 +155,15 @@ class GraphLM(StructuredLanguageModel):
             arcs.append(found.gather(1, choices[:, k : k + 1])[:, 0])
         return words * batch.is_word, torch.stack(arcs, 1) * batch.is_word
 
+    def joint_nll(self, batch):
+        """The nats of each item's words and arcs."""
+        words, arcs = self.log_probs_of_both(batch, batch.choices)
+        return -(words + arcs).sum(1)
+
     def training_step(self, batch, batch_idx):
         if batch.choices is None:
             raise UserError("Training needs graphs: name an annotator that gives them.")
-        words, arcs = self.log_probs_of_both(batch, batch.choices)
-        return self.log_train(-(words + arcs).sum(), batch.global_tokens)
+        return self.log_train(self.joint_nll(batch).sum(), batch.global_tokens)
 
     # -- search ---------------------------------------------------------------------------------------------------
 
