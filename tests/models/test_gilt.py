@@ -607,7 +607,7 @@ def factors(model):
     return {sum(each.numel() for each in group["params"]): group["lr"] for group in found["optimizer"].param_groups}
 
 
-def test_tokens_alone_are_learnt_first_by_their_own_schedule():
+def test_tokens_alone_are_learnt_first_by_their_own_schedule(monkeypatch):
     schedules = {
         "scheduler": partial(torch.optim.lr_scheduler.ConstantLR, factor=0.5),
         "language_modeling_scheduler": partial(torch.optim.lr_scheduler.ConstantLR, factor=0.25),
@@ -626,7 +626,13 @@ def test_tokens_alone_are_learnt_first_by_their_own_schedule():
         for part in (model.scorer, model.tape_attention.projections, model)
     )
     model.enter_phase(0)
-    assert model.training_step(batch, 0).item() == pytest.approx(tokens / 16)
+    with monkeypatch.context() as patch:
+        patch.setattr(model.scorer, "forward", lambda *_: pytest.fail("scores of arcs are not learnt"))
+        loss = model.training_step(batch, 0)
+        assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens)
+    assert loss.item() == pytest.approx(tokens / 16)
+    loss.backward()
+    assert not any(each.grad.any() for each in model.scorer.parameters()), "of each a gradient, as several devices need"
     assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens)
     assert factors(model) == {whole - scorer - projections: 0.25, projections: 2.0}
     model.enter_phase(1)
