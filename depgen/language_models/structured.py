@@ -117,8 +117,8 @@ class StructuredLanguageModel(LeftToRight):
         lengths: Tensor = batch.lengths
         return lengths
 
-    def leaders(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
-        """See `depgen.decoding.beam.leaders`; by default each text is searched by itself."""
+    def representatives(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
+        """See `depgen.decoding.beam.representatives`; by default each text is searched by itself."""
         items, length = batch.inputs.shape
         return torch.arange(items, device=batch.inputs.device)[:, None].expand(-1, length + 1)
 
@@ -202,9 +202,9 @@ class StructuredLanguageModel(LeftToRight):
     def _search(self, batch: TokenBatch, beam_size: int, with_end: bool) -> tuple[Tensor, list[Sequence[Any]]]:
         items, device = len(batch.inputs), batch.inputs.device
         lengths = self.targets_searched(batch, with_end=with_end)
-        longest, leaders = int(batch.lengths.max()), self.leaders(batch)
+        longest, first = int(batch.lengths.max()), self.representatives(batch)
         beam = Beam.of(self.beginning_of(batch), items, device=device)
-        beam = beam.only(leaders[:, 0] == torch.arange(items, device=device))
+        beam = beam.only(first[:, 0] == torch.arange(items, device=device))
         sums, best = beam.scores.new_zeros(items, longest + 1), list[Sequence[Any]]([()] * items)
         for k in range(int(lengths.max())):
             goes_on = (lengths > k).to(device)
@@ -212,16 +212,16 @@ class StructuredLanguageModel(LeftToRight):
                 beam = beam.only(goes_on[beam.items])
             if k:
                 beam = self.with_input(beam, batch, k, beam_size=beam_size)
-            beam = beam.divided(leaders[:, k], leaders[:, k + 1])
+            beam = beam.regrouped(first[:, k], first[:, k + 1])
             beam = self.with_target(beam, batch, k, beam_size=beam_size, with_end=with_end)
-            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[leaders[:, k + 1]], sums[:, k])
+            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[first[:, k + 1]], sums[:, k])
             ends = lengths == k + 1
             for row in beam.best().tolist() if bool(ends.any()) else ():
                 item = int(beam.items[row])
                 best[item] = self.structure_of(beam.state, row) if ends[item] else best[item]
         sums[:, int(lengths.max()) + 1 :] = sums[:, int(lengths.max()), None]
-        of_whole = leaders.gather(1, lengths.to(device)[:, None])[:, 0].tolist()
-        return sums.diff(dim=1), [best[leader] for leader in of_whole]
+        of_whole = first.gather(1, lengths.to(device)[:, None])[:, 0].tolist()
+        return sums.diff(dim=1), [best[item] for item in of_whole]
 
     # -- what a system provides: texts that are written ---------------------------------------------------------------
 

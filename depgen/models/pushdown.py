@@ -17,13 +17,13 @@ Positions count from 0: the input at position 0 is `<eos>`, which is also BOS an
 
 Deviations
     D1. The probabilities of attachments are over the tokens that a token can be attached to. In the authors' code they
-        are over all tokens before it (`only_open=False`): what tokens within constituents get is lost.
+        are over all tokens before it: what tokens within constituents get is lost.
     D2. `<eos>` joins all that is on the stack. The authors' code has this as an attachment with a probability, and a
         token after it.
     D3. A beam's score of a text is exact for the hypotheses that it holds; the authors' surprisals take some of them
         from wrong rows.
-    D4. Embeddings of depths are added to projected keys, as in the authors' code (`depth_in="key"`); the paper projects
-        them with the hidden states (`"hidden"`).
+    D4. Embeddings of depths are added to projected keys, as in the authors' code; the paper projects them with the
+        hidden states.
     D5. Depths from 50 on have one embedding.
 """
 
@@ -41,7 +41,7 @@ from torch import Tensor, nn
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, leaders
+from depgen.decoding.beam import Beam, representatives
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import Keys
@@ -63,7 +63,6 @@ from depgen.trees.attachments import (
 from depgen.trees.constituency import Span
 from depgen.trees.sentence import Constituent
 
-DepthIn = Literal["key", "hidden"]
 MOST_JOINS = 256
 """A token of a text that is generated is joined with fewer constituents than this."""
 
@@ -216,29 +215,25 @@ class AttachmentHead(nn.Module):
 
 
 class DepthScores(nn.Module):
-    """What depths add to the attention scores of each layer.
+    """What depths add to the attention scores of each layer: an embedding of the depth, added to each head's key.
 
     Args:
         layers: of the network.
-        size: of an embedding: that of an attention head for depths in keys, else of a hidden state.
+        size: of an embedding, as of an attention head.
         depths: number of different depths; greater ones count as the last.
-        depth_in: see `Pushdown`.
     """
 
-    def __init__(self, layers: int, size: int, *, depths: int, depth_in: DepthIn) -> None:
+    def __init__(self, layers: int, size: int, *, depths: int) -> None:
         super().__init__()
         self.embeddings = nn.ModuleList(nn.Embedding(depths, size) for _ in range(layers))
-        self.depth_in = depth_in
 
-    def of(self, backbone: Transformer, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
-        """q·d_ij / √size of each query, with its content bias, and key (`"key"`), or q·W_k d_ij / √size."""
+    def of(self, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
+        """q·d_ij / √size of each query, with its content bias, and key."""
 
         def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
-            table = cast(nn.Embedding, self.embeddings[layer]).weight
-            in_hidden = self.depth_in == "hidden"
-            tables = F.linear(table, backbone.key_weight(layer)) if in_hidden else table.repeat(1, heads)
-            return coded_scores(queries, tables.view(-1, heads, size), depths) / math.sqrt(size)
+            table = cast(nn.Embedding, self.embeddings[layer]).weight.repeat(1, heads)
+            return coded_scores(queries, table.view(-1, heads, size), depths) / math.sqrt(size)
 
         return scores
 
@@ -332,14 +327,9 @@ class Pushdown(StructuredLanguageModel):
     Args:
         backbone: makes the Transformer from the vocabulary size.
         vocabulary_size: number of token types; linked from the data.
-        attachment_weight: of the attachments' part of the loss.
         depths: number of different depths; greater ones count as the last (D5).
-        depth_in: where embeddings of depths are added: to the projected `key`, as in the authors' code, or to the
-            `hidden` state before the projection, as in the paper (D4).
-        only_open: attachments have probabilities only where they are possible (D1).
         attachment_dropout: within the attachment head.
         beam_size: bracketings that a text's score is summed over (paper 300).
-        validation_beam_size: the same for validation during training.
         kwargs: see `LeftToRight`.
     """
 
@@ -350,25 +340,18 @@ class Pushdown(StructuredLanguageModel):
         backbone: TransformerFactory,
         vocabulary_size: int,
         *,
-        attachment_weight: float = 1.0,
         depths: int = 50,
-        depth_in: DepthIn = "key",
-        only_open: bool = True,
         attachment_dropout: float = 0.1,
         beam_size: int = 300,
-        validation_beam_size: int = 1,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(1, depths=depths, beam_size=beam_size, validation_beam_size=validation_beam_size)
+        check_at_least(1, depths=depths, beam_size=beam_size)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
-        self.vocabulary_size, self.depths, self.only_open = vocabulary_size, depths, only_open
-        self.attachment_weight = attachment_weight
-        self.beam_size, self.validation_beam_size = beam_size, validation_beam_size
+        self.vocabulary_size, self.depths, self.beam_size = vocabulary_size, depths, beam_size
         width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
-        size = width if depth_in == "hidden" else head_size
-        self.depth_scores = DepthScores(self.backbone.attention_layers, size, depths=depths, depth_in=depth_in)
+        self.depth_scores = DepthScores(self.backbone.attention_layers, head_size, depths=depths)
         self.attachment_head = AttachmentHead(width, depth_size=head_size, depths=depths, dropout=attachment_dropout)
 
     @property
@@ -402,7 +385,7 @@ class Pushdown(StructuredLanguageModel):
             states, self.backbone.embedding(batch.inputs[:, 1:]), self.attachment_head.keys(states),
             self._codes(batch.depths[:, :-1, :-1]), distances,
         )  # fmt: skip
-        possible = open_positions(batch.attachments)[:, :-1, :-1] if self.only_open else distances > 0
+        possible = open_positions(batch.attachments)[:, :-1, :-1]
         columns, own = self._normalised(columns, own, possible)
         labels = batch.attachments[:, 1:]
         found = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
@@ -413,7 +396,7 @@ class Pushdown(StructuredLanguageModel):
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding."""
         assert batch.depths is not None
-        scores = self.depth_scores.of(self.backbone, self._codes(batch.depths))
+        scores = self.depth_scores.of(self._codes(batch.depths))
         hidden = self.backbone(batch.inputs, score_function=scores).hidden
         return self._word_log_probs(hidden, batch.targets), self.attachment_log_probs(hidden, batch)
 
@@ -427,7 +410,7 @@ class Pushdown(StructuredLanguageModel):
             raise UserError(f"Pushdown trains on constituents, {NO_CONSTITUENTS}")
         words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
-        return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)
+        return self.log_train(words + attachments, batch.global_tokens)
 
     def joint_nll(self, batch: BracketingBatch) -> Float[Tensor, " batch"]:
         """The nats of each item's tokens and attachments."""
@@ -453,7 +436,7 @@ class Pushdown(StructuredLanguageModel):
         depths = torch.stack([F.pad(row, (0, context - row.size(1))) for row in tape], 1)
         output = self.backbone(
             tokens, padding=~is_token, state=None if state is None else state.backbone, carry=True,
-            score_function=self.depth_scores.of(self.backbone, self._codes(depths)),
+            score_function=self.depth_scores.of(self._codes(depths)),
         )  # fmt: skip
         keys = self.attachment_head.keys(output.hidden)
         if state is not None:
@@ -469,12 +452,12 @@ class Pushdown(StructuredLanguageModel):
             self._codes(state.stack.depths)[:, None], distances[:, None],
         )  # fmt: skip
         is_bottom = state.is_token & (places == 1)
-        possible = state.stack.is_last & ~is_bottom if self.only_open else state.is_token
+        possible = state.stack.is_last & ~is_bottom
         return state.stack.by_joins(*self._normalised(columns[:, 0], own[:, 0], possible))
 
-    def leaders(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
+    def representatives(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
         """See `StructuredLanguageModel`."""
-        return leaders(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
+        return representatives(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
 
     def beginning_of(self, batch: TokenBatch) -> PushdownState:
         """See `StructuredLanguageModel`."""
@@ -503,12 +486,6 @@ class Pushdown(StructuredLanguageModel):
         return joins
 
     # -- scores --------------------------------------------------------------------------------------------------------
-
-    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """What each target adds to the log-probability (nats) of the beam's bracketings with all tokens up to it."""
-        trainer = self._attached
-        fitting = trainer is not None and trainer.state.fn == "fit"
-        return self.search(batch, beam_size=self.validation_beam_size if fitting else self.beam_size)[0]
 
     def joint_log_probs(
         self,

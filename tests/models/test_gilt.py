@@ -15,7 +15,7 @@ from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing, in_turn
-from depgen.models.gilt import GiLT
+from depgen.models.gilt import GiLT, count_codes
 from depgen.trees.graph import joined_graphs, parted_graphs
 from tests import oracles_of_gilt as oracle
 
@@ -70,7 +70,7 @@ def batch_of(model, graphs=GRAPHS):
 
 def scorer_weights(scorer):
     """The scorer's weights by the oracle's names."""
-    found = {"root": scorer.root[0], "arc": scorer.arc.weight, "pair": scorer.sum.weight}
+    found = {"root": scorer.root[0], "arc": scorer.arc, "pair": scorer.sum}
     found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
     names = [oracle.FEATURES[row] for row in scorer.feature_rows]
     found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
@@ -114,7 +114,7 @@ class Slow:
         self.word = [0, *(1 + sum(ends[:k]) for k in range(len(ids)))]
         self.words = max(self.word)
         self.first = [self.word.index(word) for word in range(1, self.words + 1)]
-        self.scorer = scorer_weights(model.scorer)
+        self.scorer = scorer_weights(model.scorers[0])
         self.layers_of = cache(self._layers_of)
 
     @property
@@ -127,8 +127,7 @@ class Slow:
         """The tape of all prefixes."""
         options = self.model.tapes
         weights = {"degree_weights": options.degree_weights, "distance_weights": options.distance_weights}
-        others = [arc for arc in arcs if arc[0] != arc[1]]
-        return oracle.tapes(others, self.words, **weights, disconnected=options.disconnected)
+        return oracle.tapes([arc for arc in arcs if arc[0] != arc[1]], self.words, **weights)
 
     def codes(self, arcs):
         """The values of features that tokens see."""
@@ -140,9 +139,7 @@ class Slow:
         codes = self.codes(arcs)
         states = [F.embedding(torch.tensor(self.ids), network.embedding.weight)]
         for number, layer in enumerate(network.layers):
-            mixed = oracle.attention(
-                layer_weights(self.model, number), states[-1], codes, tape_through=self.model.tape_through
-            )
+            mixed = oracle.attention(layer_weights(self.model, number), states[-1], codes)
             hidden = layer.attention_norm(states[-1] + mixed)
             inner = torch.relu(layer.expand(hidden))
             states.append(layer.feedforward_norm(hidden + layer.contract(inner)))
@@ -167,10 +164,7 @@ class Slow:
 
     def count_log_probs(self, word, arcs):
         """The log-probabilities of its numbers of arcs."""
-        scale = self.model.scorer.count_scale
-        return oracle.log_softmax(
-            oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word, scale=scale)
-        )
+        return oracle.log_softmax(oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word))
 
     @property
     def callbacks(self):
@@ -182,17 +176,14 @@ class Slow:
 
 VARIANTS = [
     {},
-    {"bilinear": "full", "count_scale": "paper", "middle_layer": 1, "distance_codes": "separate"},
-    {"tape_through": "position", "degree_weights": (1, 1), "distance_weights": (2, 3), "self_loops": False},
-    {"features": ["degree", "distance"], "tape_layers": 2},
+    {"features": ["degree", "distance"], "tape_layers": 2, "degree_weights": (1, 1), "distance_weights": (2, 3)},
     {"features": []},
 ]
 
 
 @pytest.mark.parametrize("options", VARIANTS)
-@pytest.mark.parametrize("normalization", ["sums", "means"])
-def test_the_loss_is_that_of_scalar_loops(options, normalization):
-    model = system(**options, normalization=normalization, token_weight=1.0, arc_weight=0.3, count_weight=0.2)
+def test_the_loss_is_that_of_scalar_loops(options):
+    model = system(**options, arc_weight=0.3, count_weight=0.2)
     batch = batch_of(model)
     losses = []
     for ids, arcs in GRAPHS:
@@ -205,16 +196,16 @@ def test_the_loss_is_that_of_scalar_loops(options, normalization):
                 [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)],
                 {arc for arc in arcs if arc[0] != arc[1]}, logits,
                 [slow.count_log_probs(word, arcs) for word in range(1, len(ids) + 1)],
-                weights=model.weights, normalization=normalization, self_loops=model.self_loops,
+                weights=(1, 0.3, 0.2),
             )
         )  # fmt: skip
-    expected = sum(losses) / 16 if normalization == "sums" else sum(losses) / len(losses)
-    assert model.training_step(batch, 0).item() == pytest.approx(expected, rel=1e-9)
+    assert model.training_step(batch, 0).item() == pytest.approx(sum(losses) / 16, rel=1e-9)
 
 
 def test_the_authors_weights_are_the_default():
     tokens, arcs, counts = oracle.loss_weights()
-    assert (arcs / tokens, counts / tokens) == pytest.approx(system().weights[1:])
+    model = system()
+    assert (arcs / tokens, counts / tokens) == pytest.approx((model.arc_weight, model.count_weight))
 
 
 @pytest.mark.slow
@@ -248,7 +239,7 @@ def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("network", "options"), [(XL, {}), (GPT2, {}), (GPT2, {"tape_layers": 2, "bilinear": "full"})])
+@pytest.mark.parametrize(("network", "options"), [(XL, {}), (GPT2, {}), (GPT2, {"tape_layers": 2})])
 @torch.no_grad()
 def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
     model = system(network, **options)
@@ -259,10 +250,10 @@ def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
         state = model.beginning(batch.inputs[row : row + 1, 0], words=len(ids))
         for k in range(len(ids) + 1):
             if k:
-                choices = model.choices(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
-                torch.testing.assert_close(choices.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
+                possible = model.word_arcs(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
+                torch.testing.assert_close(possible.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
                 arcs = tuple(each[row : row + 1, 0, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
-                state = model.step(state, batch.inputs[row : row + 1, k], choices, torch.tensor([0]), (arcs,))
+                state = model.step(state, batch.inputs[row : row + 1, k], possible, torch.tensor([0]), (arcs,))
             found = model.next_log_probs(state, batch.targets[row : row + 1, k])
             torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
 
@@ -285,7 +276,7 @@ def test_no_beam_is_empty_with_untrained_weights():
     torch.manual_seed(0)
     model = GiLT(XL, 14, counts_per_hypothesis=1, beam_size=1).eval()
     with torch.no_grad():
-        model.scorer.count.bias.copy_(torch.arange(30.0) * 10)  # numbers that no word here can have are likeliest
+        model.scorers[0].count.bias.copy_(torch.arange(30.0) * 10)  # numbers that no word here can have are likeliest
     assert np.isfinite(model.sentence_log_probs([[[3, 4, 5]]], vocabulary=LETTERS)[0][0]).all()
 
 
@@ -321,20 +312,10 @@ def test_a_words_graph_moves_nothing_before_the_word():
 
 
 @torch.no_grad()
-def test_the_last_token_of_the_longest_sentence_has_its_row_of_the_tape():
-    model = system(GPT2)
-    ids, arcs = GRAPHS[0]
-    before = model.teacher_forced(batch_of(model, [(ids, arcs)]))[0][0]
-    after = model.teacher_forced(batch_of(model, [(ids, [*arcs, (1, 5)])]))[0][0]
-    assert torch.equal(before[:5], after[:5])
-    assert before[5] != after[5]
-
-
-@torch.no_grad()
 def test_word_vectors_hold_the_embedding_without_positions_in_training_and_in_the_beam():
     model, found = system(GPT2), []
     ids = [4, 4, 4]
-    model.scorer.register_forward_pre_hook(lambda scorer, given: found.append(given[0]))
+    model.scorers[0].register_forward_pre_hook(lambda scorer, given: found.append(given[0]))
     batch = batch_of(model, [(ids, [])])
     model.teacher_forced(batch)
     width = model.backbone.width
@@ -408,7 +389,7 @@ class SlowPair(Slow):
 
     def codes(self, arcs):
         one, other = (oracle.token_codes(self.tape(self.of_graph(arcs, place)), self.word) for place in (0, 1))
-        return one * self.model.tapes.codes + other
+        return one * (oracle.LARGEST + 1) + other
 
     def logits(self, word, arcs, place):
         weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
@@ -424,24 +405,21 @@ def with_places(one, other):
     return frozenset((place, *arc) for place, arcs in enumerate((one, other)) for arc in arcs)
 
 
-@pytest.mark.parametrize("normalization", ["sums", "means"])
-def test_the_loss_of_two_graphs_is_that_of_scalar_loops(normalization):
-    model = system(graphs=NAMES, normalization=normalization, token_weight=1.0, arc_weight=0.3, count_weight=0.2)
+def test_the_loss_of_two_graphs_is_that_of_scalar_loops():
+    model = system(graphs=NAMES, arc_weight=0.3, count_weight=0.2)
     losses = []
     for ids, *graphs in PAIRS:
         slow, arcs, words = SlowPair(model, ids), with_places(*graphs), range(1, len(ids) + 1)
         of_tokens = [slow.token_log_prob(k, arcs) for k in range(len(ids) + 1)]
         for place, graph in enumerate(graphs):
             logits = {arc: logit for word in words for arc, logit in slow.logits(word, arcs, place).items()}
-            weights = (model.weights[0] if place == 0 else 0, *model.weights[1:])
             losses.append(
                 oracle.joint_loss(
                     of_tokens, set(graph), logits, [slow.count_log_probs(word, arcs, place) for word in words],
-                    weights=weights, normalization=normalization,
+                    weights=(place == 0, 0.3, 0.2),
                 )
             )  # fmt: skip
-    expected = sum(losses) / (12 if normalization == "sums" else len(PAIRS))
-    assert model.training_step(pair_batch(model), 0).item() == pytest.approx(expected, rel=1e-9)
+    assert model.training_step(pair_batch(model), 0).item() == pytest.approx(sum(losses) / 12, rel=1e-9)
 
 
 @pytest.mark.slow
@@ -478,12 +456,14 @@ def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
     state = model.beginning(batch.inputs[:1, 0], words=length)
     for k in range(length + 1):
         if k:
-            choices = model.choices(state, batch.inputs[:1, k], torch.tensor([True]))
+            possible = model.word_arcs(state, batch.inputs[:1, k], torch.tensor([True]))
             one, other = (each.counts[row, k - 1].log_softmax(-1) for each in scores)
-            torch.testing.assert_close(choices.log_probs()[0], (one[:, None] + other).flatten(), rtol=1e-10, atol=1e-10)
+            torch.testing.assert_close(
+                possible.log_probs()[0], (one[:, None] + other).flatten(), rtol=1e-10, atol=1e-10
+            )
             arcs = zip(batch.from_earlier[row, :, k - 1, :k], batch.to_earlier[row, :, k - 1, :k], strict=True)
             arcs = [(one[None], other[None]) for one, other in arcs]
-            state = model.step(state, batch.inputs[:1, k], choices, torch.tensor([0]), arcs)
+            state = model.step(state, batch.inputs[:1, k], possible, torch.tensor([0]), arcs)
         found = model.next_log_probs(state, batch.targets[:1, k])
         torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
     edges = joined_graphs([[(*arc, "x") for arc in graph] for graph in PAIRS[0][1:]], NAMES)
@@ -493,34 +473,6 @@ def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
         for each, counts in zip(scores, batch.counts[row], strict=True)
     )
     assert joint.sum() == pytest.approx((tokens[row].sum() + of_counts).item(), rel=1e-10)
-
-
-@torch.no_grad()
-def test_a_words_arcs_in_either_graph_move_nothing_before_the_word():
-    model = system(graphs=NAMES)
-    ids, *graphs = PAIRS[0]
-    before = model.teacher_forced(pair_batch(model, [PAIRS[0]]))
-    for word, place in product(range(1, 6), (0, 1)):
-        other = {arc for arc in graphs[place] if max(arc) != word}
-        changed = [*graphs]
-        changed[place] = sorted(other if len(other) < len(graphs[place]) else {*other, (0, word)})
-        after = model.teacher_forced(pair_batch(model, [(ids, *changed)]))
-        moved = (before[0] != after[0])[0].tolist()
-        assert not any(moved[:word])
-        assert moved[word]
-        for one, same in zip(before[1], after[1], strict=True):
-            assert torch.equal(one.counts[0, :word], same.counts[0, :word])
-
-
-def test_one_graph_has_the_parameters_of_before_and_two_have_two_scorers():
-    one, two = (dict(system(graphs=graphs).named_parameters()) for graphs in ([], NAMES))
-    assert all(name.split(".")[0] in ("backbone", "scorer", "tape_attention") for name in one)
-    scorer = {name.removeprefix("scorer."): each.shape for name, each in one.items() if name.startswith("scorer.")}
-    assert {name.removeprefix("further_scorers.0."): each.shape for name, each in two.items()
-            if name.startswith("further_scorers.")} == scorer  # fmt: skip
-    model = system(graphs=NAMES, optimizer=adam, clip=3.0)
-    sizes = [sum(each.numel() for each in group["params"]) for group in model.parameter_groups()]
-    assert sizes[1] == 2 * sum(shape.numel() for shape in scorer.values())
 
 
 def test_an_edge_of_no_graph_is_refused():
@@ -547,9 +499,9 @@ def small_pair_model():
 def second_words(small_pair_model):
     """The state after one word in each of two rows, and what a second word may have."""
     state = small_pair_model.beginning(torch.full_like(TOKENS, LETTERS.eos), words=2)
-    first = small_pair_model.choices(state, TOKENS, OPENS)
+    first = small_pair_model.word_arcs(state, TOKENS, OPENS)
     state = small_pair_model.step(state, TOKENS, first, torch.arange(2), first.arcs(torch.arange(2), torch.arange(2)))
-    return state, small_pair_model.choices(state, TOKENS.flip(0), OPENS)
+    return state, small_pair_model.word_arcs(state, TOKENS.flip(0), OPENS)
 
 
 @torch.no_grad()
@@ -577,7 +529,7 @@ def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
     choices = [in_turn(TOKENS.tolist(), each, 14) for each in given]
     graphs = model.written_structures(choices, writing)
     word = LETTERS.word_of_token(TOKENS.numpy())
-    assert [model.tapes.choices(word, each) for each in graphs] == given
+    assert [count_codes(word, graph, graphs=NAMES, max_count=MOST) for graph in graphs] == given
 
 
 @torch.no_grad()
@@ -620,19 +572,22 @@ def test_tokens_alone_are_learnt_first_by_their_own_schedule(monkeypatch):
     shares = [(each.name, each.share) for each in model.phases]
     assert shares == [("language_modeling", 0.25), ("joint_modeling", 0.75)]
     batch = batch_of(model)
+    model.enter_phase(1)
     tokens, arcs, counts = (each.sum().item() for each in model._sentence_losses(batch))
     scorer, projections, whole = (
         sum(each.numel() for each in part.parameters())
-        for part in (model.scorer, model.tape_attention.projections, model)
+        for part in (model.scorers, model.tape_attention.projections, model)
     )
     model.enter_phase(0)
     with monkeypatch.context() as patch:
-        patch.setattr(model.scorer, "forward", lambda *_: pytest.fail("scores of arcs are not learnt"))
+        patch.setattr(model.scorers[0], "forward", lambda *_: pytest.fail("scores of arcs are not learnt"))
         loss = model.training_step(batch, 0)
         assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens)
     assert loss.item() == pytest.approx(tokens / 16)
     loss.backward()
-    assert not any(each.grad.any() for each in model.scorer.parameters()), "of each a gradient, as several devices need"
+    assert not any(each.grad.any() for each in model.scorers.parameters()), (
+        "of each a gradient, as several devices need"
+    )
     assert model.item_scores(batch).nll.sum().item() == pytest.approx(tokens)
     assert factors(model) == {whole - scorer - projections: 0.25, projections: 2.0}
     model.enter_phase(1)
@@ -645,7 +600,7 @@ def test_tokens_alone_are_learnt_first_by_their_own_schedule(monkeypatch):
 def test_all_parameters_for_features_have_their_rate_and_the_language_models_clip():
     model = system(GPT2, optimizer=adam, tape_learning_rate=8.0, clip=3.0)
     tape = sum(each.numel() for each in model.tape_attention.parameters())
-    scorer = sum(each.numel() for each in model.scorer.parameters())
+    scorer = sum(each.numel() for each in model.scorers.parameters())
     whole = sum(each.numel() for each in model.parameters())
     groups = model.parameter_groups()
     sizes = [sum(each.numel() for each in group["params"]) for group in groups]
@@ -691,7 +646,7 @@ def test_published_sizes():
             ), 32_772,
         )  # fmt: skip
     assert model.middle_layer == 9
-    scorer = sum(each.numel() for each in model.scorer.parameters())
+    scorer = sum(each.numel() for each in model.scorers.parameters())
     whole = sum(each.numel() for each in model.parameters())
     without_effect = 16 * 3 * 1024  # D2
     assert whole - scorer == 264_592_644 - without_effect
@@ -731,18 +686,13 @@ def test_rows_of_a_stream_are_refused():
 
 
 @pytest.mark.parametrize(("options", "name"), [
-    ({"tape_layers": 4}, "tape_layers: expected 1 to 3"), ({"middle_layer": 9}, "middle_layer"),
+    ({"tape_layers": 4}, "tape_layers: expected 1 to 3"),
     ({"graphs": ["a", "a"]}, "different names"), ({"feature_size": 0}, "feature_size"),
     ({"degree_weights": (0, 1)}, "degree_weights"), ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
 ])  # fmt: skip
 def test_impossible_options_are_refused(options, name):
     with pytest.raises(UserError, match=name):
         system(**options)
-
-
-def test_features_through_positions_need_relative_ones():
-    with pytest.raises(UserError, match="positions: relative"):
-        GiLT(partial(Transformer, layers=2, width=8, attention_heads=2), 14, tape_through="position")
 
 
 @torch.no_grad()
