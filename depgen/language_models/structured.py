@@ -164,13 +164,9 @@ class StructuredLanguageModel(LeftToRight):
     def best_structures(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int, with_end: bool = True
     ) -> list[Sequence[Any]]:
-        """The likeliest structure of each sentence of token ids, as `structure_of` gives it.
+        """The likeliest structure of each sentence of token ids, without beginning and end, as `structure_of` gives it.
 
-        Args:
-            sentences: without beginning and end; some may be empty.
-            vocabulary: that the system was trained with.
-            beam_size: hypotheses of a sentence.
-            with_end: whether the sentences end after their last token, or may continue.
+        Sentences end after their last token, or may continue, without `with_end`.
         """
         if not sentences:
             return []
@@ -184,17 +180,14 @@ class StructuredLanguageModel(LeftToRight):
     ) -> tuple[Float[Tensor, "batch length"], list[Sequence[Any]]]:
         """What each target adds to the log-probability (nats) of its text, and the likeliest structure of each text.
 
-        What is built before a target counts at the target. A batch is searched in parts that fit into memory.
-
-        Args:
-            batch: texts; structures that it holds are not read.
-            beam_size: the most hypotheses of a text.
-            with_end: whether the texts end after their last token, or may continue.
+        What is built before a target counts at the target. A batch is searched in parts that fit into memory, without
+        the structures that it holds. Texts end after their last token, or may continue, without `with_end`.
         """
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
         texts, columns = _without_structures(batch), self.columns_kept(length)
         for rows in search_parts(items, length=columns, beam_size=beam_size, device=batch.inputs.device):
-            of_part, best = self._search(_part(texts, rows), beam_size, with_end)
+            part = {name: column[rows] for name, column in vars(texts).items() if isinstance(column, Tensor)}
+            of_part, best = self._search(replace(texts, **part), beam_size, with_end)
             log_probs.append(F.pad(of_part, (0, length - of_part.size(1))))
             structures += best
         return torch.cat(log_probs).to(self.backbone.output_weight.dtype), structures
@@ -268,10 +261,10 @@ class StructuredLanguageModel(LeftToRight):
         self.refuse_longer_texts(prompts, max_new_tokens)
         prompts_size = max(map(len, prompts), default=0)
         writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
-        found = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
-        begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, found, strict=True)]
+        best = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
+        begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, best, strict=True)]
         texts = continued(
-            partial(self.writing_step, writing), [[vocabulary.eos, *each] for each in begun], eos=vocabulary.eos,
+            partial(self.writing_step, writing), [[vocabulary.eos, *prompt] for prompt in begun], eos=vocabulary.eos,
             options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
             device=self.device, progress=progress,
             choices_per_token=self.choices_per_token(prompts_size, max_new_tokens),
@@ -279,7 +272,7 @@ class StructuredLanguageModel(LeftToRight):
         choices = [[*begun[k // number], *text.ids] for k, text in enumerate(texts)]
         structures = self.written_structures(choices, writing)
         return [
-            replace(text, ids=[each for each in text.ids if each < self.vocabulary_size], structure=structure)
+            replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size], structure=structure)
             for text, structure in zip(texts, structures, strict=True)
         ]
 
@@ -293,13 +286,6 @@ def _structures(batch: TokenBatch) -> list[str]:
 def _without_structures(batch: TokenBatch) -> TokenBatch:
     nothing: dict[str, Any] = dict.fromkeys(_structures(batch))
     return replace(batch, **nothing)
-
-
-def _part(batch: TokenBatch, rows: slice) -> TokenBatch:
-    """Some texts of a batch."""
-    columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    own: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, Tensor)}
-    return replace(batch, **own)
 
 
 def in_turn(ids: Sequence[int], choices: Sequence[int], vocabulary_size: int) -> list[int]:

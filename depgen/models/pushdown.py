@@ -158,15 +158,9 @@ class AttachmentHead(nn.Module):
 
     The keys are networks of a state and a depth: W_2 relu(W_1 [W_k h_j; e_depth] + b_1) + b_2. The part of W_1 that
     takes h_j is applied once a token, the part that takes e_depth once a depth, and W_2 to the query.
-
-    Args:
-        width: size of a hidden state.
-        depth_size: size of the embeddings of depths.
-        depths: number of different depths; greater ones count as the last.
-        dropout: within the networks.
     """
 
-    def __init__(self, width: int, *, depth_size: int, depths: int = 50, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, depth_size: int, depths: int, dropout: float) -> None:
         super().__init__()
         inner = 2 * width
         self.query, self.key, self.position = (nn.Linear(width, inner, bias=False) for _ in range(3))
@@ -215,13 +209,7 @@ class AttachmentHead(nn.Module):
 
 
 class DepthScores(nn.Module):
-    """What depths add to the attention scores of each layer: an embedding of the depth, added to each head's key.
-
-    Args:
-        layers: of the network.
-        size: of an embedding, as of an attention head.
-        depths: number of different depths; greater ones count as the last.
-    """
+    """What depths add to the attention scores of each layer: an embedding of the depth, added to each head's key."""
 
     def __init__(self, layers: int, size: int, *, depths: int) -> None:
         super().__init__()
@@ -270,26 +258,22 @@ class StackState(Rows):
         return self.is_last.flip(1).cumsum(1).flip(1)
 
     def pushed(self, joins: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"]) -> "StackState":
-        """The stacks with one more token, which is then joined with the constituents on top, one by one.
+        """The stacks with one more token, which is then joined with so many constituents on top, one by one.
 
-        Args:
-            joins: with how many; 0 at padding.
-            is_token: False at rows whose new column is padding.
+        `joins` is 0, and `is_token` False, in rows whose new column is padding.
         """
         places = self.places
         more = (joins[:, None] + 1 - places).clamp_min(0) * (places > 0)
         is_last = self.is_last & (places > joins[:, None])
         new = ((self.depths + more, joins), (is_last, is_token), (self.joins, joins))
-        return StackState(*(torch.cat((before, each[:, None]), 1) for before, each in new))
+        return StackState(*(torch.cat((before, column[:, None]), 1) for before, column in new))
 
     def by_joins(
         self, columns: Float[Tensor, "rows tokens"], own: Float[Tensor, " rows"]
     ) -> Float[Tensor, "rows tokens"]:
-        """Scores of joining the next token with 0, 1, 2 … constituents; -inf for more than there are.
+        """Scores of joining the next token with 0, 1, 2 … constituents, from those of attaching it to each column.
 
-        Args:
-            columns: of attaching it to each column.
-            own: of joining it with none.
+        `own`: of joining it with none. -inf for more constituents than there are.
         """
         places, count = self.places, self.depths.size(1)
         index = places.where(self.is_last & (places < places[:, :1]), count)

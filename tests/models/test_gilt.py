@@ -149,7 +149,7 @@ class Slow:
         """o of each word."""
         layers = self.layers_of(frozenset(arcs))
         embeddings = self.model.backbone.embedding.weight.detach()[self.ids]
-        return oracle.word_vectors(layers, embeddings, self.first, middle=self.model.middle_layer)
+        return oracle.word_vectors(layers, embeddings, self.first)
 
     def token_log_prob(self, position, arcs):
         """log p of a target."""
