@@ -315,10 +315,6 @@ def graph_losses(
 # -- hypotheses -------------------------------------------------------------------------------------------------------
 
 
-Arcs = tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]
-"""Whether there is an arc from each earlier node to a word, and one to each."""
-
-
 @dataclass(frozen=True)
 class RankedArcs(Rows):
     """The arcs that a token's word may have in a graph, from the likeliest on, and how many of them it may have.
@@ -350,8 +346,8 @@ class RankedArcs(Rows):
         likeliest = self.log_probs.topk(most, 1)
         return torch.full_like(self.log_probs, -torch.inf).scatter(1, likeliest.indices, likeliest.values)
 
-    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> Arcs:
-        """The `counts` likeliest arcs of some rows."""
+    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> tuple[Tensor, Tensor]:
+        """Whether those of some rows from each node to the word, and to each, are among the `counts` likeliest."""
         most = counts[:, None]
         return self.from_rank[rows] < most, self.to_rank[rows] < most
 
@@ -375,10 +371,10 @@ class WordArcs(Rows):
             log_probs = (log_probs[:, :, None] + of_graph[:, None]).flatten(1)
         return log_probs
 
-    def arcs(self, rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]) -> tuple[Arcs, ...]:
-        """The arcs of some rows in each graph, by their count codes."""
+    def arcs(self, rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]) -> list[tuple[Tensor, Tensor]]:
+        """`RankedArcs.arcs` of some rows in each graph, by their count codes."""
         counts = torch.unravel_index(codes, [graph.log_probs.size(1) for graph in self.of_graphs])
-        return tuple(graph.arcs(rows, count) for graph, count in zip(self.of_graphs, counts, strict=True))
+        return [graph.arcs(rows, of_graph) for graph, of_graph in zip(self.of_graphs, counts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -717,7 +713,7 @@ class GiLT(StructuredLanguageModel):
         possible = self.word_arcs(beam.state, tokens, opens)
 
         def build(state: HypothesisState, rows: Tensor, codes: Tensor) -> HypothesisState:
-            return self.step(state, tokens, possible, rows, possible.arcs(rows, codes))
+            return self.step(state, tokens, possible, rows, codes)
 
         return beam.expanded(possible.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
 
@@ -754,20 +750,20 @@ class GiLT(StructuredLanguageModel):
         tokens: Int[Tensor, " rows"],
         possible: WordArcs,
         rows: Int[Tensor, " kept"],
-        arcs: Sequence[Arcs],
+        codes: Int[Tensor, " kept"],
         is_token: Bool[Tensor, " kept"] | None = None,
     ) -> HypothesisState:
-        """The state of some rows after their tokens, encoded with these arcs of their words.
+        """The state of some rows after their tokens, encoded with the arcs of their words that count codes say.
 
         Args:
             prefix: the state before.
             tokens: of all rows.
             possible: the arcs that their words may have.
             rows: those kept, in the order given.
-            arcs: of the words in each graph.
-            is_token: False at padding.
+            codes: of the rows kept.
+            is_token: of the rows kept, False at padding.
         """
-        opens, pairs = possible.opens[rows], zip(prefix.graphs, arcs, strict=True)
+        opens, pairs = possible.opens[rows], zip(prefix.graphs, possible.arcs(rows, codes), strict=True)
         graphs = tuple(graph.select(rows).inserted(*of_graph, inserts=opens) for graph, of_graph in pairs)
         memories = tuple(graph.memory.select(rows) for graph in possible.of_graphs)
         backbone, word = prefix.backbone.select(rows), prefix.word[rows]
@@ -831,7 +827,8 @@ class GiLT(StructuredLanguageModel):
             state = self._after_choices(writing, tokens, padding)
         else:
             assert state.pending is not None
-            state = self._with_code(state, *state.pending, tokens[:, 0] - size)
+            rows = torch.arange(tokens.size(0), device=tokens.device)
+            state = self.step(state, *state.pending, rows, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
     def _after_choices(self, writing: Writing, choices: Tensor, padding: Tensor | None) -> HypothesisState:
@@ -839,18 +836,12 @@ class GiLT(StructuredLanguageModel):
         is_token = torch.ones_like(choices, dtype=torch.bool) if padding is None else ~padding
         ids, codes, is_token = choices[:, ::2], choices[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
         state = self.beginning(ids[:, 0], words=writing.longest, is_token=is_token[:, 0])
+        rows = torch.arange(ids.size(0), device=ids.device)
         for k in range(1, ids.size(1)):
             opens = self._opens(writing, state, ids[:, k]) & is_token[:, k - 1]
             possible = self.word_arcs(state, ids[:, k], opens)
-            state = self._with_code(state, ids[:, k], possible, codes[:, k].clamp_min(0), is_token[:, k])
+            state = self.step(state, ids[:, k], possible, rows, codes[:, k].clamp_min(0), is_token[:, k])
         return state
-
-    def _with_code(
-        self, state: HypothesisState, tokens: Tensor, possible: WordArcs, codes: Tensor, is_token: Tensor | None = None
-    ) -> HypothesisState:
-        """The state after a token and its count code in each row."""
-        rows = torch.arange(tokens.size(0), device=tokens.device)
-        return self.step(state, tokens, possible, rows, possible.arcs(rows, codes), is_token)
 
     def _opens(self, writing: Writing, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""

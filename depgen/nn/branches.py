@@ -89,7 +89,7 @@ def attend_by_rows(
     mask: Bool[Tensor, "#rows 1 1 context"] | None,
     added: Tensor | None = None,
 ) -> Float[Tensor, "rows attention_heads 1 value_size"]:
-    """What `Tree.attend` returns, by copies of the rows' columns in slots of `table`: of a few rows at once on a CPU."""
+    """What `Tree.attend` returns, by copies of rows' columns, which `table` names: on a CPU of few rows at once."""
     (rows, context), heads = table.shape, queries.size(1)
     seen = None if mask is None else mask.expand(rows, 1, 1, context)
     if added is not None:

@@ -101,12 +101,6 @@ def test_rows_may_wait(drawn, data):
             assert state.features[:, row].tolist() == tape[:, length, : state.words + 1].tolist()
 
 
-def test_a_row_without_arcs_gets_a_word_by_itself():
-    padded = states_of([of((0, 1), (1, 2)), of((0, 1))], 2)[-1]
-    assert padded.features[:, 1].tolist() == [[10, 1, 0], [1, 2, 0], [0, 0, 0]]
-    assert [padded.arcs(row) for row in (0, 1)] == [[(0, 1), (1, 2)], [(0, 1)]]
-
-
 def test_long_paths_are_clipped_and_differ_from_no_path():
     words = 200
     heads = np.r_[np.arange(words - 1), np.zeros(words - 2, int)]

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import Edges, ItemBatch, Stretch, TokenItem
+from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing, in_turn
@@ -239,39 +239,6 @@ def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
         np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("network", "options"), [(XL, {}), (GPT2, {}), (GPT2, {"tape_layers": 2})])
-@torch.no_grad()
-def test_the_beam_with_given_arcs_scores_as_training_does(network, options):
-    model = system(network, **options)
-    batch = batch_of(model)
-    tokens, scores = model.teacher_forced(batch)
-    counts = scores[0].counts.log_softmax(-1)
-    for row, (ids, _) in enumerate(GRAPHS):
-        state = model.beginning(batch.inputs[row : row + 1, 0], words=len(ids))
-        for k in range(len(ids) + 1):
-            if k:
-                possible = model.word_arcs(state, batch.inputs[row : row + 1, k], torch.tensor([True]))
-                torch.testing.assert_close(possible.log_probs()[0], counts[row, k - 1], rtol=1e-10, atol=1e-10)
-                arcs = tuple(each[row : row + 1, 0, k - 1, :k] for each in (batch.from_earlier, batch.to_earlier))
-                state = model.step(state, batch.inputs[row : row + 1, k], possible, torch.tensor([0]), (arcs,))
-            found = model.next_log_probs(state, batch.targets[row : row + 1, k])
-            torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
-
-
-@torch.no_grad()
-def test_the_bound_never_falls_as_the_beam_grows_where_nothing_is_pruned_later():
-    model = system()
-    ids = [4, 3, 5]
-    batch = replace(batch_of(model, [(ids, [])] * 3), tapes=None, from_earlier=None, to_earlier=None)
-    bounds = []
-    for model.beam_size in (1, 2, 4, 8, 16, 48, 100):
-        sums = model.log_probs(batch).sum(1)
-        torch.testing.assert_close(sums, sums[:1].expand(3), rtol=1e-12, atol=0)
-        bounds.append(sums[0].item())
-    assert bounds == sorted(bounds)
-    assert bounds[-1] == bounds[-2] > bounds[0]
-
-
 def test_no_beam_is_empty_with_untrained_weights():
     torch.manual_seed(0)
     model = GiLT(XL, 14, counts_per_hypothesis=1, beam_size=1).eval()
@@ -447,34 +414,6 @@ def test_the_bound_over_pairs_of_graphs_is_the_sum_over_all_pairs_of_counts():
     assert with_places(*found) == best
 
 
-@torch.no_grad()
-def test_the_beam_with_given_pairs_of_graphs_scores_as_training_does():
-    model = system(graphs=NAMES)
-    batch = pair_batch(model)
-    tokens, scores = model.teacher_forced(batch)
-    row, length = 0, 5
-    state = model.beginning(batch.inputs[:1, 0], words=length)
-    for k in range(length + 1):
-        if k:
-            possible = model.word_arcs(state, batch.inputs[:1, k], torch.tensor([True]))
-            one, other = (each.counts[row, k - 1].log_softmax(-1) for each in scores)
-            torch.testing.assert_close(
-                possible.log_probs()[0], (one[:, None] + other).flatten(), rtol=1e-10, atol=1e-10
-            )
-            arcs = zip(batch.from_earlier[row, :, k - 1, :k], batch.to_earlier[row, :, k - 1, :k], strict=True)
-            arcs = [(one[None], other[None]) for one, other in arcs]
-            state = model.step(state, batch.inputs[:1, k], possible, torch.tensor([0]), arcs)
-        found = model.next_log_probs(state, batch.targets[:1, k])
-        torch.testing.assert_close(found[0], tokens[row, k], rtol=1e-10, atol=1e-10)
-    edges = joined_graphs([[(*arc, "x") for arc in graph] for graph in PAIRS[0][1:]], NAMES)
-    ((joint,),) = model.sentence_log_probs([[PAIRS[0][0]]], vocabulary=LETTERS, structure=[[edges]])
-    of_counts = sum(
-        each.counts[row].log_softmax(-1).gather(1, counts[:, None]).sum()
-        for each, counts in zip(scores, batch.counts[row], strict=True)
-    )
-    assert joint.sum() == pytest.approx((tokens[row].sum() + of_counts).item(), rel=1e-10)
-
-
 def test_an_edge_of_no_graph_is_refused():
     with pytest.raises(UserError, match=r"label 'x': expected one that begins with .* tree/ or content/"):
         batch_of(system(graphs=NAMES))
@@ -500,7 +439,7 @@ def second_words(small_pair_model):
     """The state after one word in each of two rows, and what a second word may have."""
     state = small_pair_model.beginning(torch.full_like(TOKENS, LETTERS.eos), words=2)
     first = small_pair_model.word_arcs(state, TOKENS, OPENS)
-    state = small_pair_model.step(state, TOKENS, first, torch.arange(2), first.arcs(torch.arange(2), torch.arange(2)))
+    state = small_pair_model.step(state, TOKENS, first, torch.arange(2), torch.arange(2))
     return state, small_pair_model.word_arcs(state, TOKENS.flip(0), OPENS)
 
 
@@ -530,20 +469,6 @@ def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
     graphs = model.written_structures(choices, writing)
     word = LETTERS.word_of_token(TOKENS.numpy())
     assert [count_codes(word, graph, graphs=NAMES, max_count=MOST) for graph in graphs] == given
-
-
-@torch.no_grad()
-def test_selected_rows_have_their_own_choices_of_a_token_that_waits(small_pair_model):
-    state, choices = second_words(small_pair_model)
-    tokens, kept = replace(state, pending=(TOKENS.flip(0), choices)).select(torch.tensor([1])).pending
-    assert tokens.tolist() == [3]
-    torch.testing.assert_close(kept.log_probs(), choices.log_probs()[1:])
-    for count in (1, MOST):
-        chosen = torch.tensor([count * (MOST + 2)])
-        for one, other in zip(
-            kept.arcs(torch.tensor([0]), chosen), choices.arcs(torch.tensor([1]), chosen), strict=True
-        ):
-            assert all(map(torch.equal, one, other))
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------
@@ -619,24 +544,6 @@ def test_scores_without_features_are_exact():
     torch.testing.assert_close(model.log_probs(batch)[batch.is_word], expected, rtol=1e-10, atol=1e-10)
 
 
-@torch.no_grad()
-def test_a_test_gives_bounds_where_graphs_are_known():
-    model, found = system(), []
-    model.log = lambda *args, **kwargs: None
-    batch = batch_of(model)
-    model.on_test_epoch_start()
-    model.test_step(batch, 0)
-    for row, nll in enumerate(model.test_scores()[1]):
-        found.append(-model.log_probs(batch)[row][batch.is_word[row]].sum().item())
-        assert nll == pytest.approx(found[row])
-
-
-def test_graphs_change_nothing_without_features():
-    model = system(features=[])
-    one, other = (model.teacher_forced(batch_of(model, [(GRAPHS[0][0], arcs)]))[0] for arcs in (GRAPHS[0][1], []))
-    assert torch.equal(one, other)
-
-
 def test_published_sizes():
     with torch.device("meta"):
         model = GiLT(
@@ -664,25 +571,12 @@ def test_a_word_with_too_many_arcs_is_refused_with_its_sentence():
         batch_of(model, [([2, 3, 4, 5], arcs)])
 
 
-def test_an_edge_to_a_word_that_there_is_not_is_refused():
-    model = system()
-    with pytest.raises(UserError, match="999"):
-        model.sentence_log_probs([[[3, 4]]], vocabulary=LETTERS, structure=[[[(999, 1, "x")]]])
-
-
 @pytest.mark.parametrize("use", [lambda model, batch: model.training_step(batch, 0), GiLT.encode])
 def test_training_without_graphs_is_refused(use):
     model = system()
     batch = replace(batch_of(model), tapes=None, from_earlier=None, to_earlier=None)
     with pytest.raises(UserError, match="annotator"):
         use(model, batch)
-
-
-def test_rows_of_a_stream_are_refused():
-    model = system()
-    stretch = Stretch(0, [TokenItem(0, np.array([3, 4])), TokenItem(1, np.array([5]))], 0, 4)
-    with pytest.raises(UserError, match="TextData"):
-        model.collate(ItemBatch([stretch], 4, LETTERS))
 
 
 @pytest.mark.parametrize(("options", "name"), [
@@ -703,18 +597,3 @@ def test_a_batch_without_words_has_the_loss_of_its_ends():
         assert model.training_step(batch, 0).item() == pytest.approx(-end)
         ((joint,),) = model.joint_log_probs(batch, [[[]]], [[()]]).tolist()
         assert joint == pytest.approx(end)
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_one_word_and_two_hundred_words_are_read():
-    model = system()
-    for length in (1, 200):
-        ids = [3 + k % 9 for k in range(length)]
-        for arcs in ([], [(0, word) for word in range(1, length + 1)]):
-            tokens, scores = model.teacher_forced(batch_of(model, [(ids, arcs)]))
-            assert tokens.isfinite().all()
-            assert scores[0].counts[..., 0].isfinite().all()
-    model.counts_per_hypothesis = 2
-    log_probs, _ = model.search(batch_of(model, [([3 + k % 9 for k in range(200)], [])]), beam_size=2)
-    assert log_probs.isfinite().all()

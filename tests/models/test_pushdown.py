@@ -17,9 +17,9 @@ from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
 from depgen.nn.attention import Keys, KeyValues
-from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of, spans_of_joins
+from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of
 from tests.contract.batches import PLAIN
-from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
+from tests.contract.systems import TRANSFORMER_XL, System, built
 from tests.models.bracketings import all_attachments, all_bracketings
 from tests.models.searches import hypotheses
 
@@ -85,13 +85,6 @@ def test_words_of_several_tokens_are_constituents_of_a_batch():
     assert batch.attachments.tolist() == [[0, 1, 1, 3, 4, 5, 2]]
 
 
-def test_texts_without_constituents_have_no_attachments(one_model):
-    batch = batch_of(SENTENCES)
-    assert batch.attachments is None
-    with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
-        one_model.training_step(batch, 0)
-
-
 def test_positions_on_the_stack_are_those_of_a_stack():
     for labels in all_attachments(5):
         found, stack = open_positions(torch.tensor([[0, *(label + 1 for label in labels)]]))[0], []
@@ -145,22 +138,6 @@ def test_stacks_of_a_batch_are_those_of_each_row(rows):
                 last = {left, *(left + 1 + token for token in stack)}
                 assert {*state.is_last[row].nonzero()[:, 0].tolist()} == last
                 assert len(spans_of(labels)) == sum(joins[:count])
-
-
-def test_scores_by_the_number_of_constituents():
-    state = StackState.empty(2)
-    for joins, is_token in (
-        ([0, 0], [False, True]),
-        ([0, 0], [True, True]),
-        ([0, 0], [True, True]),
-        ([0, 1], [True] * 2),
-    ):
-        state = state.pushed(torch.tensor(joins), torch.tensor(is_token))
-    # the first row: padding, the beginning, a, b; the second: the beginning, a, (b c) after b has been joined
-    assert state.is_last.tolist() == [[False, True, True, True], [True, True, False, True]]
-    columns = torch.tensor([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
-    found = state.by_joins(columns, torch.tensor([8.0, 9.0]))
-    assert found.tolist() == [[8.0, 3.0, 2.0, -math.inf], [9.0, 7.0, 5.0, -math.inf]]
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
@@ -312,22 +289,6 @@ def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
         assert len(expected) == len(ids) - 1
 
 
-@pytest.mark.slow
-@torch.no_grad()
-def test_the_end_of_a_sentence_counts_where_it_ends(one_model):
-    one_model.backbone.bias = torch.nn.Parameter(torch.zeros(VOCABULARY).double())
-    structures, differs = all_bracketings(3), 0
-    for word in range(3, VOCABULARY):
-        ids = [word, 9, 3]
-        scores = joint(one_model, ids, structures)
-        best = [[span[:2] for span in structures[int(each.argmax())]] for each in (scores[:, :3].sum(1), scores.sum(1))]
-        search = partial(one_model.best_structures, [ids], vocabulary=PLAIN, beam_size=5)
-        found = [search(with_end=with_end)[0] for with_end in (False, True)]
-        assert [spans_of_joins(joins) for joins in found] == best
-        differs += best[0] != best[1]
-    assert differs
-
-
 def test_texts_are_written_with_bracketings_as_they_are_scored(model):
     prompts = [[4, 3, 7], [2], [5, 5]]
     for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
@@ -340,39 +301,3 @@ def test_texts_are_written_with_bracketings_as_they_are_scored(model):
             assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
     with pytest.raises(UserError, match="prompt_beam_size"):
         StructureOptions(prompt_beam_size=0)
-
-
-def test_the_length_of_a_text_counts_tokens_and_not_attachments(caplog):
-    model = built(System(partial(Pushdown, partial(ONE_LAYER, positions="learned", max_length=6))))
-    never_ends = torch.zeros(VOCABULARY).double().index_fill(0, torch.tensor([PLAIN.eos]), -1e4)
-    model.backbone.bias = torch.nn.Parameter(never_ends)
-    prompts, options = [[4, 3], [2]], {"vocabulary": PLAIN, "seeds": range(2)}
-    for kind in (StructureOptions(), StructureOptions(beam_size=4)):
-        caplog.clear()
-        texts = model.generate(prompts, options=kind, max_new_tokens=4, **options)
-        assert [len(text.ids) for text in texts] == [4, 4]
-        assert "2 of 2 texts were cut at 4 new tokens" in caplog.text
-    with pytest.raises(UserError, match=r"prompt has 3 tokens, .* 5 new .*at most 4 new tokens"):
-        model.generate(prompts, options=StructureOptions(), max_new_tokens=5, **options)
-
-
-@pytest.mark.slow
-def test_it_learns_the_bracketings_of_eight_sentences():
-    torch.manual_seed(1)
-    model = Pushdown(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=20, attachment_dropout=0.0)
-    generator = np.random.default_rng(1)
-    sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
-    trees = [each for each in all_attachments(5) if (0, 5) in spans_of(each)]
-    spans = [spans_of(trees[k]) for k in generator.integers(0, len(trees), 8)]
-    batch, optimizer = batch_of(sentences, spans), torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
-        optimizer.zero_grad()
-        loss = model.training_step(batch, 0)
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    assert loss.item() < 1
-    found = model.bracketings(sentences, vocabulary=PLAIN, word_starts=[], beam_size=9)
-    assert found == [[(*span, "") for span in tree] for tree in spans]
-    bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=PLAIN)
-    assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05

@@ -229,20 +229,6 @@ def test_one_by_one_and_with_padding():
             torch.testing.assert_close(other[b, :n, :columns], third[0], rtol=0, atol=1e-12)
 
 
-def test_a_word_sees_no_later_one():
-    scorer, (vectors, tapes, lengths) = scorer_of("all features"), batch_of((6,))
-    before = parts(scorer(vectors, tapes, lengths))
-    for word in range(1, 7):
-        other, other_tapes = vectors.clone(), tapes.clone()
-        other[0, word - 1 :] += 1
-        other_tapes[:, :, word:] = 8 - other_tapes[:, :, word:]  # graphs after this word
-        for t in range(word):
-            other_tapes[:, :, t, t + 1 :] = 8 - other_tapes[:, :, t, t + 1 :]  # words that are not in the graph yet
-        after = parts(scorer(other, other_tapes, lengths))
-        assert all(torch.equal(one[:, : word - 1], two[:, : word - 1]) for one, two in zip(before, after, strict=True))
-        assert not torch.equal(before[2][:, word - 1], after[2][:, word - 1])
-
-
 @pytest.mark.slow
 @torch.no_grad()
 def test_sentences_of_no_word_one_word_and_200_words():
