@@ -138,7 +138,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: of text and structure where structures are given, else the text's bound."""
-        if not all(getattr(batch, name) is not None for name in _structures(batch)):
+        if not _has_structures(batch):
             return super().item_scores(batch)
         return self.scores_of_items(batch, self.joint_nll(batch), of_text=False)
 
@@ -148,13 +148,17 @@ class StructuredLanguageModel(LeftToRight):
         Raises:
             UserError: a sentence has no structure.
         """
-        if any(getattr(batch, name) is None for name in _structures(batch)):
-            raise UserError(
-                f"{type(self).__name__} is validated by texts and their structures, and at least one sentence of a "
-                f"batch of {len(batch.items)} has none: set data.init_args.annotator to one that gives every sentence "
-                "a structure, and data.init_args.trees_for to splits that include valid."
-            )
+        self.refuse_without_structures(batch)
         super().validation_step(batch, batch_idx)
+
+    def refuse_without_structures(self, batch: TokenBatch) -> None:
+        """Raises UserError where a sentence of a batch that is learnt from, or validated, has no structure."""
+        if not _has_structures(batch):
+            raise UserError(
+                f"{type(self).__name__} reads texts and their structures, and at least one sentence of a batch of "
+                f"{len(batch.items)} has none: set data.init_args.annotator to one that gives every sentence a "
+                "structure, and data.init_args.trees_for to all splits that are trained on and validated."
+            )
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The bound of the text, also where structures are given."""
@@ -281,6 +285,10 @@ def _structures(batch: TokenBatch) -> list[str]:
     """The fields of given structures: those that a system adds to a batch with the default None."""
     texts = {field.name for field in fields(TokenBatch)}
     return [field.name for field in fields(batch) if field.name not in texts and field.default is None]
+
+
+def _has_structures(batch: TokenBatch) -> bool:
+    return all(getattr(batch, name) is not None for name in _structures(batch))
 
 
 def _without_structures(batch: TokenBatch) -> TokenBatch:

@@ -472,7 +472,7 @@ class GiLT(StructuredLanguageModel):
         check_graph_names(graphs)
         self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
         self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
-        self.middle_layer = layers_up_to(layers, middle_layer=layers // 2 + 1)
+        self.middle_layer = layers // 2 + 1  # D3
         self.scorers = nn.ModuleList(
             GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
             for _ in range(max(1, len(graphs)))
@@ -592,11 +592,8 @@ class GiLT(StructuredLanguageModel):
             UserError: a sentence has no graph.
         """
         assert isinstance(batch, GraphBatch)
-        if batch.tapes is None:
-            raise UserError(
-                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator "
-                "to one that gives every sentence a graph or a tree."
-            )
+        self.refuse_without_structures(batch)
+        assert batch.tapes is not None
         _, features, _, nodes = batch.tapes.shape
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, features, -1, nodes))
         return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)

@@ -39,7 +39,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, representatives
 from depgen.errors import UserError, check_at_least
@@ -390,8 +390,7 @@ class Pushdown(StructuredLanguageModel):
         Raises:
             UserError: the data have no constituents.
         """
-        if batch.attachments is None:
-            raise UserError(f"Pushdown trains on constituents, {NO_CONSTITUENTS}")
+        self.refuse_without_structures(batch)
         words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
         return self.log_train(words + attachments, batch.global_tokens)

@@ -504,16 +504,8 @@ class GraphScorer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of arcs from parents and to children, in grids, and of the counts of current words (Eq. 2 and 3).
 
-        Args:
-            words: the current ones.
-            numbers: i of each, from 1.
-            tables: of both sides.
-            parents: earlier words and the root.
-            children: earlier words.
-            pairs: by the rows of parents.
-            rootless: the pairs whose earlier word is not the root.
-            cells: where each pair lies in a flattened grid.
-            shape: of a grid.
+        `words` are the current ones, `numbers` their i from 1; `rootless` the pairs whose earlier word is not the root;
+        `cells` the place of each pair in a flattened grid of `shape`.
         """
         of_children = pairs.part(rootless)
         of_children = of_children._replace(earlier=of_children.earlier - 1)

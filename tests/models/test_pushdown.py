@@ -17,10 +17,10 @@ from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
 from depgen.nn.attention import Keys, KeyValues
-from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of
+from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of_joins
 from tests.contract.batches import PLAIN
 from tests.contract.systems import TRANSFORMER_XL, System, built
-from tests.models.bracketings import all_attachments, all_bracketings
+from tests.models.bracketings import all_attachments, all_bracketings, spans_of
 from tests.models.searches import hypotheses
 
 SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
@@ -137,7 +137,7 @@ def test_stacks_of_a_batch_are_those_of_each_row(rows):
                 assert state.depths[row].tolist() == [0] * (left + 1) + tape
                 last = {left, *(left + 1 + token for token in stack)}
                 assert {*state.is_last[row].nonzero()[:, 0].tolist()} == last
-                assert len(spans_of(labels)) == sum(joins[:count])
+                assert spans_of(labels) == spans_of_joins(joins[:count])
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
