@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, Integer, UInt8
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
@@ -154,7 +154,7 @@ def open_positions(attachments: Int[Tensor, "batch length"]) -> Bool[Tensor, "ba
 
 
 class AttachmentHead(nn.Module):
-    """Scores of attaching a token to each token before it, or to itself.
+    """Log-probabilities of attaching a token to each token before it, or to itself.
 
     The keys are networks of a state and a depth: W_2 relu(W_1 [W_k h_j; e_depth] + b_1) + b_2. The part of W_1 that
     takes h_j is applied once a token, the part that takes e_depth once a depth, and W_2 to the query.
@@ -184,10 +184,11 @@ class AttachmentHead(nn.Module):
         hidden: Float[Tensor, "batch queries width"],
         embedded: Float[Tensor, "batch queries width"],
         keys: Float[Tensor, "batch keys size"],
-        depths: Int[Tensor, "batch queries keys"],
+        depths: Integer[Tensor, "batch queries keys"],
         distances: Int[Tensor, "batch queries keys"],
+        possible: Bool[Tensor, "batch queries keys"],
     ) -> tuple[Float[Tensor, "batch queries keys"], Float[Tensor, "batch queries"]]:
-        """Scores of attachment to each key's position, and to the token itself.
+        """Log-probabilities (nats) of attachment to each key's position, and to the token itself.
 
         Args:
             hidden: the state before each token.
@@ -195,17 +196,21 @@ class AttachmentHead(nn.Module):
             keys: of `keys`.
             depths: of each key's position before the token.
             distances: how many tokens before the token it is.
+            possible: whether the token can be attached to it (D1).
         """
         query = self.query_network(torch.cat((self.query(hidden), embedded), -1))
         own_key = self.own_network(torch.cat((query, embedded), -1))
         of_depths = F.linear(self.depth_embedding.weight, self.compose.weight[:, self.key.out_features :])
-        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths]))
+        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths.long().clamp_max(len(of_depths) - 1)]))
         scores = torch.einsum("bqks,bqs->bqk", inner, query @ self.composed.weight)
         scores = scores + (query @ self.composed.bias)[..., None]
         steps = torch.arange(keys.size(1) + 1, device=keys.device)
         by_distance = query @ self.position(self.sinusoids(steps[None], stop=steps.size(0))[0].to(query.dtype)).T
         own = (query * own_key).sum(-1) + by_distance[..., 0]
-        return scores + by_distance.gather(2, distances.clamp(0, steps.size(0) - 1)), own
+        scores = scores + by_distance.gather(2, distances.clamp(0, steps.size(0) - 1))
+        scores = full_precision(scores).masked_fill(~possible, -torch.inf)
+        both = torch.cat((scores, full_precision(own)[..., None]), -1).log_softmax(-1)
+        return both[..., :-1], both[..., -1]
 
 
 class DepthScores(nn.Module):
@@ -215,13 +220,14 @@ class DepthScores(nn.Module):
         super().__init__()
         self.embeddings = nn.ModuleList(nn.Embedding(depths, size) for _ in range(layers))
 
-    def of(self, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
+    def of(self, depths: Integer[Tensor, "batch length context"]) -> ScoreFunction:
         """q·d_ij / √size of each query, with its content bias, and key."""
 
         def scores(layer: int, queries: Tensor, keys: Keys) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
             table = cast(nn.Embedding, self.embeddings[layer]).weight.repeat(1, heads)
-            return coded_scores(queries, table.view(-1, heads, size), depths) / math.sqrt(size)
+            codes = depths.long().clamp_max(len(table) - 1)
+            return coded_scores(queries, table.view(-1, heads, size), codes) / math.sqrt(size)
 
         return scores
 
@@ -333,7 +339,7 @@ class Pushdown(StructuredLanguageModel):
         check_at_least(1, depths=depths, beam_size=beam_size)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
-        self.vocabulary_size, self.depths, self.beam_size = vocabulary_size, depths, beam_size
+        self.vocabulary_size, self.beam_size = vocabulary_size, beam_size
         width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
         self.depth_scores = DepthScores(self.backbone.attention_layers, head_size, depths=depths)
         self.attachment_head = AttachmentHead(width, depth_size=head_size, depths=depths, dropout=attachment_dropout)
@@ -348,41 +354,26 @@ class Pushdown(StructuredLanguageModel):
     def _word_log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         return word_log_probs(hidden, self.backbone.output_weight, self.backbone.output_bias, targets)
 
-    def _codes(self, depths: Tensor) -> Tensor:
-        return depths.long().clamp_max(self.depths - 1)
+    def both_log_probs(
+        self, batch: BracketingBatch
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding.
 
-    def _normalised(self, columns: Tensor, own: Tensor, possible: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of attachments, from scores of positions before the token and of the token itself."""
-        columns = full_precision(columns).masked_fill(~possible, -torch.inf)
-        both = torch.cat((columns, full_precision(own)[..., None]), -1).log_softmax(-1)
-        return both[..., :-1], both[..., -1]
-
-    def attachment_log_probs(
-        self, hidden: Float[Tensor, "batch length width"], batch: BracketingBatch
-    ) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each position's attachment; 0 at position 0, without meaning at padding."""
+        Position 0 has no attachment: 0.
+        """
         assert batch.attachments is not None
         assert batch.depths is not None
+        hidden = self.backbone(batch.inputs, score_function=self.depth_scores.of(batch.depths)).hidden
         states, steps = hidden[:, :-1], torch.arange(batch.inputs.size(1), device=hidden.device)
         distances = (steps[1:, None] - steps[:-1]).expand(hidden.size(0), -1, -1)
         columns, own = self.attachment_head(
             states, self.backbone.embedding(batch.inputs[:, 1:]), self.attachment_head.keys(states),
-            self._codes(batch.depths[:, :-1, :-1]), distances,
+            batch.depths[:, :-1, :-1], distances, open_positions(batch.attachments)[:, :-1, :-1],
         )  # fmt: skip
-        possible = open_positions(batch.attachments)[:, :-1, :-1]
-        columns, own = self._normalised(columns, own, possible)
         labels = batch.attachments[:, 1:]
         found = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
-        return F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
-
-    def both_log_probs(
-        self, batch: BracketingBatch
-    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
-        """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding."""
-        assert batch.depths is not None
-        scores = self.depth_scores.of(self._codes(batch.depths))
-        hidden = self.backbone(batch.inputs, score_function=scores).hidden
-        return self._word_log_probs(hidden, batch.targets), self.attachment_log_probs(hidden, batch)
+        attachments = F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
+        return self._word_log_probs(hidden, batch.targets), attachments
 
     def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Negative log-likelihoods of tokens and attachments, nats per token of the global batch.
@@ -419,7 +410,7 @@ class Pushdown(StructuredLanguageModel):
         depths = torch.stack([F.pad(row, (0, context - row.size(1))) for row in tape], 1)
         output = self.backbone(
             tokens, padding=~is_token, state=None if state is None else state.backbone, carry=True,
-            score_function=self.depth_scores.of(self._codes(depths)),
+            score_function=self.depth_scores.of(depths),
         )  # fmt: skip
         keys = self.attachment_head.keys(output.hidden)
         if state is not None:
@@ -430,13 +421,13 @@ class Pushdown(StructuredLanguageModel):
         """Log-probabilities (nats) of joining the next token with 0, 1, 2 … constituents on the stack."""
         places = state.is_token.cumsum(1)
         distances = places[:, -1:] + 1 - places
-        columns, own = self.attachment_head(
-            state.last[:, None], self.backbone.embedding(tokens)[:, None], state.keys,
-            self._codes(state.stack.depths)[:, None], distances[:, None],
-        )  # fmt: skip
         is_bottom = state.is_token & (places == 1)
         possible = state.stack.is_last & ~is_bottom
-        return state.stack.by_joins(*self._normalised(columns[:, 0], own[:, 0], possible))
+        columns, own = self.attachment_head(
+            state.last[:, None], self.backbone.embedding(tokens)[:, None], state.keys,
+            state.stack.depths[:, None], distances[:, None], possible[:, None],
+        )  # fmt: skip
+        return state.stack.by_joins(columns[:, 0], own[:, 0])
 
     def representatives(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
         """See `StructuredLanguageModel`."""

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -165,20 +165,17 @@ def naive_scores(head, hidden, embedded, keys, depths, distances):
 def test_the_attachment_head_is_that_of_the_paper():
     torch.manual_seed(3)
     head = AttachmentHead(6, depth_size=3, depths=4, dropout=0.5).double().eval()
-    hidden, embedded, states = (
-        torch.randn(2, 4, 6).double(),
-        torch.randn(2, 4, 6).double(),
-        torch.randn(2, 5, 6).double(),
-    )
+    hidden, embedded, states = (torch.randn(2, size, 6).double() for size in (4, 4, 5))
     depths, distances = torch.randint(0, 4, (2, 4, 5)), torch.randint(0, 6, (2, 4, 5))
-    columns, own = head(hidden, embedded, head.keys(states), depths, distances)
-    for b in range(2):
-        for k in range(4):
-            expected = naive_scores(
-                head, hidden[b, k], embedded[b, k], states[b], depths[b, k], distances[b, k].tolist()
-            )
-            torch.testing.assert_close(columns[b, k], expected[0], rtol=0, atol=1e-6)  # sinusoids are single precision
-            torch.testing.assert_close(own[b, k], expected[1], rtol=0, atol=1e-6)
+    possible = torch.rand(2, 4, 5) < 0.7
+    columns, own = head(hidden, embedded, head.keys(states), depths, distances, possible)
+    for b, k in product(range(2), range(4)):
+        scores, of_itself = naive_scores(
+            head, hidden[b, k], embedded[b, k], states[b], depths[b, k], distances[b, k].tolist()
+        )
+        scores = torch.cat((scores.masked_fill(~possible[b, k], -torch.inf), of_itself[None])).log_softmax(0)
+        found = torch.cat((columns[b, k], own[b, k][None]))
+        torch.testing.assert_close(found, scores, rtol=0, atol=1e-6)  # sinusoids are single precision
 
 
 @torch.no_grad()
