@@ -64,8 +64,8 @@ class Writing:
 class StructuredLanguageModel(LeftToRight):
     """Base of the systems that write a text and a structure over it together.
 
-    Validation scores text and structure where structures are given; scores of texts, and of the test split, are sums
-    over the structures that a beam holds, hence lower bounds.
+    Validation scores text and structure, which all sentences must have. Scores of texts, and of the test split, are
+    sums over the structures that a beam holds, hence lower bounds.
 
     Attributes:
         vocabulary_size: number of token types; the ids of other choices follow.

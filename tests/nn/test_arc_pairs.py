@@ -213,35 +213,6 @@ def test_hypotheses_open_words_at_different_times():
     assert numbers == state.lengths.tolist() == [4, 4, 2]
 
 
-def test_one_by_one_and_with_padding():
-    scorer, (vectors, tapes, lengths) = scorer_of("all features"), batch_of()
-    whole = scorer(vectors, tapes, lengths)
-    wide, wide_tapes, _ = batch_of(longest=8, seed=7)
-    wide_tapes[:, :, :6, :6] = tapes
-    for b, n in enumerate(LENGTHS):
-        wide[b, :n], wide[b, n:] = vectors[b, :n], math.nan
-    padded = scorer(wide, wide_tapes, lengths)
-    for b, n in enumerate(LENGTHS):
-        alone = scorer(vectors[b : b + 1, :n], tapes[b : b + 1, :, : n + 1, : n + 1], lengths[b : b + 1])
-        for one, other, third in zip(parts(whole), parts(padded), parts(alone), strict=True):
-            columns = third.size(-1)
-            torch.testing.assert_close(one[b, :n, :columns], third[0], rtol=0, atol=1e-12)
-            torch.testing.assert_close(other[b, :n, :columns], third[0], rtol=0, atol=1e-12)
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_sentences_of_no_word_one_word_and_200_words():
-    scorer, (vectors, tapes, lengths) = scorer_of("all features"), batch_of((0, 1, 200))
-    whole = scorer(vectors, tapes, lengths)
-    assert not whole.from_earlier[0].isfinite().any()
-    assert not whole.to_earlier[0].isfinite().any()
-    assert whole.counts[1, 0].isfinite().tolist() == [True, True] + [False] * 5
-    for t, found in enumerate(steps(scorer, vectors[2], tapes[2], 200)):
-        torch.testing.assert_close(found.from_earlier[0], whole.from_earlier[2, t, : t + 1], rtol=0, atol=1e-10)
-    assert t == 199
-
-
 def test_mixed_precision_is_near_full_precision():
     scorer, (vectors, tapes, lengths) = scorer_of("all features", dtype=torch.float), batch_of(dtype=torch.float)
     full = scorer(vectors, tapes, lengths)
