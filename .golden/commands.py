@@ -88,6 +88,13 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "corpora, tables, tasks, ITEXP and phases", "!depgen/data/rocstories.py", move="data_and_training.py",
         answers={"data-statistics": former_statistics}, in_former=TORCH_DROPOUT,
     ),
+    Generation(
+        "options of GiLT and Pushdown", ".golden/moves/w3_gilt.py", move="w3_gilt.py",
+        parameters=(
+            (r"^scorers\.0\.", "scorer."), (r"^scorers\.1\.", "further_scorers.0."),
+            (r"^(scorer\.|further_scorers\.0\.)(arc|sum)$", r"\1\2.weight"),
+        ),
+    ),
 ]  # fmt: skip
 
 

@@ -17,8 +17,8 @@ Weights are a dict of tensors, a linear's weight [out, in] as torch has it, so t
         {side}.norm2, {side}.norm2.bias             [2d]
         {side}.mlp2.in, {side}.mlp2.in.bias         [2d, 2d]; then ReLU
         {side}.mlp2.out, {side}.mlp2.out.bias       [d, 2d]
-        arc                                         B of arcs: [d] the diagonal, or [d, d]
-        pair                                        B_s of counts: [d] the diagonal, or [d, d]
+        arc                                         the diagonal of B, of arcs: [d]
+        pair                                        the diagonal of B_s, of counts: [d]
         count, count.bias                           [C + 1, d], the classes of counts
     one attention layer (`attention`), width = heads * size
         query, key, value, output, and .bias of each    [width, width], rows = heads * size
@@ -69,19 +69,19 @@ def depth_row(arcs, words):
     return [1 + steps[word] if word in steps else 0 for word in range(words + 1)]
 
 
-def distance_row(arcs, words, weights=(1, 10), disconnected=0):
-    """The cheapest path from the last word to the root and each word, and the code where no path leads."""
+def distance_row(arcs, words, weights=(1, 10)):
+    """The cheapest path from the last word to the root and each word; 0 where no path leads."""
     costs = networkx.single_source_dijkstra_path_length(weighted_graph(arcs, words, weights), words)
-    return [min(costs[word], LARGEST) if word in costs else disconnected for word in range(words + 1)]
+    return [min(costs.get(word, 0), LARGEST) for word in range(words + 1)]
 
 
-def tapes(arcs, words, *, degree_weights=(1, 10), distance_weights=(1, 10), disconnected=0):
+def tapes(arcs, words, *, degree_weights=(1, 10), distance_weights=(1, 10)):
     """The tape [3, M + 1, M + 1] of every prefix, row t after t words; 0 at words still to come."""
     found = torch.zeros(3, words + 1, words + 1, dtype=torch.long)
     for t in range(words + 1):
         known = arcs_of_prefix(arcs, t)
         degrees, depths = degree_row(known, t, degree_weights), depth_row(known, t)
-        distances = distance_row(known, t, distance_weights, disconnected)
+        distances = distance_row(known, t, distance_weights)
         for word in range(t + 1):
             found[0, t, word] = min(degrees[word], LARGEST)
             found[1, t, word] = min(depths[word], LARGEST)
@@ -98,17 +98,16 @@ def counts_of(arcs, words):
 # -- word vectors and arc scores (Sec. 3.1) ---------------------------------------------------------------------------
 
 
-def word_vectors(layers, embeddings, first_tokens, *, middle=None):
+def word_vectors(layers, embeddings, first_tokens):
     """o_w [M, 3d]: two layers' states at the token before word w's first token, and that token's embedding.
 
     Args:
         layers: states [tokens, d]; `layers[0]` are the embeddings, `layers[l]` is what layer l returns.
         embeddings: raw embeddings of the tokens [tokens, d]; token 0 is the beginning of the sentence.
         first_tokens: the place of each word's first token, at least 1.
-        middle: the layer in the middle; None: L // 2 + 1, as the authors' code (L // 2 in the paper).
     """
     last = len(layers) - 1
-    middle = last // 2 + 1 if middle is None else middle
+    middle = last // 2 + 1  # as the authors' code; L / 2 in the paper
     return torch.stack(
         [torch.cat((layers[middle][k - 1], layers[last - 1][k - 1], embeddings[k])) for k in first_tokens]
     ).double()
@@ -153,11 +152,6 @@ def representation(weights, side, vectors, tape, *, current, word):
     return mlp(weights, side, 2, mlp(weights, side, 1, vector) + position_term(weights, side, current - word, codes))
 
 
-def bilinear(matrix, parent, child):
-    """parent ⊙ (B child), whose sum is the arc's score; a vector B is a diagonal."""
-    return parent * (matrix * child if matrix.dim() == 1 else matrix @ child)
-
-
 def arc_logits(weights, vectors, tape, word):
     """{(head, dependent): logit} of `word` with the root, all earlier words and itself (the self-loop)."""
     pairs = [(j, word) for j in range(word + 1)] + [(word, j) for j in range(1, word)]
@@ -165,30 +159,22 @@ def arc_logits(weights, vectors, tape, word):
     for head, dependent in pairs:
         parent = representation(weights, "parent", vectors, tape, current=word, word=head)
         child = representation(weights, "child", vectors, tape, current=word, word=dependent)
-        found[head, dependent] = float(bilinear(weights["arc"], parent, child).sum())
+        found[head, dependent] = float((parent * weights["arc"] * child).sum())
     return found
 
 
 # -- counts (Sec. 3.2) ------------------------------------------------------------------------------------------------
 
 
-def count_logits(weights, vectors, tape, word, *, scale="code"):
-    """Logits of 0 ... C arcs of `word` (Eq. 3); -inf for more than the 2i - 1 that there can be.
-
-    Args:
-        weights: see above.
-        vectors: o_w.
-        tape: of the sentence.
-        word: i, from 1.
-        scale: 1 / sqrt(2i) as the authors' code, which has 2i terms with the self pair, or 1 / sqrt(2i - 1) ("paper").
-    """
+def count_logits(weights, vectors, tape, word):
+    """Logits of 0 ... C arcs of `word` (Eq. 3, over sqrt(2i)); -inf for more than the 2i - 1 that there can be."""
     pairs = [(j, word) for j in range(word)] + [(word, j) for j in range(1, word + 1)]
     total = torch.zeros(weights["count"].shape[1], dtype=torch.float64)
     for head, dependent in pairs:
         parent = representation(weights, "parent", vectors, tape, current=word, word=head)
         child = representation(weights, "child", vectors, tape, current=word, word=dependent)
-        total = total + bilinear(weights["pair"], parent, child)
-    logits = affine(weights, "count", total / math.sqrt(2 * word if scale == "code" else 2 * word - 1))
+        total = total + parent * weights["pair"] * child
+    logits = affine(weights, "count", total / math.sqrt(2 * word))
     return [float(logit) if count <= 2 * word - 1 else -math.inf for count, logit in enumerate(logits)]
 
 
@@ -214,15 +200,13 @@ def best_arcs(logits, count):
 # -- attention (Sec. 3.4) ---------------------------------------------------------------------------------------------
 
 
-def attention_scores(weights, hidden, codes, *, tape_through="content"):
+def attention_scores(weights, hidden, codes):
     """Scaled scores [heads, query, key] of a layer; -inf at later keys.
 
     Args:
         weights: see above.
         hidden: states that the layer reads, [tokens, width].
         codes: of each token's row and column, [3, tokens, tokens]; None: no tape.
-        tape_through: the key matrix that the tape's term goes through: "content" with the bias u, as the authors' code,
-            or "position" (W_r) with v, as Eq. 5.
     """
     heads, size = weights["content_bias"].shape
     width, tokens = heads * size, len(hidden)
@@ -237,17 +221,16 @@ def attention_scores(weights, hidden, codes, *, tape_through="content"):
             for f, name in enumerate(FEATURES):
                 if codes is not None and name in weights:
                     feature = feature + affine(weights, f"{name}.to_key", weights[name][int(codes[f, k, j])])
-            through, asking = ("key", content) if tape_through == "content" else ("relative", position)
-            tape = (weights[through] @ feature).view(heads, size)
+            tape = (weights["key"] @ feature).view(heads, size)
             for h in range(heads):
-                score = content[h] @ key[h] + position[h] @ relative[h] + asking[h] @ tape[h]
+                score = content[h] @ key[h] + position[h] @ relative[h] + content[h] @ tape[h]
                 found[h, k, j] = score / math.sqrt(size)
     return found
 
 
-def attention(weights, hidden, codes=None, *, tape_through="content"):
+def attention(weights, hidden, codes=None):
     """What a layer's attention returns for each token, [tokens, width], before the residual sum."""
-    scores = attention_scores(weights, hidden, codes, tape_through=tape_through)
+    scores = attention_scores(weights, hidden, codes)
     heads, size = weights["content_bias"].shape
     rows = []
     for k in range(len(hidden)):
@@ -277,24 +260,18 @@ def token_codes(tape, word_of_token):
 # -- joint loss (Eq. 6) -----------------------------------------------------------------------------------------------
 
 
-def arc_loss(arcs, logits, *, self_loops=True):
-    """Binary cross-entropies summed over heads 0 ... M and dependents 1 ... M, and the number of these pairs.
+def arc_loss(arcs, logits):
+    """Binary cross-entropies summed over heads 0 ... M and dependents 1 ... M.
 
-    Args:
-        arcs: that are annotated.
-        logits: {(head, dependent): logit} of all pairs, those of all words in one dict.
-        self_loops: whether a word's arc to itself is a pair.
+    `logits`: {(head, dependent): logit} of all pairs, those of all words in one dict.
     """
     words = max(dependent for _, dependent in logits)
-    total, pairs = 0.0, 0
+    total = 0.0
     for head in range(words + 1):
         for dependent in range(1, words + 1):
-            if head == dependent and not self_loops:
-                continue
             probability = 1 / (1 + math.exp(-logits[head, dependent]))
             total -= math.log(probability if (head, dependent) in arcs else 1 - probability)
-            pairs += 1
-    return total, pairs
+    return total
 
 
 def loss_weights(alpha=1.0, beta=0.2, gamma=0.2):
@@ -303,8 +280,8 @@ def loss_weights(alpha=1.0, beta=0.2, gamma=0.2):
     return 2 * alpha / (alpha + s), 4 * beta / (1 + s), 4 * gamma / (1 + s)
 
 
-def joint_loss(token_log_probs, arcs, logits, count_log_probs, *, weights, normalization="sums", self_loops=True):
-    """The loss of one sentence.
+def joint_loss(token_log_probs, arcs, logits, count_log_probs, *, weights):
+    """The loss of one sentence, sums as in the authors' code.
 
     Args:
         token_log_probs: of each target, the end of the sentence included.
@@ -312,16 +289,10 @@ def joint_loss(token_log_probs, arcs, logits, count_log_probs, *, weights, norma
         logits: see `arc_loss`.
         count_log_probs: a list of log-probabilities of 0 ... C for each word.
         weights: of tokens, arcs and counts.
-        normalization: "sums", as the authors' code, or "means" over the terms of each sum, as Eq. 6.
-        self_loops: see `arc_loss`.
     """
-    words = len(count_log_probs)
-    token_sum = -math.fsum(token_log_probs)
-    arc_sum, pairs = arc_loss(arcs, logits, self_loops=self_loops)
-    count_sum = -math.fsum(row[count] for row, count in zip(count_log_probs, counts_of(arcs, words), strict=True))
-    if normalization == "means":
-        token_sum, arc_sum, count_sum = token_sum / len(token_log_probs), arc_sum / pairs, count_sum / words
-    return weights[0] * token_sum + weights[1] * arc_sum + weights[2] * count_sum
+    counts = counts_of(arcs, len(count_log_probs))
+    count_sum = -math.fsum(row[count] for row, count in zip(count_log_probs, counts, strict=True))
+    return -weights[0] * math.fsum(token_log_probs) + weights[1] * arc_loss(arcs, logits) + weights[2] * count_sum
 
 
 # -- tokens and counts together (Eq. 7) -------------------------------------------------------------------------------
@@ -355,35 +326,16 @@ def with_count(hypothesis, word, count, count_log_probs, logits):
     return replace(hypothesis, arcs=arcs, counts=(*hypothesis.counts, count), count_log_probs=scores)
 
 
-def joint_log_probs(opens, counts, *, token_log_prob, count_log_probs, logits):
-    """The hypothesis that given counts lead to.
+def exhaustive(opens, *, token_log_prob, count_log_probs, logits):
+    """All hypotheses about a sentence, and log p of each prefix: its last token counts, that token's word's arcs don't.
+
+    log p of the sentence is the last prefix's, the logsumexp of all hypotheses' scores.
 
     Args:
         opens: of each target, the word whose first token it is, or None, as for the end of the sentence.
-        counts: of each word.
         token_log_prob: from the position of a target (from 0) and the arcs so far to log p of that target.
         count_log_probs: from a word, whose first token is known, and the arcs so far to log p of 0 ... C arcs.
         logits: from a word and the arcs so far to {(head, dependent): logit} of its arcs.
-    """
-    hypothesis = Hypothesis()
-    for position, word in enumerate(opens):
-        hypothesis = with_token(hypothesis, position, token_log_prob)
-        if word is not None:
-            hypothesis = with_count(hypothesis, word, counts[word - 1], count_log_probs, logits)
-    return hypothesis
-
-
-def likely_counts(log_probs, word, top):
-    """The `top` likeliest counts of a word that are possible, all where `top` is None."""
-    possible = [count for count, score in enumerate(log_probs) if count <= 2 * word - 1 and score > -math.inf]
-    return sorted(possible, key=lambda count: -log_probs[count])[:top]
-
-
-def exhaustive(opens, *, token_log_prob, count_log_probs, logits, top=None):
-    """All hypotheses about a sentence, and log p of each prefix: its last token counts, that token's word's arcs don't.
-
-    log p of the sentence is the last prefix's, the logsumexp of all hypotheses' scores. For the rest see
-    `joint_log_probs`; `top`: the most counts that a word may take in a hypothesis, with no renormalisation.
     """
     hypotheses, prefixes = [Hypothesis()], []
     for position, word in enumerate(opens):
@@ -393,6 +345,7 @@ def exhaustive(opens, *, token_log_prob, count_log_probs, logits, top=None):
             hypotheses = [
                 with_count(each, word, count, count_log_probs, logits)
                 for each in hypotheses
-                for count in likely_counts(count_log_probs(word, each.arcs), word, top)
+                for count, log_prob in enumerate(count_log_probs(word, each.arcs))
+                if log_prob > -math.inf
             ]
     return hypotheses, prefixes

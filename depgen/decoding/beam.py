@@ -159,10 +159,12 @@ class Beam(Generic[State]):
         state: Any = self.state
         return Beam(state.select(places), self.items[places], self.scores[places])
 
-    def divided(self, before: Int[Tensor, " items"], after: Int[Tensor, " items"]) -> "Beam[State]":
-        """The hypotheses of leaders, as those of the leaders after one more target, in ascending order; see `leaders`.
+    def regrouped(self, before: Int[Tensor, " items"], after: Int[Tensor, " items"]) -> "Beam[State]":
+        """The hypotheses of representatives, as those of the representatives after one more target, in ascending order.
 
-        Leaders without hypotheses are left out.
+        Args:
+            before: the representative of each item (`representatives`); those without hypotheses are left out.
+            after: the representative of each item then.
         """
         new = after[after == torch.arange(len(after), device=after.device)]
         sources = before[new]
@@ -191,33 +193,33 @@ class Beam(Generic[State]):
         return order[torch.cat((items.new_ones(1, dtype=torch.bool), items[1:] != items[:-1]))[: len(items)]]
 
 
-def leaders(
+def representatives(
     targets: Int[Tensor, "items length"], opens: Bool[Tensor, "items length"], lengths: Int[Tensor, " items"]
 ) -> Int[Tensor, "items length_and_one"]:
     """Of each item and number of targets, the first item with the same targets up to there, and the same words.
 
-    A search goes through a beginning that items have in common once: its leader, the first of them, has the hypotheses
-    of them all, until their targets differ.
+    A search goes through a beginning that items have in common once: its representative, the first of them, has the
+    hypotheses of them all, until their targets differ.
 
     Args:
         targets: tokens; all items have the same one before them.
         opens: whether the token before each target begins a word.
-        lengths: targets of each item; after them an item leads itself.
+        lengths: targets of each item; after them an item stands for itself.
 
     >>> all_open = torch.ones(3, 3, dtype=torch.bool)
-    >>> leaders(torch.tensor([[5, 6, 0], [5, 7, 0], [5, 7, 0]]), all_open, torch.tensor([3, 3, 3])).tolist()
+    >>> representatives(torch.tensor([[5, 6, 0], [5, 7, 0], [5, 7, 0]]), all_open, torch.tensor([3, 3, 3])).tolist()
     [[0, 0, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     """
     items, length = targets.shape
     following = F.pad(opens[:, 1:], (0, 1))
     codes, first, nodes = torch.stack((targets, following), 2).tolist(), {0: 0}, dict[tuple[int, ...], int]()
-    leader = [[0] + [item] * length for item in range(items)]
+    first_of = [[0] + [item] * length for item in range(items)]
     for item, end in enumerate(lengths.tolist()):
         node = 0
         for k in range(end):
             node = nodes.setdefault((node, *codes[item][k], k + 1 == end), len(nodes) + 1)
-            leader[item][k + 1] = first.setdefault(node, item)
-    return torch.tensor(leader, device=targets.device).view(items, length + 1)
+            first_of[item][k + 1] = first.setdefault(node, item)
+    return torch.tensor(first_of, device=targets.device).view(items, length + 1)
 
 
 # -- words ------------------------------------------------------------------------------------------------------------

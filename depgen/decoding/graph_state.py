@@ -9,7 +9,7 @@ from jaxtyping import Bool, Int, Int16, UInt8
 from torch import Tensor
 
 from depgen.nn.rows import Rows
-from depgen.trees.feature_tapes import LARGEST, check_tape_options
+from depgen.trees.feature_tapes import LARGEST, TapeOptions
 
 UNREACHABLE = 16_000
 """No path; the sum of two fits into 16 bits. Paths are clipped to `LARGEST`, so that they stay below."""
@@ -27,46 +27,23 @@ class GraphState(Rows):
         degree: the weighted number of arcs of each word, clipped.
         paths: lengths of the shortest paths from the one to the other, clipped: of one step for each arc, and weighted.
         lengths: number of words of each row.
-        degree_weights: of an arc into a word, and of one out of it.
-        distance_weights: of a step against an arc, and of one along it.
-        disconnected: the distance of words without a path.
+        options: how arcs are weighted.
     """
 
-    shared: ClassVar[frozenset[str]] = frozenset({"degree_weights", "distance_weights", "disconnected"})
+    shared: ClassVar[frozenset[str]] = frozenset({"options"})
 
     graph: Bool[Tensor, "rows nodes nodes"]
     degree: Int16[Tensor, "rows nodes"]
     paths: Int16[Tensor, "rows two nodes nodes"]
     lengths: Int[Tensor, " rows"]
-    degree_weights: tuple[int, int]
-    distance_weights: tuple[int, int]
-    disconnected: int
+    options: TapeOptions
 
     @classmethod
-    def empty(
-        cls,
-        rows: int,
-        *,
-        device: torch.device | str = "cpu",
-        degree_weights: tuple[int, int] = (1, 10),
-        distance_weights: tuple[int, int] = (1, 10),
-        disconnected: int = 0,
-    ) -> "GraphState":
-        """Graphs of the root alone.
-
-        Raises:
-            UserError: an option is out of range.
-        """
-        check_tape_options(degree_weights, distance_weights, disconnected)
-        return cls(
-            torch.zeros(rows, 1, 1, dtype=torch.bool, device=device),
-            torch.zeros(rows, 1, dtype=torch.int16, device=device),
-            torch.zeros(rows, 2, 1, 1, dtype=torch.int16, device=device),
-            torch.zeros(rows, dtype=torch.long, device=device),
-            degree_weights,
-            distance_weights,
-            disconnected,
-        )
+    def empty(cls, rows: int, options: TapeOptions, *, device: torch.device | str = "cpu") -> "GraphState":
+        """Graphs of the root alone."""
+        root = torch.zeros(rows, 1, 1, dtype=torch.int16, device=device)
+        lengths = torch.zeros(rows, dtype=torch.long, device=device)
+        return cls(root.bool(), root[:, 0], root[:, None].expand(-1, 2, -1, -1), lengths, options)
 
     @property
     def words(self) -> int:
@@ -78,30 +55,24 @@ class GraphState(Rows):
         from_earlier: Bool[Tensor, "rows nodes"],
         to_earlier: Bool[Tensor, "rows nodes"],
         *,
-        inserts: Bool[Tensor, " rows"] | None = None,
+        inserts: Bool[Tensor, " rows"],
     ) -> "GraphState":
         """The graphs with one word more and its arcs. O(rows t^2).
 
         Args:
             from_earlier: whether an arc leads from each word, column 0 the root, to the new word.
             to_earlier: whether an arc leads from the new word to each word; False in column 0.
-            inserts: rows that get a word; None: all. The others stay, and have no arcs here. Costs a wait for a GPU.
+            inserts: rows that get a word. The others stay, and have no arcs here. Costs a wait for a GPU.
         """
-        wider = self._with_a_column(inserts)
+        wider = self._with_a_column() if bool((inserts & (self.lengths == self.words)).any()) else self
         spare = wider.words - self.words
         enters, leaves = F.pad(from_earlier, (0, spare)), F.pad(to_earlier, (0, spare))
-        inserts = torch.ones_like(self.lengths, dtype=torch.bool) if inserts is None else inserts
         lengths = self.lengths + inserts
         columns = torch.arange(wider.words + 1, device=lengths.device)
         is_new = (columns == lengths[:, None]) & inserts[:, None]
         graph = wider.graph | (enters[:, :, None] & is_new[:, None]) | (is_new[:, :, None] & leaves[:, None])
-        return replace(
-            wider,
-            graph=graph,
-            degree=wider._degree(enters, leaves, is_new),
-            paths=wider._paths(enters, leaves, is_new),
-            lengths=lengths,
-        )
+        degree, paths = wider._degree(enters, leaves, is_new), wider._paths(enters, leaves, is_new)
+        return replace(wider, graph=graph, degree=degree, paths=paths, lengths=lengths)
 
     @property
     def features(self) -> UInt8[Tensor, "features rows nodes"]:
@@ -109,18 +80,14 @@ class GraphState(Rows):
         rows = torch.arange(self.lengths.size(0), device=self.lengths.device)
         depth, distance = 1 + self.paths[:, 0, 0], self.paths[rows, 1, self.lengths]
         depth = depth.clamp_max(LARGEST).masked_fill(self.paths[:, 0, 0] == UNREACHABLE, 0)
-        distance = distance.masked_fill(distance == UNREACHABLE, self.disconnected)
-        after = torch.arange(self.words + 1, device=rows.device) > self.lengths[:, None]
-        return torch.stack((self.degree, depth, distance.masked_fill(after, 0))).to(torch.uint8)
+        return torch.stack((self.degree, depth, distance.masked_fill(distance == UNREACHABLE, 0))).to(torch.uint8)
 
     def arcs(self, row: int) -> list[tuple[int, int]]:
         """Head and dependent of each arc of a row, by dependent."""
         return [(head, dependent) for dependent, head in self.graph[row].T.nonzero().tolist()]
 
-    def _with_a_column(self, inserts: Bool[Tensor, " rows"] | None) -> "GraphState":
-        """The same graphs with room for a word in each row that gets one."""
-        if inserts is not None and not bool((inserts & (self.lengths == self.words)).any()):
-            return self
+    def _with_a_column(self) -> "GraphState":
+        """The same graphs with room for a word more."""
         paths = F.pad(self.paths, (0, 1, 0, 1), value=UNREACHABLE)
         paths[:, :, -1, -1] = 0
         return replace(self, graph=F.pad(self.graph, (0, 1, 0, 1)), degree=F.pad(self.degree, (0, 1)), paths=paths)
@@ -128,7 +95,7 @@ class GraphState(Rows):
     def _degree(
         self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]
     ) -> Int16[Tensor, "rows nodes"]:
-        incoming, outgoing = self.degree_weights
+        incoming, outgoing = self.options.degree_weights
         of_new = incoming * enters.sum(1) + outgoing * leaves.sum(1)
         return (
             (self.degree + outgoing * enters + incoming * leaves + of_new[:, None] * is_new).clamp_max(LARGEST).short()
@@ -151,7 +118,7 @@ class GraphState(Rows):
         self, along: Bool[Tensor, "rows nodes"], against: Bool[Tensor, "rows nodes"]
     ) -> Int16[Tensor, "rows two nodes"]:
         """The length of a step by an arc of either direction, the smaller of both; as steps and weighted."""
-        against_weight, along_weight = self.distance_weights
+        against_weight, along_weight = self.options.distance_weights
         steps = torch.where(along | against, 1, UNREACHABLE)
         backward = torch.where(against, against_weight, UNREACHABLE)
         forward = torch.where(along, along_weight, UNREACHABLE)

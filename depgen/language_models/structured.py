@@ -32,6 +32,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import StructureOptions
+from depgen.errors import UserError
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
@@ -62,8 +63,8 @@ class Writing:
 class StructuredLanguageModel(LeftToRight):
     """Base of the systems that write a text and a structure over it together.
 
-    Validation scores text and structure where structures are given; scores of texts, and of the test split, are sums
-    over the structures that a beam holds, hence lower bounds.
+    Validation scores text and structure, which all sentences must have. Scores of texts, and of the test split, are
+    sums over the structures that a beam holds, hence lower bounds.
 
     Attributes:
         vocabulary_size: number of token types; the ids of other choices follow.
@@ -115,8 +116,8 @@ class StructuredLanguageModel(LeftToRight):
         lengths: Tensor = batch.lengths
         return lengths
 
-    def leaders(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
-        """See `depgen.decoding.beam.leaders`; by default each text is searched by itself."""
+    def representatives(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
+        """See `depgen.decoding.beam.representatives`; by default each text is searched by itself."""
         items, length = batch.inputs.shape
         return torch.arange(items, device=batch.inputs.device)[:, None].expand(-1, length + 1)
 
@@ -124,9 +125,9 @@ class StructuredLanguageModel(LeftToRight):
         """How many positions a hypothesis keeps in its state, over a text of some inputs; see `search_parts`."""
         return length
 
-    def given_nll(self, batch: Any) -> Float[Tensor, " batch"] | None:  # noqa: ANN401
-        """The nats of each item's text and given structure; None where the text alone is scored."""
-        return None
+    def joint_nll(self, batch: Any) -> Float[Tensor, " batch"]:  # noqa: ANN401
+        """The nats of each item's text together with the structure that is given; all items have one."""
+        raise NotImplementedError(f"{type(self).__name__} has no joint_nll")
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -136,31 +137,39 @@ class StructuredLanguageModel(LeftToRight):
 
     def item_scores(self, batch: TokenBatch) -> ItemScores:
         """The scores of a batch's items: of text and structure where structures are given, else the text's bound."""
-        nll = self.given_nll(batch)
-        return super().item_scores(batch) if nll is None else self.scores_of_items(batch, nll, of_text=False)
+        if not _has_structures(batch):
+            return super().item_scores(batch)
+        return self.scores_of_items(batch, self.joint_nll(batch), of_text=False)
+
+    def validation_step(self, batch: TokenBatch, batch_idx: int) -> None:
+        """The loss of text and structure together: of all sentences or of none, however they are batched.
+
+        Raises:
+            UserError: a sentence has no structure.
+        """
+        self.refuse_without_structures(batch)
+        super().validation_step(batch, batch_idx)
+
+    def refuse_without_structures(self, batch: TokenBatch) -> None:
+        """Raises UserError where a sentence of a batch that is learnt from, or validated, has no structure."""
+        if not _has_structures(batch):
+            raise UserError(
+                f"{type(self).__name__} reads texts and their structures, and at least one sentence of a batch of "
+                f"{len(batch.items)} has none: set data.init_args.annotator to one that gives every sentence a "
+                "structure, and data.init_args.trees_for to all splits that are trained on and validated."
+            )
 
     def test_step(self, batch: TokenBatch, batch_idx: int) -> None:
         """The bound of the text, also where structures are given."""
-        super().test_step(self.without_structures(batch), batch_idx)
-
-    def without_structures(self, batch: TokenBatch) -> TokenBatch:
-        """The batch with texts alone: given structures are the fields that a system adds with the default None."""
-        texts = {field.name for field in fields(TokenBatch)}
-        structures = [field.name for field in fields(batch) if field.name not in texts and field.default is None]
-        nothing: dict[str, Any] = dict.fromkeys(structures)
-        return replace(batch, **nothing)
+        super().test_step(_without_structures(batch), batch_idx)
 
     @torch.inference_mode()
     def best_structures(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int, with_end: bool = True
     ) -> list[Sequence[Any]]:
-        """The likeliest structure of each sentence of token ids, as `structure_of` gives it.
+        """The likeliest structure of each sentence of token ids, without beginning and end, as `structure_of` gives it.
 
-        Args:
-            sentences: without beginning and end; some may be empty.
-            vocabulary: that the system was trained with.
-            beam_size: hypotheses of a sentence.
-            with_end: whether the sentences end after their last token, or may continue.
+        Sentences end after their last token, or may continue, without `with_end`.
         """
         if not sentences:
             return []
@@ -174,17 +183,14 @@ class StructuredLanguageModel(LeftToRight):
     ) -> tuple[Float[Tensor, "batch length"], list[Sequence[Any]]]:
         """What each target adds to the log-probability (nats) of its text, and the likeliest structure of each text.
 
-        What is built before a target counts at the target. A batch is searched in parts that fit into memory.
-
-        Args:
-            batch: texts; structures that it holds are not read.
-            beam_size: the most hypotheses of a text.
-            with_end: whether the texts end after their last token, or may continue.
+        What is built before a target counts at the target. A batch is searched in parts that fit into memory, without
+        the structures that it holds. Texts end after their last token, or may continue, without `with_end`.
         """
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
-        texts, columns = self.without_structures(batch), self.columns_kept(length)
+        texts, columns = _without_structures(batch), self.columns_kept(length)
         for rows in search_parts(items, length=columns, beam_size=beam_size, device=batch.inputs.device):
-            of_part, best = self._search(_part(texts, rows), beam_size, with_end)
+            part = {name: column[rows] for name, column in vars(texts).items() if isinstance(column, Tensor)}
+            of_part, best = self._search(replace(texts, **part), beam_size, with_end)
             log_probs.append(F.pad(of_part, (0, length - of_part.size(1))))
             structures += best
         return torch.cat(log_probs).to(self.backbone.output_weight.dtype), structures
@@ -192,9 +198,9 @@ class StructuredLanguageModel(LeftToRight):
     def _search(self, batch: TokenBatch, beam_size: int, with_end: bool) -> tuple[Tensor, list[Sequence[Any]]]:
         items, device = len(batch.inputs), batch.inputs.device
         lengths = self.targets_searched(batch, with_end=with_end)
-        longest, leaders = int(batch.lengths.max()), self.leaders(batch)
+        longest, first = int(batch.lengths.max()), self.representatives(batch)
         beam = Beam.of(self.beginning_of(batch), items, device=device)
-        beam = beam.only(leaders[:, 0] == torch.arange(items, device=device))
+        beam = beam.only(first[:, 0] == torch.arange(items, device=device))
         sums, best = beam.scores.new_zeros(items, longest + 1), list[Sequence[Any]]([()] * items)
         for k in range(int(lengths.max())):
             goes_on = (lengths > k).to(device)
@@ -202,16 +208,16 @@ class StructuredLanguageModel(LeftToRight):
                 beam = beam.only(goes_on[beam.items])
             if k:
                 beam = self.with_input(beam, batch, k, beam_size=beam_size)
-            beam = beam.divided(leaders[:, k], leaders[:, k + 1])
+            beam = beam.regrouped(first[:, k], first[:, k + 1])
             beam = self.with_target(beam, batch, k, beam_size=beam_size, with_end=with_end)
-            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[leaders[:, k + 1]], sums[:, k])
+            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[first[:, k + 1]], sums[:, k])
             ends = lengths == k + 1
             for row in beam.best().tolist() if bool(ends.any()) else ():
                 item = int(beam.items[row])
                 best[item] = self.structure_of(beam.state, row) if ends[item] else best[item]
         sums[:, int(lengths.max()) + 1 :] = sums[:, int(lengths.max()), None]
-        of_whole = leaders.gather(1, lengths.to(device)[:, None])[:, 0].tolist()
-        return sums.diff(dim=1), [best[leader] for leader in of_whole]
+        of_whole = first.gather(1, lengths.to(device)[:, None])[:, 0].tolist()
+        return sums.diff(dim=1), [best[item] for item in of_whole]
 
     # -- what a system provides: texts that are written ---------------------------------------------------------------
 
@@ -258,10 +264,10 @@ class StructuredLanguageModel(LeftToRight):
         self.refuse_longer_texts(prompts, max_new_tokens)
         prompts_size = max(map(len, prompts), default=0)
         writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
-        found = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
-        begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, found, strict=True)]
+        best = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
+        begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, best, strict=True)]
         texts = generate(
-            partial(self.writing_step, writing), [[vocabulary.eos, *each] for each in begun], eos=vocabulary.eos,
+            partial(self.writing_step, writing), [[vocabulary.eos, *prompt] for prompt in begun], eos=vocabulary.eos,
             options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
             device=self.device, progress=progress,
             choices_per_token=self.choices_per_token(prompts_size, max_new_tokens),
@@ -269,16 +275,24 @@ class StructuredLanguageModel(LeftToRight):
         choices = [[*begun[k // number], *text.ids] for k, text in enumerate(texts)]
         structures = self.written_structures(choices, writing)
         return [
-            replace(text, ids=[each for each in text.ids if each < self.vocabulary_size], structure=structure)
+            replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size], structure=structure)
             for text, structure in zip(texts, structures, strict=True)
         ]
 
 
-def _part(batch: TokenBatch, rows: slice) -> TokenBatch:
-    """Some texts of a batch."""
-    columns = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    own: dict[str, Any] = {name: column[rows] for name, column in columns.items() if isinstance(column, Tensor)}
-    return replace(batch, **own)
+def _structures(batch: TokenBatch) -> list[str]:
+    """The fields of given structures: those that a system adds to a batch with the default None."""
+    texts = {field.name for field in fields(TokenBatch)}
+    return [field.name for field in fields(batch) if field.name not in texts and field.default is None]
+
+
+def _has_structures(batch: TokenBatch) -> bool:
+    return all(getattr(batch, name) is not None for name in _structures(batch))
+
+
+def _without_structures(batch: TokenBatch) -> TokenBatch:
+    nothing: dict[str, Any] = dict.fromkeys(_structures(batch))
+    return replace(batch, **nothing)
 
 
 def in_turn(ids: Sequence[int], choices: Sequence[int], vocabulary_size: int) -> list[int]:

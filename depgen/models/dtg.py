@@ -653,10 +653,9 @@ class DTG(StructuredLanguageModel):
                 "such trees.", int(batch.items[batch.changed][0]) + 1, what,
             )  # fmt: skip
 
-    def given_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"] | None:
-        """The nats of each item's tokens and arcs, where trees are given."""
-        if batch.strings is None:
-            return None
+    def joint_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's tokens and arcs."""
+        assert batch.strings is not None
         actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings))
         return actions + tokens
 

@@ -10,7 +10,7 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | w_i, M | word i, from 1; 0 is the root; `word_lengths` |
 | o_i | `word_vectors` |
 | p_ij, pi_i (Eq. 2, 3) | `GraphScorer`: scores of arcs, logits of counts |
-| c_i, C | `counts`; `max_count` |
+| c_i, C | `counts`; `max_count`. Of several graphs, a count code: see `count_codes` |
 | G_k, g_jk | `tapes[:, word of k, word j]` |
 | f_l, e^l_kj (Eq. 4) | `TapeAttention.table` |
 | L (Eq. 6) | `graph_losses` |
@@ -21,19 +21,21 @@ k. Token k and all further tokens of the word are then encoded with a tape that 
 
 Deviations:
 D1. The tape passes through the content keys of Transformer-XL with the bias u, as in the authors' code, which is Eq. 4;
-    Eq. 5 has it with the relative positions. `tape_through` chooses.
+    Eq. 5 has it with the relative positions. In a network without relative positions, as GPT-2, it is added to the
+    projected key, as in the code.
 D2. The authors add a bias to each projection of features. It adds the same to the scores of all keys, so it changes
     nothing: it is left out (49,152 parameters at the paper's size).
-D3. The middle layer of word vectors is L/2 + 1, as in the code; the paper has L/2. `middle_layer` chooses.
-D4. The code weighs the sums of a sentence 1 : 0.4 : 0.4 (tokens, arcs, counts); Eq. 6 has means, and 1 : 0.2 : 0.2.
-    `normalization` and the three weights choose. Sums are divided by the tokens of the batch, not by its sentences, so
-    that gradients are smaller and a `clip` of the same size acts less often.
+D3. The middle layer of word vectors is L/2 + 1, as in the code; the paper has L/2.
+D4. The code weighs the sums of a sentence 1 : 0.4 : 0.4 (tokens, arcs, counts), as here; Eq. 6 has means, and
+    1 : 0.2 : 0.2. Sums are divided by the tokens of the batch, not by its sentences, so that gradients are smaller and
+    a `clip` of the same size acts less often.
 D5. Numbers of arcs that a word can't have get no probability. The code cuts the beam to the likeliest numbers before it
     leaves out the impossible ones, which can leave nothing.
 D6. The degree counts all arcs. In the code's inference a word's own degree grows by one arc of each direction at most.
 D7. Arcs in both directions between two words count with the smaller weight in both directions; the code weighs them
     otherwise in training than in inference.
-D8. An arc of a word to itself is left out of graphs, as no search chooses one; it is learnt as absent (`self_loops`).
+D8. An arc of a word to itself is left out of graphs, as no search chooses one; it is learnt as absent. Words without a
+    path have the distance of a word to itself, 0, as in the code. `depgen.nn.arc_pairs` has the scorer's deviations.
 D9. Each epoch has another order of batches; the code has one order for all.
 D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by a share here. Word vectors
     hold embeddings of tokens without positions; the code adds positions in training, and not when it parses.
@@ -61,7 +63,7 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneS
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, leaders, search_parts
+from depgen.decoding.beam import Beam, representatives, search_parts
 from depgen.decoding.generation import left_padded
 from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
@@ -77,14 +79,7 @@ from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
 from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
 from depgen.training.phases import Phase, after
-from depgen.trees.feature_tapes import (
-    DISCONNECTED,
-    FEATURES,
-    LARGEST,
-    arcs_by_later_word,
-    check_tape_options,
-    feature_tapes,
-)
+from depgen.trees.feature_tapes import FEATURES, LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
 from depgen.trees.graph import Ends, check_graph_names, ends_of, joined_edges, joined_graphs, parted_graphs
 from depgen.trees.sentence import Edge
 
@@ -93,75 +88,25 @@ Feature = Literal["degree", "depth", "distance"]
 # -- graphs in batches ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Tapes:
-    """The graphs of a sentence, and how their feature tapes are computed (Section 3.3).
+def count_codes(
+    word: Int[np.ndarray, " length"], edges: Sequence[Edge], *, graphs: Sequence[str], max_count: int
+) -> list[int]:
+    """The count code of each token: 0 at tokens that continue a word.
 
-    Attributes:
-        degree_weights: of an arc into a word, and of one out of it; m_in and m_out.
-        distance_weights: of a step against an arc, and of one along it.
-        disconnected: the code of the distance of a word without a path.
-        max_count: the most arcs of a word with earlier words.
-        graphs: names of the graphs of a sentence, see `depgen.trees.graph.joined_graphs`; none: it has one.
+    It is the number of arcs of the token's word with earlier words, at most `max_count`; of several graphs, these
+    numbers as the digits of one, the last graph's the lowest.
+
+    >>> count_codes(np.array([1, 2, 2]), [(0, 1, "root"), (2, 1, "dep"), (0, 2, "root")], graphs=(), max_count=9)
+    [1, 2, 0]
+    >>> count_codes(np.array([1]), [(0, 1, "b/root")], graphs=("a", "b", "c"), max_count=9)
+    [10]
     """
-
-    degree_weights: tuple[int, int] = (1, 10)
-    distance_weights: tuple[int, int] = (1, 10)
-    disconnected: int = 0
-    max_count: int = 29
-    graphs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_tape_options(self.degree_weights, self.distance_weights, self.disconnected)
-        check_graph_names(self.graphs)
-
-    @property
-    def number(self) -> int:
-        """How many graphs a sentence has."""
-        return max(1, len(self.graphs))
-
-    @property
-    def codes(self) -> int:
-        """How many values a feature has."""
-        return max(LARGEST, self.disconnected) + 1
-
-    def empty_graph(self, rows: int, *, device: torch.device) -> GraphState:
-        """Graphs of the root alone, for a search."""
-        weights = {"degree_weights": self.degree_weights, "distance_weights": self.distance_weights}
-        return GraphState.empty(rows, device=device, **weights, disconnected=self.disconnected)
-
-    def of(self, heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int) -> np.ndarray:
-        """The tapes of a sentence."""
-        weights = {"degree_weights": self.degree_weights, "distance_weights": self.distance_weights}
-        return feature_tapes(heads, dependents, words, **weights, disconnected=self.disconnected)
-
-    def of_document(
-        self, document: Sequence[Sequence[int]], sentences: Sequence[Sequence[Edge]], word: Sequence[int]
-    ) -> list[Ends]:
-        """`joined_edges` of each graph.
-
-        Raises:
-            UserError: the label of an edge does not begin with the name of a graph.
-        """
-        graphs = zip(*(parted_graphs(edges, self.graphs) for edges in sentences), strict=True)
-        return [joined_edges(document, of_sentences, word) for of_sentences in graphs]
-
-    def choices(self, word: Int[np.ndarray, " length"], edges: Sequence[Edge]) -> list[int]:
-        """The number of arcs of each token's word with earlier words; 0 at tokens that continue a word.
-
-        The numbers of several graphs are one, as `Choices` counts.
-
-        >>> Tapes().choices(np.array([1, 2, 2]), [(0, 1, "root"), (2, 1, "dep"), (0, 2, "root")])
-        [1, 2, 0]
-        >>> Tapes(max_count=9, graphs=("a", "b", "c")).choices(np.array([1]), [(0, 1, "b/root")])
-        [10]
-        """
-        counts = []
-        for graph in parted_graphs(edges, self.graphs):
-            later = np.bincount([max(head, dependent) for head, dependent, _ in graph], minlength=len(word) + 1)
-            counts.append(np.where(np.diff(word, prepend=0), later[word], 0))
-        found: list[int] = np.ravel_multi_index(counts, [self.max_count + 1] * len(counts)).tolist()
-        return found
+    counts = []
+    for graph in parted_graphs(edges, graphs):
+        later = np.bincount([max(head, dependent) for head, dependent, _ in graph], minlength=len(word) + 1)
+        counts.append(np.where(np.diff(word, prepend=0), later[word], 0))
+    codes: list[int] = np.ravel_multi_index(counts, [max_count + 1] * len(counts)).tolist()
+    return codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,59 +144,58 @@ class GraphBatch(TokenBatch):
         return self.from_earlier.sum(-1) + self.to_earlier.sum(-1)
 
 
-def collate_graphs(batch: ItemBatch, *, tapes: Tapes) -> GraphBatch:
+def collate_graphs(batch: ItemBatch, *, tapes: TapeOptions, graphs: Sequence[str], max_count: int) -> GraphBatch:
     """A padded batch of sentences, with their graphs where all of them have one; a tree is a graph too.
 
     Raises:
-        UserError: rows of a stream, a word with more arcs than `tapes.max_count`, or an edge of no graph of a name.
+        UserError: rows of a stream, a word with more than `max_count` arcs, or an edge of none of the graphs.
     """
     tokens = collate_tokens(batch)
     items = batch.sentences
     words = [word_numbers(item, batch.vocabulary) for item in items]
-    edges = [_edges_of(item, word, tapes.graphs) for item, word in zip(items, words, strict=True)]
+    edges = [_edges_of(item, word, graphs) for item, word in zip(items, words, strict=True)]
     word, first, word_lengths = _aligned(words, tokens.inputs.shape)
-    whole = GraphBatch(**vars(tokens), word=word, first=first, word_lengths=word_lengths)
-    known = [each for each in edges if each is not None]
+    sentences = GraphBatch(**vars(tokens), word=word, first=first, word_lengths=word_lengths)
+    known = [of_item for of_item in edges if of_item is not None]
     if len(known) < len(edges):
-        return whole
-    return with_graphs(whole, known, tapes, lambda row: batch.vocabulary.decode(items[row].ids.tolist()))
+        return sentences
+    return with_graphs(sentences, known, tapes, max_count, lambda row: batch.vocabulary.decode(items[row].ids.tolist()))
 
 
 def with_graphs(
-    batch: GraphBatch, edges: Sequence[Sequence[Ends]], tapes: Tapes, text: Callable[[int], str]
+    batch: GraphBatch,
+    edges: Sequence[Sequence[Ends]],
+    options: TapeOptions,
+    max_count: int,
+    text: Callable[[int], str],
 ) -> GraphBatch:
-    """The batch with graphs.
-
-    Args:
-        batch: of sentences.
-        edges: of each graph of each.
-        tapes: how their tapes are computed.
-        text: the sentence of a row, for messages.
+    """The batch with the edges of each graph of each sentence; `text` names the sentence of a row in messages.
 
     Raises:
-        UserError: a word with more arcs than `tapes.max_count`, or an edge to a word that there is not.
+        UserError: a word with more than `max_count` arcs, or an edge to a word that there is not.
     """
-    (rows, words), number = batch.first.shape, tapes.number
-    found = torch.zeros(rows, number, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
-    from_earlier, to_earlier = torch.zeros(2, rows, number, words, words + 1, dtype=torch.bool)
+    (rows, words), graphs = batch.first.shape, max(map(len, edges))
+    tapes = torch.zeros(rows, graphs, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
+    from_earlier, to_earlier = torch.zeros(2, rows, graphs, words, words + 1, dtype=torch.bool)
     for row, (of_row, size) in enumerate(zip(edges, batch.word_lengths.tolist(), strict=True)):
         for graph, (heads, dependents) in enumerate(of_row):
             others = heads != dependents  # no search chooses an arc of a word to itself
             heads, dependents = heads[others], dependents[others]
-            arcs = arcs_by_later_word(heads, dependents, size)
-            found[row, graph, :, : size + 1, : size + 1] = torch.from_numpy(tapes.of(heads, dependents, size))
-            for whole, each in zip((from_earlier, to_earlier), arcs, strict=True):
-                whole[row, graph, :size, : size + 1] = torch.from_numpy(each)
-    graphs = replace(batch, tapes=found.flatten(1, 2), from_earlier=from_earlier, to_earlier=to_earlier)
-    too_many = (graphs.counts > tapes.max_count).nonzero().tolist()
+            tape = feature_tapes(heads, dependents, size, options)
+            tapes[row, graph, :, : size + 1, : size + 1] = torch.from_numpy(tape)
+            before, after = arcs_by_later_word(heads, dependents, size)
+            from_earlier[row, graph, :size, : size + 1] = torch.from_numpy(before)
+            to_earlier[row, graph, :size, : size + 1] = torch.from_numpy(after)
+    with_tapes = replace(batch, tapes=tapes.flatten(1, 2), from_earlier=from_earlier, to_earlier=to_earlier)
+    too_many = (with_tapes.counts > max_count).nonzero().tolist()
     if too_many:
         row, graph, word = too_many[0]
-        most = int(graphs.counts[row, graph, word])
         raise UserError(
-            f"{text(row)!r}: expected at most {tapes.max_count} arcs between a word and earlier ones, found {most} at "
-            f"word {word + 1}. Raise model.init_args.max_count, or leave the sentence out."
+            f"{text(row)!r}: expected at most {max_count} arcs between a word and earlier ones, found "
+            f"{int(with_tapes.counts[row, graph, word])} at word {word + 1}. Raise model.init_args.max_count, or leave "
+            "the sentence out."
         )
-    return graphs
+    return with_tapes
 
 
 def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequence[str]) -> list[Ends] | None:
@@ -263,44 +207,122 @@ def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequenc
         counts, heads = np.ones(len(word), np.int64), item.heads
     else:
         return None
-    kept = np.repeat(opens, counts)  # a later piece of a word has the piece before as its head
-    heads = heads[kept].astype(np.int64)
+    between_words = np.repeat(opens, counts)  # a later piece of a word has the piece before as its head
+    heads = heads[between_words].astype(np.int64)
     if (heads < 0).any():
         return None
-    ends = np.append(0, word)[heads], np.repeat(word, counts)[kept]
+    ends = np.append(0, word)[heads], np.repeat(word, counts)[between_words]
     if not graphs:
         return [ends]
-    named = ["_"] * int(kept.sum()) if labels is None else labels[kept].tolist()
-    edges = zip(*(each.tolist() for each in ends), named, strict=True)
-    return [ends_of(each) for each in parted_graphs(edges, graphs)]
+    named = ["_"] * len(heads) if labels is None else labels[between_words].tolist()
+    edges = zip(*(numbers.tolist() for numbers in ends), named, strict=True)
+    return [ends_of(graph) for graph in parted_graphs(edges, graphs)]
 
 
 def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
     """The word of each input, the first input of each word, and the numbers of words; padded."""
-    sizes = [int(each[-1]) if len(each) else 0 for each in words]
+    sizes = [int(numbers[-1]) if len(numbers) else 0 for numbers in words]
     word = np.zeros(tuple(shape), np.int64)
     first = np.zeros((len(words), max(sizes)), np.int64)
-    for row, (each, size) in enumerate(zip(words, sizes, strict=True)):
-        word[row, 1 : len(each) + 1] = each
-        word[row, len(each) + 1 :] = size
-        first[row, :size] = np.flatnonzero(np.diff(each, prepend=0)) + 1
+    for row, (numbers, size) in enumerate(zip(words, sizes, strict=True)):
+        word[row, 1 : len(numbers) + 1] = numbers
+        word[row, len(numbers) + 1 :] = size
+        first[row, :size] = np.flatnonzero(np.diff(numbers, prepend=0)) + 1
     return torch.from_numpy(word), torch.from_numpy(first), torch.tensor(sizes)
 
 
-Arcs = tuple[Bool[Tensor, "kept nodes"], Bool[Tensor, "kept nodes"]]
-"""Whether there is an arc from each earlier node to a word, and one to each."""
+# -- features in attention (Section 3.4) ------------------------------------------------------------------------------
+
+
+class TapeAttention(nn.Module):
+    """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
+
+    Args:
+        features: those that count.
+        graphs: whose features there are, those of a graph together.
+        layers: number of layers.
+        width: size of a hidden state.
+        feature_size: of a feature's embedding; the paper's d~.
+        std: of the projections' initial weights, which are normally distributed around 0.
+    """
+
+    def __init__(
+        self, features: Sequence[str], *, graphs: int, layers: int, width: int, feature_size: int, std: float
+    ) -> None:
+        super().__init__()
+        self.places = [len(FEATURES) * graph + FEATURES.index(name) for graph in range(graphs) for name in features]
+        self.embeddings = nn.ModuleList(nn.Embedding(LARGEST + 1, feature_size) for _ in self.places)
+        self.projections = nn.ModuleList(
+            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
+        )
+        for weight in self.projections.parameters():
+            nn.init.normal_(weight, std=std)
+
+    def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
+        """The key of each value of each feature: f_l of its embedding, and W_k of that.
+
+        Args:
+            layer: 0-based, among those with features.
+            key_weight: W_k, [width width]; None: f_l gives keys.
+        """
+        projections: Any = self.projections[layer]
+        of_layer = zip(self.embeddings, projections, strict=True)
+        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
+        return keys if key_weight is None else F.linear(keys, key_weight)
+
+    def codes(
+        self, rows: UInt8[Tensor, "batch features length nodes"], word: Int[Tensor, "batch context"]
+    ) -> UInt8[Tensor, "batch used length context"]:
+        """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
+        shown = torch.stack([rows[:, place] for place in self.places], 1)
+        shown[..., 0] = 0  # the root's values are not shown to attention
+        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
+
+
+# -- losses -----------------------------------------------------------------------------------------------------------
+
+
+def graph_losses(
+    scores: GraphScores,
+    from_earlier: Bool[Tensor, "batch words nodes"],
+    to_earlier: Bool[Tensor, "batch words nodes"],
+    counts: Int[Tensor, "batch words"],
+    lengths: Int[Tensor, " batch"],
+) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """The cross-entropies (nats) of each sentence's arcs and of its words' counts, summed (Eq. 6).
+
+    Args:
+        scores: of all pairs.
+        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
+        to_earlier: whether it has one to j.
+        counts: of each word's arcs with earlier words.
+        lengths: number of words of each sentence.
+    """
+    node = torch.arange(counts.size(1) + 1, device=counts.device)
+    word = node[1:, None]
+    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
+    before = is_word & (node < word)
+    before_or_itself = is_word & (node > 0) & (node <= word)
+    arcs = scores.counts.new_zeros(len(counts))
+    pairs = (scores.from_earlier, from_earlier, before), (scores.to_earlier, to_earlier, before_or_itself)
+    for logits, is_arc, is_pair in pairs:
+        nll = F.binary_cross_entropy_with_logits(logits, is_arc.to(logits.dtype), reduction="none")
+        arcs = arcs + nll.masked_fill(~is_pair, 0).sum((1, 2))
+    of_counts = scores.counts.log_softmax(-1).gather(-1, counts[..., None])
+    return arcs, -of_counts.masked_fill(~is_word, 0).sum((1, 2))
+
 
 # -- hypotheses -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class ArcChoices(Rows):
-    """How many arcs a token's word may have in a graph, and which they are.
+class RankedArcs(Rows):
+    """The arcs that a token's word may have in a graph, from the likeliest on, and how many of them it may have.
 
     Attributes:
-        log_probs: of each number; of a token that begins no word 0 for none.
-        from_rank: how many arcs are chosen before the one from each node to the word.
-        to_rank: how many are chosen before the one to each node.
+        log_probs: of each number of arcs; of a token that begins no word 0 for none.
+        from_rank: how many arcs are likelier than the one from each node to the word.
+        to_rank: how many are likelier than the one to each node.
         memory: the words so far and this one, as the graph's scorer remembers them.
     """
 
@@ -310,52 +332,49 @@ class ArcChoices(Rows):
     memory: ScorerState
 
     @classmethod
-    def of(cls, scores: GraphScores, memory: ScorerState) -> "ArcChoices":
-        """The choices that scores of the word's arcs lead to (Section 3.2): the likeliest arcs, by their number."""
+    def of(cls, scores: GraphScores, memory: ScorerState) -> "RankedArcs":
+        """The arcs by the scores of the word (Section 3.2)."""
         nodes = scores.from_earlier.size(1)
         order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
         return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], memory)
 
-    def among(self, most: int | None) -> Float[Tensor, "rows counts"]:
-        """The log-probabilities of the `most` likeliest numbers, -inf for all others; None keeps all."""
+    def likeliest_log_probs(self, most: int | None) -> Float[Tensor, "rows counts"]:
+        """The log-probabilities of the `most` likeliest numbers of arcs, -inf for all others; None: of all."""
         if most is None or most >= self.log_probs.size(1):
             return self.log_probs
         likeliest = self.log_probs.topk(most, 1)
         return torch.full_like(self.log_probs, -torch.inf).scatter(1, likeliest.indices, likeliest.values)
 
-    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> Arcs:
-        """The `counts` likeliest arcs of some rows."""
+    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> tuple[Tensor, Tensor]:
+        """Whether those of some rows from each node to the word, and to each, are among the `counts` likeliest."""
         most = counts[:, None]
         return self.from_rank[rows] < most, self.to_rank[rows] < most
 
 
 @dataclass(frozen=True)
-class Choices(Rows):
-    """How many arcs a token's word may have in each graph, and which they are.
-
-    A choice is a number of arcs in each graph. Choices are numbered as these numbers are counted up, the last graph's
-    first; the only graph's number is the choice's.
+class WordArcs(Rows):
+    """The arcs that a token's word may have in each graph, by count codes (`count_codes`).
 
     Attributes:
         of_graphs: of each graph.
         opens: whether the token begins a word.
     """
 
-    of_graphs: tuple[ArcChoices, ...]
+    of_graphs: tuple[RankedArcs, ...]
     opens: Bool[Tensor, " rows"]
 
-    def log_probs(self, most: int | None = None) -> Float[Tensor, "rows choices"]:
-        """The log-probability of each choice, -inf unless each number is among its graph's `most` likeliest."""
-        log_probs, *others = (graph.among(most) for graph in self.of_graphs)
+    def log_probs(self, most: int | None = None) -> Float[Tensor, "rows codes"]:
+        """The log-probability of each count code, -inf unless each number is among its graph's `most` likeliest."""
+        log_probs, *others = (graph.likeliest_log_probs(most) for graph in self.of_graphs)
         for of_graph in others:
             log_probs = (log_probs[:, :, None] + of_graph[:, None]).flatten(1)
         return log_probs
 
-    def arcs(self, rows: Int[Tensor, " kept"], choices: Int[Tensor, " kept"]) -> tuple[Arcs, ...]:
-        """The arcs of some rows in each graph, by the number of a choice."""
-        counts = torch.unravel_index(choices, [graph.log_probs.size(1) for graph in self.of_graphs])
-        return tuple(graph.arcs(rows, count) for graph, count in zip(self.of_graphs, counts, strict=True))
+    def arcs(self, rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]) -> list[tuple[Tensor, Tensor]]:
+        """`RankedArcs.arcs` of some rows in each graph, by their count codes."""
+        counts = torch.unravel_index(codes, [graph.log_probs.size(1) for graph in self.of_graphs])
+        return [graph.arcs(rows, of_graph) for graph, of_graph in zip(self.of_graphs, counts, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -370,7 +389,7 @@ class HypothesisState(Rows):
         graphs: the graphs so far.
         word: the word of each column; 0 for what begins the sentence, and at padding.
         tables: of the values of features in each layer, which all rows share.
-        pending: in texts that are written, a token that is not yet encoded, and the choices of its arcs.
+        pending: in texts that are written, a token that is not yet encoded, and the arcs that its word may have.
     """
 
     shared: ClassVar[frozenset[str]] = frozenset({"tables"})
@@ -382,101 +401,7 @@ class HypothesisState(Rows):
     graphs: tuple[GraphState, ...]
     word: Int[Tensor, "rows context"]
     tables: tuple[Tensor, ...]
-    pending: tuple[Tensor, Choices] | None = None
-
-
-# -- features in attention, and losses --------------------------------------------------------------------------------
-
-
-class TapeAttention(nn.Module):
-    """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
-
-    Args:
-        features: those that count.
-        graphs: whose features there are, those of a graph together.
-        layers: number of layers.
-        width: size of a hidden state.
-        feature_size: of a feature's embedding; the paper's d~.
-        codes: values of a feature.
-        std: of the projections' initial weights, which are normally distributed around 0.
-    """
-
-    def __init__(
-        self,
-        features: Sequence[str],
-        *,
-        graphs: int = 1,
-        layers: int,
-        width: int,
-        feature_size: int,
-        codes: int,
-        std: float,
-    ) -> None:
-        super().__init__()
-        self.places = [len(FEATURES) * graph + FEATURES.index(each) for graph in range(graphs) for each in features]
-        self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in self.places)
-        self.projections = nn.ModuleList(
-            nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
-        )
-        for weight in self.projections.parameters():
-            nn.init.normal_(weight, std=std)
-
-    def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
-        """The key of each value of each feature.
-
-        Args:
-            layer: 0-based, among those with features.
-            key_weight: what the projections pass through, [width width]; None: nothing.
-        """
-        projections: Any = self.projections[layer]
-        of_layer = zip(self.embeddings, projections, strict=True)
-        keys = torch.stack([projection(embedding.weight) for embedding, projection in of_layer])
-        return keys if key_weight is None else F.linear(keys, key_weight)
-
-    def codes(
-        self,
-        rows: UInt8[Tensor, "batch features length nodes"],
-        word: Int[Tensor, "batch context"],
-    ) -> UInt8[Tensor, "batch used length context"]:
-        """The value that each query has for each key, of the features that count; 0 for what begins the sentence."""
-        shown = torch.stack([rows[:, place] for place in self.places], 1)
-        shown[..., 0] = 0  # the root's values are not shown to attention
-        return shown.gather(3, word[:, None, None].expand(-1, *shown.shape[1:3], -1))
-
-
-def graph_losses(
-    scores: GraphScores,
-    from_earlier: Bool[Tensor, "batch words nodes"],
-    to_earlier: Bool[Tensor, "batch words nodes"],
-    counts: Int[Tensor, "batch words"],
-    lengths: Int[Tensor, " batch"],
-    *,
-    self_loops: bool = True,
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch words"]]:
-    """The cross-entropy (nats) of each sentence's arcs, summed over pairs, and of each word's count (Eq. 6).
-
-    Args:
-        scores: of all pairs.
-        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
-        to_earlier: whether it has one to j.
-        counts: of each word's arcs with earlier words.
-        lengths: number of words of each sentence.
-        self_loops: whether the pair of a word and itself counts.
-    """
-    words = counts.size(1)
-    node = torch.arange(words + 1, device=counts.device)
-    word = node[1:, None]
-    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
-    before = is_word & (node < word)
-    with_itself = is_word & (node <= word) if self_loops else before
-    nll = F.binary_cross_entropy_with_logits(
-        scores.from_earlier, from_earlier.to(scores.counts.dtype), reduction="none"
-    )
-    arcs = nll.masked_fill(~before, 0).sum((1, 2))
-    nll = F.binary_cross_entropy_with_logits(scores.to_earlier, to_earlier.to(scores.counts.dtype), reduction="none")
-    arcs = arcs + nll.masked_fill(~(with_itself & (node > 0)), 0).sum((1, 2))
-    chosen = scores.counts.log_softmax(-1).gather(-1, counts[..., None])[..., 0]
-    return arcs, -chosen.masked_fill(~is_word[..., 0], 0)
+    pending: tuple[Tensor, WordArcs] | None = None
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -495,22 +420,12 @@ class GiLT(StructuredLanguageModel):
             texts are exact.
         graphs: names of the graphs of a sentence, which `depgen.annotation.joined_graphs` gives; none: it has one.
         tape_layers: the last layers that see features; None: all.
-        tape_through: features are added to the `content` keys, to the relative `position`s, or to the projected `key`
-            as in the authors' GPT-2; None: `content` where the backbone has relative positions, else `key` (D1).
         feature_size: of a feature's embedding; the paper's d~.
         degree_weights: of an arc into a word, and of one out of it: m_in and m_out.
         distance_weights: of a step against an arc, and of one along it.
-        distance_codes: `shared`: words without a path have the distance of a word to itself, as in the authors' code;
-            `separate`: another code.
         max_count: the most arcs of a word with earlier ones; the paper's C.
-        middle_layer: the lower layer of word vectors, 1 = the first; None: half of the layers and one more (D3).
-        bilinear: `diagonal`, as the authors' code computes, or the `full` matrices of Eq. 2 and 3.
-        self_loops: a word's arc to itself is learnt as absent; it is never chosen.
-        count_scale: what the sum of Eq. 3 is divided by: the root of 2i (`code`) or of 2i - 1 (`paper`).
-        normalization: losses are `sums` over a sentence, or `means` as in Eq. 6 (D4).
-        token_weight: of the tokens' cross-entropy; alpha.
-        arc_weight: of the arcs'; beta.
-        count_weight: of the counts'; gamma.
+        arc_weight: of the arcs' cross-entropy, beside the tokens'; beta / alpha (D4).
+        count_weight: of the counts'; gamma / alpha.
         beam_size: hypotheses about the graph of a text that is scored.
         counts_per_hypothesis: the likeliest numbers of arcs by which each is continued, in each graph; None: all.
         scorer_learning_rate: of the scorers of arcs; None: the optimiser's.
@@ -532,18 +447,10 @@ class GiLT(StructuredLanguageModel):
         features: Sequence[Feature] = ("degree", "depth", "distance"),
         graphs: Sequence[str] = (),
         tape_layers: int | None = None,
-        tape_through: Literal["content", "position", "key"] | None = None,
         feature_size: int = 256,
         degree_weights: tuple[int, int] = (1, 10),
         distance_weights: tuple[int, int] = (1, 10),
-        distance_codes: Literal["shared", "separate"] = "shared",
         max_count: int = 29,
-        middle_layer: int | None = None,
-        bilinear: Literal["diagonal", "full"] = "diagonal",
-        self_loops: bool = True,
-        count_scale: Literal["code", "paper"] = "code",
-        normalization: Literal["sums", "means"] = "sums",
-        token_weight: float = 1.0,
         arc_weight: float = 0.4,
         count_weight: float = 0.4,
         beam_size: int = 300,
@@ -562,32 +469,23 @@ class GiLT(StructuredLanguageModel):
         check_at_least(1, feature_size=feature_size)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
-        disconnected = 0 if distance_codes == "shared" else DISCONNECTED
-        self.tapes = Tapes(degree_weights, distance_weights, disconnected, max_count, tuple(graphs))
+        check_graph_names(graphs)
+        self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
         self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
-        middle_layer = layers // 2 + 1 if middle_layer is None else middle_layer
-        self.middle_layer = layers_up_to(layers, middle_layer=middle_layer)
+        self.middle_layer = layers // 2 + 1  # D3
+        self.scorers = nn.ModuleList(
+            GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
+            for _ in range(max(1, len(graphs)))
+        )
         relative = isinstance(self.backbone, Transformer) and self.backbone.relative is not None
-        self.tape_through = tape_through or ("content" if relative else "key")
-        if self.tape_through != "key" and not relative:
-            raise UserError(
-                f"tape_through: {self.tape_through} needs a backbone with positions: relative; take key, or such a one."
-            )
-        make_scorer = partial(
-            GraphScorer, width, features=features, bilinear=bilinear, self_loops=self_loops, count_scale=count_scale,
-            max_count=max_count, feature_size=feature_size, codes=self.tapes.codes,
-        )  # fmt: skip
-        self.scorer = make_scorer()
-        self.further_scorers = nn.ModuleList(make_scorer() for _ in range(1, self.tapes.number))
         self.tape_attention = TapeAttention(
-            features, graphs=self.tapes.number, layers=layers - self.first_tape_layer, width=width,
-            feature_size=feature_size, codes=self.tapes.codes,
+            features, graphs=len(self.scorers), layers=layers - self.first_tape_layer, width=width,
+            feature_size=feature_size,
             std=math.sqrt(2 / (layers * feature_size)) if relative else 0.02,  # theirs: Transformer-XL's, GPT-2's
         )  # fmt: skip
         if not features:
             self.likelihood = "exact"  # tokens do not depend on graphs
-        self.self_loops, self.normalization = self_loops, normalization
-        self.weights = token_weight, arc_weight, count_weight
+        self.arc_weight, self.count_weight = arc_weight, count_weight
         self.vocabulary_size = vocabulary_size
         self.beam_size, self.counts_per_hypothesis = beam_size, counts_per_hypothesis
         self.rates, self.clip = {"scorer": scorer_learning_rate, "tape": tape_learning_rate}, clip
@@ -600,12 +498,7 @@ class GiLT(StructuredLanguageModel):
     @property
     def collate(self) -> Callable[[ItemBatch], GraphBatch]:
         """Padded sentences with their words and graphs."""
-        return partial(collate_graphs, tapes=self.tapes)
-
-    @property
-    def scorers(self) -> list[GraphScorer]:
-        """The scorer of each graph."""
-        return [self.scorer, *self.further_scorers]
+        return partial(collate_graphs, tapes=self.tapes, graphs=tuple(self.graph_names), max_count=self.max_count)
 
     # -- phases and optimisers ----------------------------------------------------------------------------------------
 
@@ -621,12 +514,12 @@ class GiLT(StructuredLanguageModel):
 
     def trained_parameters(self) -> list[Parameter]:
         """All parameters; those of scorers would only decay where tokens alone are learnt."""
-        spared = {id(each) for each in nn.ModuleList(self.scorers).parameters()} if self.tokens_alone else set()
-        return [each for each in super().trained_parameters() if id(each) not in spared]
+        left_out = {id(parameter) for parameter in self.scorers.parameters()} if self.tokens_alone else set()
+        return [parameter for parameter in super().trained_parameters() if id(parameter) not in left_out]
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
         """The language model's parameters, those for features and the scorers', by their rates; two clips."""
-        parts: dict[str, nn.Module] = {"scorer": nn.ModuleList(self.scorers)}
+        parts: dict[str, nn.Module] = {"scorer": self.scorers}
         if self.rates["tape"] is not None and (self.tape_rate == "all" or self.tokens_alone):
             parts["tape"] = self.tape_attention if self.tape_rate == "all" else self.tape_attention.projections
         return groups_of_parts(self.trained_parameters(), parts, self.rates, clip=self.clip, clipped_apart="scorer")
@@ -648,43 +541,38 @@ class GiLT(StructuredLanguageModel):
             tokens: after those of a state, if that is among the options.
             rows: the features of each token's tape.
             word: the word of each token, those of the state included.
-            tables: of the layers, what `_table` gives; None computes them.
+            tables: what `_tables` gives; None computes them.
             options: of the backbone.
         """
-        codes = self.tape_attention.codes(rows, word) if self.tape_attention.places else None
-        scores = None if codes is None else partial(self._scores, codes, tables)
-        found: BackboneOutput = self.backbone(tokens, all_layers=True, score_function=scores, **options)
-        return found
+        if self.tape_attention.places:
+            codes = self.tape_attention.codes(rows, word)
+            tables = self._tables() if tables is None else tables
+            options["score_function"] = partial(self._tape_scores, codes, tables)
+        output: BackboneOutput = self.backbone(tokens, all_layers=True, **options)
+        return output
 
-    def _scores(
+    def _tables(self) -> tuple[Float[Tensor, "features codes width"], ...]:
+        """The key of each value of each feature in each layer that sees features."""
+        layers, backbone = range(self.first_tape_layer, self.backbone.attention_layers), self.backbone
+        relative = isinstance(backbone, Transformer) and backbone.relative is not None
+        weights = [backbone.key_weight(layer) if relative else None for layer in layers]
+        return tuple(map(self.tape_attention.table, range(len(layers)), weights))
+
+    def _tape_scores(
         self,
         codes: UInt8[Tensor, "batch used length context"],
-        tables: Sequence[Tensor] | None,
+        tables: Sequence[Tensor],
         layer: int,
         queries: Tensor,
         keys: KeyValues,
     ) -> Tensor | None:
-        """What features add to the scores of a layer's attention."""
+        """What features add to the scores of a layer's attention: q·e_kj / √size, where q has the bias u."""
         if layer < self.first_tape_layer:
             return None
-        table = self._table(layer) if tables is None else tables[layer - self.first_tape_layer]
-        if self.tape_through == "position":
-            assert isinstance(self.backbone, Transformer)
-            assert self.backbone.relative is not None
-            relative = self.backbone.relative
-            queries = queries + (relative.position_bias - relative.content_bias)[:, None]
+        table = tables[layer - self.first_tape_layer]
         of_heads = table.view(*table.shape[:2], *queries.shape[1::2])
         scaled: Tensor = coded_scores(queries, of_heads, codes) * queries.size(-1) ** -0.5
         return scaled
-
-    def _table(self, layer: int) -> Float[Tensor, "features codes width"]:
-        """The key of each value of each feature in a layer."""
-        place = layer - self.first_tape_layer
-        if self.tape_through == "key":
-            return self.tape_attention.table(place, None)
-        assert isinstance(self.backbone, Transformer)
-        weight_of = self.backbone.key_weight if self.tape_through == "content" else self.backbone.position_weight
-        return self.tape_attention.table(place, weight_of(layer))
 
     def _states(self, layers: Sequence[Tensor]) -> Float[Tensor, "batch length two_widths"]:
         """The middle and the last but one layer, one after the other."""
@@ -704,27 +592,32 @@ class GiLT(StructuredLanguageModel):
             UserError: a sentence has no graph.
         """
         assert isinstance(batch, GraphBatch)
-        if batch.tapes is None:
-            raise UserError(
-                "GiLT learns from graphs, and at least one sentence of a batch has none: set data.init_args.annotator "
-                "to one that gives every sentence a graph or a tree."
-            )
+        self.refuse_without_structures(batch)
+        assert batch.tapes is not None
         _, features, _, nodes = batch.tapes.shape
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, features, -1, nodes))
         return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
 
     def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], list[GraphScores]]:
         """Log-probabilities (nats) of the targets and, by graph, scores of all arcs and counts, with graphs given."""
+        tokens, layers = self._token_log_probs(batch)
+        return tokens, self._graph_scores(batch, layers)
+
+    def _token_log_probs(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], Sequence[Tensor]]:
+        """Log-probabilities (nats) of the targets with graphs given, and the states of all layers."""
         output = self.encode(batch)
-        assert batch.tapes is not None
         assert output.layers is not None
-        tokens = word_log_probs(output.hidden, *self._output, batch.targets)
+        return word_log_probs(output.hidden, *self._output, batch.targets), output.layers
+
+    def _graph_scores(self, batch: GraphBatch, layers: Sequence[Tensor]) -> list[GraphScores]:
+        """By graph, the scores of all arcs and counts."""
+        assert batch.tapes is not None
         before = (batch.first - 1).clamp_min(0)
-        states = self._states(output.layers)
+        states = self._states(layers)
         states = states.gather(1, before[..., None].expand(-1, -1, states.size(-1)))
         vectors = self.word_vectors(states, batch.inputs.gather(1, batch.first))
-        pairs = zip(self.scorers, batch.tapes.chunk(self.tapes.number, 1), strict=True)
-        return tokens, [scorer(vectors, tapes, batch.word_lengths) for scorer, tapes in pairs]
+        pairs = zip(self.scorers, batch.tapes.chunk(len(self.scorers), 1), strict=True)
+        return [scorer(vectors, tapes, batch.word_lengths) for scorer, tapes in pairs]
 
     @property
     def _output(self) -> tuple[Tensor, Tensor | None]:
@@ -734,41 +627,33 @@ class GiLT(StructuredLanguageModel):
 
     def training_step(self, batch: GraphBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Eq. 6, per token of the global batch."""
-        tokens, arcs, counts = self._sentence_losses(batch)
-        names = ("token_loss", "arc_loss", "count_loss")
-        for name, each in zip(names, (tokens, arcs, counts), strict=True):
-            self.log_train(each.detach().sum(), batch.global_tokens, name=name)
-        if self.normalization == "means":
-            words, lengths = (each.to(tokens.device) for each in (batch.word_lengths, batch.lengths))
-            words = words.clamp_min(1)
-            pairs = words * (words + 1 if self.self_loops else words)
-            # a mean over sentences, in the form that `log_train` divides by the tokens of the batch
-            scale = lengths.sum() / lengths.size(0)
-            tokens, arcs, counts = (scale * each for each in (tokens / lengths, arcs / pairs, counts / words))
-        token_weight, arc_weight, count_weight = (self.weights[0], 0.0, 0.0) if self.tokens_alone else self.weights
-        loss = (token_weight * tokens + arc_weight * arcs + count_weight * counts).sum()
+        losses = self._sentence_losses(batch)
+        for name, of_sentences in zip(("token_loss", "arc_loss", "count_loss"), losses, strict=False):
+            self.log_train(of_sentences.detach().sum(), batch.global_tokens, name=name)
+        weights = (1.0, self.arc_weight, self.count_weight)
+        loss = torch.stack([weight * each for weight, each in zip(weights, losses, strict=False)]).sum(0).sum()
+        if self.tokens_alone:  # training on several devices expects a gradient of each parameter, here 0
+            loss = loss + 0 * sum(parameter.sum() for parameter in self.scorers.parameters())
         return self.log_train(loss, batch.global_tokens)
 
-    def _sentence_losses(self, batch: GraphBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """The cross-entropies (nats) of each sentence's tokens, arcs and counts, sums."""
-        log_probs, scores = self.teacher_forced(batch)
+    def _sentence_losses(self, batch: GraphBatch) -> list[Float[Tensor, " batch"]]:
+        """The cross-entropies (nats) of each sentence's tokens, and of its arcs and counts where they are learnt."""
+        log_probs, layers = self._token_log_probs(batch)
+        tokens = -log_probs.masked_fill(~batch.is_word, 0).sum(1)
+        if self.tokens_alone:
+            return [tokens]
         assert batch.from_earlier is not None
         assert batch.to_earlier is not None
         learnt = (each.unbind(1) for each in (batch.from_earlier, batch.to_earlier, batch.counts))
-        losses = [
-            graph_losses(found, earlier, later, number, batch.word_lengths, self_loops=self.self_loops)
-            for found, earlier, later, number in zip(scores, *learnt, strict=True)
+        of_graphs = [
+            graph_losses(scores, from_earlier, to_earlier, counts, batch.word_lengths)
+            for scores, from_earlier, to_earlier, counts in zip(self._graph_scores(batch, layers), *learnt, strict=True)
         ]
-        arcs, counts = (torch.stack(each).sum(0) for each in zip(*losses, strict=True))
-        return -log_probs.masked_fill(~batch.is_word, 0).sum(1), arcs, counts.sum(1)
+        return [tokens, *(torch.stack(losses).sum(0) for losses in zip(*of_graphs, strict=True))]
 
-    def given_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"] | None:
-        """The nats of what the phase learns of each item, where graphs are given."""
-        if batch.tapes is None:
-            return None
-        nll = sum(map(precise, self._sentence_losses(batch)[: 1 if self.tokens_alone else 3]))
-        assert isinstance(nll, Tensor)
-        return nll
+    def joint_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"]:
+        """The nats of what the phase learns of each item."""
+        return torch.stack([precise(losses) for losses in self._sentence_losses(batch)]).sum(0)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -795,20 +680,23 @@ class GiLT(StructuredLanguageModel):
         in Eq. 7: the system takes the likeliest.
         """
         assert isinstance(batch, GraphBatch)
-        texts = zip(documents, structure, batch.word.tolist(), strict=True)
-        edges = [self.tapes.of_document(*text) for text in texts]
-        whole = with_graphs(batch.to("cpu"), edges, self.tapes, lambda row: f"document {row + 1}").to(self.device)
-        tokens, scores = self.teacher_forced(whole)
-        log_probs = torch.stack([each.counts.log_softmax(-1) for each in scores], 1)
-        counts = log_probs.gather(-1, whole.counts[..., None])[..., 0].sum(1)
-        is_word = mask_of(whole.word_lengths, counts.size(1), device=counts.device)
-        return tokens.scatter_add(1, (whole.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
+        edges = []
+        for document, sentences, word in zip(documents, structure, batch.word.tolist(), strict=True):
+            graphs = zip(*(parted_graphs(of_sentence, self.graph_names) for of_sentence in sentences), strict=True)
+            edges.append([joined_edges(document, of_sentences, word) for of_sentences in graphs])
+        given = with_graphs(batch.to("cpu"), edges, self.tapes, self.max_count, lambda row: f"document {row + 1}")
+        given = given.to(self.device)
+        tokens, scores = self.teacher_forced(given)
+        log_probs = torch.stack([of_graph.counts.log_softmax(-1) for of_graph in scores], 1)
+        counts = log_probs.gather(-1, given.counts[..., None])[..., 0].sum(1)
+        is_word = mask_of(given.word_lengths, counts.size(1), device=counts.device)
+        return tokens.scatter_add(1, (given.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
 
     # -- search over graphs -------------------------------------------------------------------------------------------
 
-    def leaders(self, batch: GraphBatch) -> Int[Tensor, "batch length_and_one"]:
+    def representatives(self, batch: GraphBatch) -> Int[Tensor, "batch length_and_one"]:
         """See `StructuredLanguageModel`."""
-        return leaders(batch.targets, batch.opens, batch.lengths)
+        return representatives(batch.targets, batch.opens, batch.lengths)
 
     def beginning_of(self, batch: GraphBatch) -> HypothesisState:
         """See `StructuredLanguageModel`."""
@@ -819,67 +707,62 @@ class GiLT(StructuredLanguageModel):
     ) -> Beam[HypothesisState]:
         """The hypotheses after token k and, where that begins a word, the word's arcs: the likeliest of each number."""
         tokens, opens = batch.inputs[beam.items, k], (batch.word[:, k] > batch.word[:, k - 1])[beam.items]
-        choices = self.choices(beam.state, tokens, opens)
+        possible = self.word_arcs(beam.state, tokens, opens)
 
-        def build(state: HypothesisState, rows: Tensor, chosen: Tensor) -> HypothesisState:
-            return self.step(state, tokens, choices, rows, choices.arcs(rows, chosen))
+        def build(state: HypothesisState, rows: Tensor, codes: Tensor) -> HypothesisState:
+            return self.step(state, tokens, possible, rows, codes)
 
-        return beam.expanded(choices.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
+        return beam.expanded(possible.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
 
     def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
         """The graphs of a hypothesis as one; labels are `root` and `dep`, behind names of graphs."""
         graphs = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in state.graphs]
-        return joined_graphs(graphs, self.tapes.graphs)
+        return joined_graphs(graphs, self.graph_names)
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
     ) -> HypothesisState:
-        """The state after the tokens that begin sentences.
-
-        Args:
-            tokens: one a row.
-            words: the most words that a sentence will have.
-            is_token: False at padding.
-        """
+        """The state after the tokens that begin sentences of at most some words; `is_token` is False at padding."""
         rows = tokens.size(0)
-        graphs = (self.tapes.empty_graph(rows, device=self.device),) * self.tapes.number
-        memories = tuple(each.root_state(rows, words=words) for each in self.scorers)
+        graphs = tuple(GraphState.empty(rows, self.tapes, device=self.device) for _ in self.scorers)
+        memories = tuple(scorer.root_state(rows, words=words) for scorer in self.scorers)
         word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
-        layers = range(self.first_tape_layer, self.backbone.attention_layers)
-        tables = tuple(map(self._table, layers)) if self.tape_attention.places else ()
+        tables = self._tables() if self.tape_attention.places else ()
         return self._stepped(None, tokens, memories, graphs, word, tables, is_token)
 
-    def choices(self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> Choices:
+    def word_arcs(
+        self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
+    ) -> WordArcs:
         """The arcs that the words may have that tokens begin (Section 3.2)."""
         vectors = self.word_vectors(prefix.states, tokens)
         of_graphs = (
-            ArcChoices.of(*scorer.step(memory, vectors, graph.features, opens=opens))
+            RankedArcs.of(*scorer.step(memory, vectors, graph.features, opens=opens))
             for scorer, memory, graph in zip(self.scorers, prefix.memories, prefix.graphs, strict=True)
         )
-        return Choices(tuple(of_graphs), opens)
+        return WordArcs(tuple(of_graphs), opens)
 
     def step(
         self,
         prefix: HypothesisState,
         tokens: Int[Tensor, " rows"],
-        choices: Choices,
+        possible: WordArcs,
         rows: Int[Tensor, " kept"],
-        arcs: Sequence[Arcs],
+        codes: Int[Tensor, " kept"],
         is_token: Bool[Tensor, " kept"] | None = None,
     ) -> HypothesisState:
-        """The state of some rows after their tokens, encoded with these arcs of their words.
+        """The state of some rows after their tokens, encoded with the arcs of their words that count codes say.
 
         Args:
             prefix: the state before.
             tokens: of all rows.
-            choices: what their words may have.
+            possible: the arcs that their words may have.
             rows: those kept, in the order given.
-            arcs: of the words in each graph.
-            is_token: False at padding.
+            codes: of the rows kept.
+            is_token: of the rows kept, False at padding.
         """
-        opens, pairs = choices.opens[rows], zip(prefix.graphs, arcs, strict=True)
+        opens, pairs = possible.opens[rows], zip(prefix.graphs, possible.arcs(rows, codes), strict=True)
         graphs = tuple(graph.select(rows).inserted(*of_graph, inserts=opens) for graph, of_graph in pairs)
-        memories = tuple(each.memory.select(rows) for each in choices.of_graphs)
+        memories = tuple(graph.memory.select(rows) for graph in possible.of_graphs)
         backbone, word = prefix.backbone.select(rows), prefix.word[rows]
         return self._stepped(backbone, tokens[rows], memories, graphs, word, prefix.tables, is_token)
 
@@ -919,9 +802,10 @@ class GiLT(StructuredLanguageModel):
     # -- generation ---------------------------------------------------------------------------------------------------
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[Edge], vocabulary: Vocabulary) -> list[int]:
-        """Tokens and choices of arcs in turn; the ids of choices follow those of tokens."""
+        """Tokens and count codes in turn; the ids of count codes follow those of tokens."""
         word = vocabulary.word_of_token(np.asarray(ids, np.int64))
-        return in_turn(ids, self.tapes.choices(word, structure), self.vocabulary_size)
+        codes = count_codes(word, structure, graphs=self.graph_names, max_count=self.max_count)
+        return in_turn(ids, codes, self.vocabulary_size)
 
     def writing_step(
         self,
@@ -930,35 +814,31 @@ class GiLT(StructuredLanguageModel):
         padding: Bool[Tensor, "batch length"] | None,
         state: HypothesisState | None,
     ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
-        """Log-probabilities of what is next: of tokens, or of choices of arcs."""
+        """Log-probabilities of what is next: of tokens, or of count codes."""
         size = self.vocabulary_size
         if state is not None and state.pending is None:
-            choices = self.choices(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
-            log_probs = F.pad(choices.log_probs(), (size, 0), value=-torch.inf)
-            return log_probs, replace(state, pending=(tokens[:, 0], choices))
+            possible = self.word_arcs(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
+            log_probs = F.pad(possible.log_probs(), (size, 0), value=-torch.inf)
+            return log_probs, replace(state, pending=(tokens[:, 0], possible))
         if state is None:
             state = self._after_choices(writing, tokens, padding)
         else:
             assert state.pending is not None
-            state = self._with_choices(state, *state.pending, tokens[:, 0] - size)
+            rows = torch.arange(tokens.size(0), device=tokens.device)
+            state = self.step(state, *state.pending, rows, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
-    def _after_choices(self, writing: Writing, tokens: Tensor, padding: Tensor | None) -> HypothesisState:
-        """The state after tokens and choices of arcs in turn, padded at the left."""
-        is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
-        ids, chosen, is_token = tokens[:, ::2], tokens[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
+    def _after_choices(self, writing: Writing, choices: Tensor, padding: Tensor | None) -> HypothesisState:
+        """The state after tokens and count codes in turn, padded at the left."""
+        is_token = torch.ones_like(choices, dtype=torch.bool) if padding is None else ~padding
+        ids, codes, is_token = choices[:, ::2], choices[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
         state = self.beginning(ids[:, 0], words=writing.longest, is_token=is_token[:, 0])
+        rows = torch.arange(ids.size(0), device=ids.device)
         for k in range(1, ids.size(1)):
             opens = self._opens(writing, state, ids[:, k]) & is_token[:, k - 1]
-            choices = self.choices(state, ids[:, k], opens)
-            state = self._with_choices(state, ids[:, k], choices, chosen[:, k].clamp_min(0), is_token[:, k])
+            possible = self.word_arcs(state, ids[:, k], opens)
+            state = self.step(state, ids[:, k], possible, rows, codes[:, k].clamp_min(0), is_token[:, k])
         return state
-
-    def _with_choices(
-        self, state: HypothesisState, tokens: Tensor, choices: Choices, chosen: Tensor, is_token: Tensor | None = None
-    ) -> HypothesisState:
-        rows = torch.arange(tokens.size(0), device=tokens.device)
-        return self.step(state, tokens, choices, rows, choices.arcs(rows, chosen), is_token)
 
     def _opens(self, writing: Writing, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
@@ -966,7 +846,7 @@ class GiLT(StructuredLanguageModel):
 
     @torch.inference_mode()
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
-        """The graphs of texts, which are read once more: a choice is a number of arcs, and scores say which."""
+        """The graphs of texts, which are read once more: a count code is of numbers of arcs, and scores say which."""
         graphs, eos = list[tuple[Edge, ...]](), writing.vocabulary.eos
         for texts in search_parts(len(choices), length=writing.longest, beam_size=1, device=self.device):
             begun = [[eos, *of_text] for of_text in choices[texts]]

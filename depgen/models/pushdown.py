@@ -17,13 +17,13 @@ Positions count from 0: the input at position 0 is `<eos>`, which is also BOS an
 
 Deviations
     D1. The probabilities of attachments are over the tokens that a token can be attached to. In the authors' code they
-        are over all tokens before it (`only_open=False`): what tokens within constituents get is lost.
+        are over all tokens before it: what tokens within constituents get is lost.
     D2. `<eos>` joins all that is on the stack. The authors' code has this as an attachment with a probability, and a
         token after it.
     D3. A beam's score of a text is exact for the hypotheses that it holds; the authors' surprisals take some of them
         from wrong rows.
-    D4. Embeddings of depths are added to projected keys, as in the authors' code (`depth_in="key"`); the paper projects
-        them with the hidden states (`"hidden"`).
+    D4. Embeddings of depths are added to projected keys, as in the authors' code; the paper projects them with the
+        hidden states.
     D5. Depths from 50 on have one embedding.
 """
 
@@ -35,18 +35,19 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, UInt8
+from jaxtyping import Bool, Float, Int, Integer, UInt8
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, leaders
+from depgen.decoding.beam import Beam, representatives
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import KeyValues
 from depgen.nn.coded_scores import coded_scores
 from depgen.nn.positions import SinusoidalPositions
+from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary, word_log_probs
 from depgen.training.hyper_parameters import factory
@@ -61,7 +62,6 @@ from depgen.trees.attachments import (
 from depgen.trees.constituency import Span
 from depgen.trees.sentence import Constituent
 
-DepthIn = Literal["key", "hidden"]
 MOST_JOINS = 256
 """A token of a text that is generated is joined with fewer constituents than this."""
 
@@ -153,19 +153,13 @@ def open_positions(attachments: Int[Tensor, "batch length"]) -> Bool[Tensor, "ba
 
 
 class AttachmentHead(nn.Module):
-    """Scores of attaching a token to each token before it, or to itself.
+    """Log-probabilities of attaching a token to each token before it, or to itself.
 
     The keys are networks of a state and a depth: W_2 relu(W_1 [W_k h_j; e_depth] + b_1) + b_2. The part of W_1 that
     takes h_j is applied once a token, the part that takes e_depth once a depth, and W_2 to the query.
-
-    Args:
-        width: size of a hidden state.
-        depth_size: size of the embeddings of depths.
-        depths: number of different depths; greater ones count as the last.
-        dropout: within the networks.
     """
 
-    def __init__(self, width: int, *, depth_size: int, depths: int = 50, dropout: float = 0.1) -> None:
+    def __init__(self, width: int, *, depth_size: int, depths: int, dropout: float) -> None:
         super().__init__()
         inner = 2 * width
         self.query, self.key, self.position = (nn.Linear(width, inner, bias=False) for _ in range(3))
@@ -189,10 +183,11 @@ class AttachmentHead(nn.Module):
         hidden: Float[Tensor, "batch queries width"],
         embedded: Float[Tensor, "batch queries width"],
         keys: Float[Tensor, "batch keys size"],
-        depths: Int[Tensor, "batch queries keys"],
+        depths: Integer[Tensor, "batch queries keys"],
         distances: Int[Tensor, "batch queries keys"],
+        possible: Bool[Tensor, "batch queries keys"],
     ) -> tuple[Float[Tensor, "batch queries keys"], Float[Tensor, "batch queries"]]:
-        """Scores of attachment to each key's position, and to the token itself.
+        """Log-probabilities (nats) of attachment to each key's position, and to the token itself.
 
         Args:
             hidden: the state before each token.
@@ -200,43 +195,38 @@ class AttachmentHead(nn.Module):
             keys: of `keys`.
             depths: of each key's position before the token.
             distances: how many tokens before the token it is.
+            possible: whether the token can be attached to it (D1).
         """
         query = self.query_network(torch.cat((self.query(hidden), embedded), -1))
         own_key = self.own_network(torch.cat((query, embedded), -1))
         of_depths = F.linear(self.depth_embedding.weight, self.compose.weight[:, self.key.out_features :])
-        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths]))
+        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths.long().clamp_max(len(of_depths) - 1)]))
         scores = torch.einsum("bqks,bqs->bqk", inner, query @ self.composed.weight)
         scores = scores + (query @ self.composed.bias)[..., None]
         steps = torch.arange(keys.size(1) + 1, device=keys.device)
         by_distance = query @ self.position(self.sinusoids(steps[None], stop=steps.size(0))[0].to(query.dtype)).T
         own = (query * own_key).sum(-1) + by_distance[..., 0]
-        return scores + by_distance.gather(2, distances.clamp(0, steps.size(0) - 1)), own
+        scores = scores + by_distance.gather(2, distances.clamp(0, steps.size(0) - 1))
+        scores = full_precision(scores).masked_fill(~possible, -torch.inf)
+        both = torch.cat((scores, full_precision(own)[..., None]), -1).log_softmax(-1)
+        return both[..., :-1], both[..., -1]
 
 
 class DepthScores(nn.Module):
-    """What depths add to the attention scores of each layer.
+    """What depths add to the attention scores of each layer: an embedding of the depth, added to each head's key."""
 
-    Args:
-        layers: of the network.
-        size: of an embedding: that of an attention head for depths in keys, else of a hidden state.
-        depths: number of different depths; greater ones count as the last.
-        depth_in: see `Pushdown`.
-    """
-
-    def __init__(self, layers: int, size: int, *, depths: int, depth_in: DepthIn) -> None:
+    def __init__(self, layers: int, size: int, *, depths: int) -> None:
         super().__init__()
         self.embeddings = nn.ModuleList(nn.Embedding(depths, size) for _ in range(layers))
-        self.depth_in = depth_in
 
-    def of(self, backbone: Transformer, depths: Int[Tensor, "batch length context"]) -> ScoreFunction:
-        """q·d_ij / √size of each query, with its content bias, and key (`"key"`), or q·W_k d_ij / √size."""
+    def of(self, depths: Integer[Tensor, "batch length context"]) -> ScoreFunction:
+        """q·d_ij / √size of each query, with its content bias, and key."""
 
         def scores(layer: int, queries: Tensor, keys: KeyValues) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
-            table = cast(nn.Embedding, self.embeddings[layer]).weight
-            in_hidden = self.depth_in == "hidden"
-            tables = F.linear(table, backbone.key_weight(layer)) if in_hidden else table.repeat(1, heads)
-            return coded_scores(queries, tables.view(-1, heads, size), depths) / math.sqrt(size)
+            table = cast(nn.Embedding, self.embeddings[layer]).weight.repeat(1, heads)
+            codes = depths.long().clamp_max(len(table) - 1)
+            return coded_scores(queries, table.view(-1, heads, size), codes) / math.sqrt(size)
 
         return scores
 
@@ -273,26 +263,22 @@ class StackState(Rows):
         return self.is_last.flip(1).cumsum(1).flip(1)
 
     def pushed(self, joins: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"]) -> "StackState":
-        """The stacks with one more token, which is then joined with the constituents on top, one by one.
+        """The stacks with one more token, which is then joined with so many constituents on top, one by one.
 
-        Args:
-            joins: with how many; 0 at padding.
-            is_token: False at rows whose new column is padding.
+        `joins` is 0, and `is_token` False, in rows whose new column is padding.
         """
         places = self.places
         more = (joins[:, None] + 1 - places).clamp_min(0) * (places > 0)
         is_last = self.is_last & (places > joins[:, None])
         new = ((self.depths + more, joins), (is_last, is_token), (self.joins, joins))
-        return StackState(*(torch.cat((before, each[:, None]), 1) for before, each in new))
+        return StackState(*(torch.cat((before, column[:, None]), 1) for before, column in new))
 
     def by_joins(
         self, columns: Float[Tensor, "rows tokens"], own: Float[Tensor, " rows"]
     ) -> Float[Tensor, "rows tokens"]:
-        """Scores of joining the next token with 0, 1, 2 … constituents; -inf for more than there are.
+        """Scores of joining the next token with 0, 1, 2 … constituents, from those of attaching it to each column.
 
-        Args:
-            columns: of attaching it to each column.
-            own: of joining it with none.
+        `own`: of joining it with none. -inf for more constituents than there are.
         """
         places, count = self.places, self.depths.size(1)
         index = places.where(self.is_last & (places < places[:, :1]), count)
@@ -330,14 +316,9 @@ class Pushdown(StructuredLanguageModel):
     Args:
         backbone: makes the Transformer from the vocabulary size.
         vocabulary_size: number of token types; linked from the data.
-        attachment_weight: of the attachments' part of the loss.
         depths: number of different depths; greater ones count as the last (D5).
-        depth_in: where embeddings of depths are added: to the projected `key`, as in the authors' code, or to the
-            `hidden` state before the projection, as in the paper (D4).
-        only_open: attachments have probabilities only where they are possible (D1).
         attachment_dropout: within the attachment head.
         beam_size: bracketings that a text's score is summed over (paper 300).
-        validation_beam_size: the same for validation during training.
         kwargs: see `LeftToRight`.
     """
 
@@ -348,25 +329,18 @@ class Pushdown(StructuredLanguageModel):
         backbone: TransformerFactory,
         vocabulary_size: int,
         *,
-        attachment_weight: float = 1.0,
         depths: int = 50,
-        depth_in: DepthIn = "key",
-        only_open: bool = True,
         attachment_dropout: float = 0.1,
         beam_size: int = 300,
-        validation_beam_size: int = 1,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(1, depths=depths, beam_size=beam_size, validation_beam_size=validation_beam_size)
+        check_at_least(1, depths=depths, beam_size=beam_size)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
-        self.vocabulary_size, self.depths, self.only_open = vocabulary_size, depths, only_open
-        self.attachment_weight = attachment_weight
-        self.beam_size, self.validation_beam_size = beam_size, validation_beam_size
+        self.vocabulary_size, self.beam_size = vocabulary_size, beam_size
         width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
-        size = width if depth_in == "hidden" else head_size
-        self.depth_scores = DepthScores(self.backbone.attention_layers, size, depths=depths, depth_in=depth_in)
+        self.depth_scores = DepthScores(self.backbone.attention_layers, head_size, depths=depths)
         self.attachment_head = AttachmentHead(width, depth_size=head_size, depths=depths, dropout=attachment_dropout)
 
     @property
@@ -379,41 +353,26 @@ class Pushdown(StructuredLanguageModel):
     def _word_log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         return word_log_probs(hidden, self.backbone.output_weight, self.backbone.output_bias, targets)
 
-    def _codes(self, depths: Tensor) -> Tensor:
-        return depths.long().clamp_max(self.depths - 1)
+    def both_log_probs(
+        self, batch: BracketingBatch
+    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
+        """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding.
 
-    def _normalised(self, columns: Tensor, own: Tensor, possible: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of attachments, from scores of positions before the token and of the token itself."""
-        columns = full_precision(columns).masked_fill(~possible, -torch.inf)
-        both = torch.cat((columns, full_precision(own)[..., None]), -1).log_softmax(-1)
-        return both[..., :-1], both[..., -1]
-
-    def attachment_log_probs(
-        self, hidden: Float[Tensor, "batch length width"], batch: BracketingBatch
-    ) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each position's attachment; 0 at position 0, without meaning at padding."""
+        Position 0 has no attachment: 0.
+        """
         assert batch.attachments is not None
         assert batch.depths is not None
+        hidden = self.backbone(batch.inputs, score_function=self.depth_scores.of(batch.depths)).hidden
         states, steps = hidden[:, :-1], torch.arange(batch.inputs.size(1), device=hidden.device)
         distances = (steps[1:, None] - steps[:-1]).expand(hidden.size(0), -1, -1)
         columns, own = self.attachment_head(
             states, self.backbone.embedding(batch.inputs[:, 1:]), self.attachment_head.keys(states),
-            self._codes(batch.depths[:, :-1, :-1]), distances,
+            batch.depths[:, :-1, :-1], distances, open_positions(batch.attachments)[:, :-1, :-1],
         )  # fmt: skip
-        possible = open_positions(batch.attachments)[:, :-1, :-1] if self.only_open else distances > 0
-        columns, own = self._normalised(columns, own, possible)
         labels = batch.attachments[:, 1:]
         found = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
-        return F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
-
-    def both_log_probs(
-        self, batch: BracketingBatch
-    ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
-        """Log-probabilities (nats) of the targets, and of the inputs' attachments; without meaning at padding."""
-        assert batch.depths is not None
-        scores = self.depth_scores.of(self.backbone, self._codes(batch.depths))
-        hidden = self.backbone(batch.inputs, score_function=scores).hidden
-        return self._word_log_probs(hidden, batch.targets), self.attachment_log_probs(hidden, batch)
+        attachments = F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
+        return self._word_log_probs(hidden, batch.targets), attachments
 
     def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Negative log-likelihoods of tokens and attachments, nats per token of the global batch.
@@ -421,11 +380,15 @@ class Pushdown(StructuredLanguageModel):
         Raises:
             UserError: the data have no constituents.
         """
-        if batch.attachments is None:
-            raise UserError(f"Pushdown trains on constituents, {NO_CONSTITUENTS}")
+        self.refuse_without_structures(batch)
         words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
-        return self.log_train(words + self.attachment_weight * attachments, batch.global_tokens)
+        return self.log_train(words + attachments, batch.global_tokens)
+
+    def joint_nll(self, batch: BracketingBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's tokens and attachments."""
+        words, attachments = (precise(each).masked_fill(~batch.is_word, 0) for each in self.both_log_probs(batch))
+        return -(words + attachments).sum(1)
 
     # -- search --------------------------------------------------------------------------------------------------------
 
@@ -446,7 +409,7 @@ class Pushdown(StructuredLanguageModel):
         depths = torch.stack([F.pad(row, (0, context - row.size(1))) for row in tape], 1)
         output = self.backbone(
             tokens, padding=~is_token, state=None if state is None else state.backbone, carry=True,
-            score_function=self.depth_scores.of(self.backbone, self._codes(depths)),
+            score_function=self.depth_scores.of(depths),
         )  # fmt: skip
         keys = self.attachment_head.keys(output.hidden)
         if state is not None:
@@ -457,17 +420,17 @@ class Pushdown(StructuredLanguageModel):
         """Log-probabilities (nats) of joining the next token with 0, 1, 2 … constituents on the stack."""
         places = state.is_token.cumsum(1)
         distances = places[:, -1:] + 1 - places
+        is_bottom = state.is_token & (places == 1)
+        possible = state.stack.is_last & ~is_bottom
         columns, own = self.attachment_head(
             state.last[:, None], self.backbone.embedding(tokens)[:, None], state.keys,
-            self._codes(state.stack.depths)[:, None], distances[:, None],
+            state.stack.depths[:, None], distances[:, None], possible[:, None],
         )  # fmt: skip
-        is_bottom = state.is_token & (places == 1)
-        possible = state.stack.is_last & ~is_bottom if self.only_open else state.is_token
-        return state.stack.by_joins(*self._normalised(columns[:, 0], own[:, 0], possible))
+        return state.stack.by_joins(columns[:, 0], own[:, 0])
 
-    def leaders(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
+    def representatives(self, batch: TokenBatch) -> Int[Tensor, "batch length_and_one"]:
         """See `StructuredLanguageModel`."""
-        return leaders(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
+        return representatives(batch.targets, torch.ones_like(batch.is_word), batch.lengths)
 
     def beginning_of(self, batch: TokenBatch) -> PushdownState:
         """See `StructuredLanguageModel`."""
@@ -496,12 +459,6 @@ class Pushdown(StructuredLanguageModel):
         return joins
 
     # -- scores --------------------------------------------------------------------------------------------------------
-
-    def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """What each target adds to the log-probability (nats) of the beam's bracketings with all tokens up to it."""
-        trainer = self._attached
-        fitting = trainer is not None and trainer.state.fn == "fit"
-        return self.search(batch, beam_size=self.validation_beam_size if fitting else self.beam_size)[0]
 
     def joint_log_probs(
         self,

@@ -551,9 +551,9 @@ class TransformerGrammar(StructuredLanguageModel):
             raise UserError(f"TransformerGrammar trains on constituents, {NO_CONSTITUENTS}")
         return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
 
-    def given_nll(self, batch: TreeBatch) -> Float[Tensor, " batch"] | None:
-        """The nats of each item's words and brackets, where trees are given."""
-        return None if batch.strings is None else -precise(self.symbol_log_probs(batch)).sum(1)
+    def joint_nll(self, batch: TreeBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's words and brackets."""
+        return -precise(self.symbol_log_probs(batch)).sum(1)
 
     # -- search (Section 4.1) ---------------------------------------------------------------------------------------
 

@@ -16,25 +16,25 @@ The representations of pairs are never computed. MLP2's first product is a sum o
 and of each feature, scaled by the deviation that its normalisation finds. Each row is multiplied once, and a pair adds
 rows. What follows MLP2's hidden layer is linear, so it is applied to the current word's vector and to sums over pairs.
 On each side a pair then costs about 11 operations for each of 2d elements, in place of products of about 20 d^2 FLOP.
+`tests/benchmarks/bench_graph_scorer.py` compares with the plain form. With gradients by autograd in place of
+`_PairScores`, a step of training a small GiLT took 1.13 times as long.
 
 Deviations from the paper (P) and the authors' code (C)
-    D1. B and S are diagonal as they are in C, whose einsum takes the diagonal of whole matrices (`bilinear`). Only what
-        is used is a parameter: at d = 1024 and C = 29 there are 51,568,926 parameters, 53,664,030 with whole matrices.
-        C has 53,666,079: its matrices are 1025 x 1025 and 1024 x 1024, and 2 x 1024 of their entries are trained.
-    D2. Whole matrices start as diagonal ones do, from U[0, 1) and zeros elsewhere; P does not say.
-    D3. Impossible counts (> 2i - 1, all arcs that word i can have) get the logit -inf in training and in search.
+    D1. B and S are diagonal as they are in C, whose einsum takes the diagonal of whole matrices. Only what is used is a
+        parameter: at d = 1024 and C = 29 there are 51,568,926 parameters. C has 53,666,079: its matrices are
+        1025 x 1025 and 1024 x 1024, and 2 x 1024 of their entries are trained. They start from U[0, 1).
+    D2. Impossible counts (> 2i - 1, all arcs that word i can have) get the logit -inf in training and in search.
         Targets are always possible, so a masked softmax loses nothing. C trains without a mask, and cuts to the best
         few counts before it drops the impossible ones, which can leave no hypothesis.
-    D4. sqrt(2 i) as in C; P has sqrt(2 i - 1) (`count_scale`).
-    D5. The self-loop i -> i is scored and trained as a negative, as in C; no search uses it (`self_loops`). Its pair is
-        in s_i either way.
-    D6. Features above the largest code count as that code, as in C.
+    D3. sqrt(2 i) as in C; P has sqrt(2 i - 1).
+    D4. The self-loop i -> i is scored and trained as a negative, as in C; no search uses it. Its pair is in s_i.
+    D5. Features above the largest code count as that code, as in C.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -42,16 +42,11 @@ from jaxtyping import Bool, Float, Int, Integer
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from depgen.errors import UserError
-from depgen.nn.growing import Growing
 from depgen.nn.lengths import mask_of
 from depgen.nn.positions import sinusoids
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import full_precision
 from depgen.trees.feature_tapes import FEATURES, LARGEST
-
-POSITIONS = 256
-"""Words of the longest sentence that an incremental pass takes by default."""
 
 CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}
 """Elements of hidden layers computed at once: 2 MiB in fp32 stay in a CPU's caches, 256 MiB fill a GPU."""
@@ -75,7 +70,7 @@ class Pairs(NamedTuple):
 
     def part(self, rows: slice | Int[Tensor, " some"]) -> "Pairs":
         """Some of the pairs."""
-        return Pairs(*(each[rows] for each in self))
+        return Pairs(*(column[rows] for column in self))
 
 
 def pair_scores(
@@ -127,7 +122,7 @@ class _PairScores(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, of_scores: Tensor, of_sums: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
         words, relative, bias, scale, queries = ctx.saved_tensors
-        d_words, d_relative, d_bias, d_queries = (torch.zeros_like(each) for each in (words, relative, bias, queries))
+        d_words, d_relative, d_bias, d_queries = map(torch.zeros_like, (words, relative, bias, queries))
         d_scale = torch.empty_like(scale)
         for rows in _chunks(ctx.pairs, words):
             part = ctx.pairs.part(rows)
@@ -190,6 +185,10 @@ class WordRows(NamedTuple):
     square: Float[Tensor, "*words"]
     products: Float[Tensor, "*words codes"]
 
+    def followed_by(self, others: "WordRows") -> "WordRows":
+        """The rows of these words and then those of others."""
+        return WordRows(*map(torch.cat, zip(self, others, strict=True)))
+
 
 class PairSide(nn.Module):
     """MLP2(MLP1(o_j) + pe_ij), Eq. 2: the representation of word j, seen from word i, as a parent or as a child.
@@ -231,27 +230,20 @@ class PairSide(nn.Module):
         bias = self.hidden.bias + self.hidden.weight @ self.norm.bias
         return SideTables(weight, bias, centred, full_precision(F.linear(centred, weight)), products)
 
-    def word_rows(
-        self, words: Float[Tensor, "words inputs"], tables: SideTables
-    ) -> tuple[Float[Tensor, "words hidden"], WordRows]:
-        """The centred outputs of MLP1, and what pairs take from them."""
-        centred = _centred(self.of_word(words))
+    def words(
+        self, vectors: Float[Tensor, "words inputs"], tables: SideTables, itself: Int[Tensor, " codes"]
+    ) -> tuple[WordRows, Float[Tensor, "words width"]]:
+        """What pairs take from words, and the words' representations seen from themselves.
+
+        `itself`: the codes of a word's own features and of the distance 0.
+        """
+        centred = _centred(self.of_word(vectors))
         with torch.autocast(centred.device.type, enabled=False):
             products = centred @ tables.centred.T
-        return centred, WordRows(full_precision(F.linear(centred, tables.weight)), centred.square().sum(-1), products)
-
-    def of_current(
-        self,
-        centred: Float[Tensor, "words hidden"],
-        projected: Float[Tensor, "words hidden"],
-        tables: SideTables,
-        codes: Int[Tensor, " codes"],
-    ) -> Float[Tensor, "words width"]:
-        """The representation of words seen from themselves, from what `word_rows` returns."""
-        scale = self._scale((centred + tables.centred[codes].sum(0)).square().sum(-1))
-        summed = projected + tables.projected[codes].sum(0)
-        representation: Tensor = self.output((summed * scale[:, None] + tables.bias).relu())
-        return full_precision(representation)
+        projected = full_precision(F.linear(centred, tables.weight))
+        scale = self._scale((centred + tables.centred[itself].sum(0)).square().sum(-1))
+        hidden = ((projected + tables.projected[itself].sum(0)) * scale[:, None] + tables.bias).relu()
+        return WordRows(projected, centred.square().sum(-1), products), full_precision(self.output(hidden))
 
     def pairs(
         self, words: WordRows, tables: SideTables, queries: Float[Tensor, "current width"], pairs: Pairs
@@ -311,19 +303,15 @@ class GraphScores:
     counts: Float[Tensor, "*words counts"]
 
 
-KeptRows = tuple[Growing, Growing, Growing]
-"""The rows of `WordRows`, to which others are added."""
-
-
 @dataclass(frozen=True)
 class ScorerState(Rows):
-    """What is kept of earlier words, for hypotheses that share them; a hypothesis is a row of places.
+    """The words that hypotheses have read. A word is stored once, and the hypotheses that share it have its place.
 
     Attributes:
         lengths: number of words of each hypothesis.
-        places: of each hypothesis's words among all that are kept, the root's first; 0 after its last word.
-        parents: all words as parents, the root first.
-        children: all words as children, one place earlier than as parents.
+        places: of each hypothesis's words among all that are stored, the root's first; 0 after its last word.
+        parents: all stored words as parents, the root first.
+        children: all stored words as children; the root is none, so that a word's place here is one less.
         tables: of the side of parents and that of children.
     """
 
@@ -331,8 +319,8 @@ class ScorerState(Rows):
 
     lengths: Int[Tensor, " rows"]
     places: Int[Tensor, "rows nodes"]
-    parents: KeptRows
-    children: KeptRows
+    parents: WordRows
+    children: WordRows
     tables: tuple[SideTables, SideTables]
 
     def with_words(self, rows: Int[Tensor, " chosen"], words: "_Words") -> "ScorerState":
@@ -341,20 +329,10 @@ class ScorerState(Rows):
         places = self.places
         if bool((lengths == places.size(1)).any()):
             places = F.pad(places, (0, 1))
-        new = len(self.parents[0]) + torch.arange(rows.size(0), device=rows.device)
+        new = len(self.parents.square) + torch.arange(rows.size(0), device=rows.device)
         places = places.index_put((rows, lengths[rows]), new)
-        parents, children = _extended(self.parents, words.as_parents), _extended(self.children, words.as_children)
+        parents, children = self.parents.followed_by(words.as_parents), self.children.followed_by(words.as_children)
         return ScorerState(lengths, places, parents, children, self.tables)
-
-
-def _kept(words: WordRows) -> KeptRows:
-    projected, square, products = (Growing.of(each, dim=0) for each in words)
-    return projected, square, products
-
-
-def _extended(kept: KeptRows, words: WordRows) -> KeptRows:
-    projected, square, products = (each.extended(new) for each, new in zip(kept, words, strict=True))
-    return projected, square, products
 
 
 class _Words(NamedTuple):
@@ -366,23 +344,6 @@ class _Words(NamedTuple):
     chd: Tensor
 
 
-class Bilinear(nn.Module):
-    """A square matrix B, of which all entries or only the diagonal are parameters."""
-
-    def __init__(self, width: int, *, diagonal: bool) -> None:
-        super().__init__()
-        entries = torch.rand(width)
-        self.weight = nn.Parameter(entries if diagonal else entries.diag())
-
-    def forward(self, vectors: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
-        """B times each vector."""
-        return vectors * self.weight if self.weight.dim() == 1 else full_precision(F.linear(vectors, self.weight))
-
-    def transposed(self, vectors: Float[Tensor, "*rows width"]) -> Float[Tensor, "*rows width"]:
-        """The transpose of B times each vector."""
-        return vectors * self.weight if self.weight.dim() == 1 else full_precision(vectors @ self.weight)
-
-
 class GraphScorer(nn.Module):
     """The arc scorer and the count head of GiLT.
 
@@ -390,37 +351,31 @@ class GraphScorer(nn.Module):
 
     Args:
         width: d of the language model; a word is represented by 3d numbers.
-        bilinear: which entries of B and S are parameters; the paper's is full, the authors' code's diagonal.
-        self_loops: whether the self-loop of each word is among the pairs that are trained (code).
-        count_scale: sums are divided by sqrt(2 i) ("code") or sqrt(2 i - 1) ("paper").
         max_count: the largest number of arcs between a word and earlier ones (C).
         features: those of `FEATURES` that are read; with none of them, pairs know their distance in words alone.
         codes: the number of values that a feature has.
         feature_size: of a feature's embedding.
     """
 
+    feature_rows: Tensor
+
     def __init__(
         self,
         width: int,
         *,
-        bilinear: Literal["diagonal", "full"] = "diagonal",
-        self_loops: bool = True,
-        count_scale: Literal["code", "paper"] = "code",
         max_count: int = 29,
         features: Sequence[str] = FEATURES,
         codes: int = LARGEST + 1,
         feature_size: int = 256,
     ) -> None:
         super().__init__()
-        if len(set(features)) < len(features) or not set(features) <= set(FEATURES):
-            raise UserError(f"features are {list(features)}; choose from {list(FEATURES)}, each at most once")
-        self.feature_rows = [FEATURES.index(each) for each in features]
-        self.self_loops, self.count_scale = self_loops, count_scale
         self.codes, self.width = codes, width
+        rows = torch.tensor([FEATURES.index(feature) for feature in features], dtype=torch.long)
+        self.register_buffer("feature_rows", rows, persistent=False)
         self.parent, self.child = (PairSide(width, feature_size=feature_size * len(features)) for _ in range(2))
         self.embeddings = nn.ModuleList(nn.Embedding(codes, feature_size) for _ in features)
         self.root = nn.Parameter(nn.init.xavier_uniform_(torch.empty(1, 3 * width)))
-        self.arc, self.sum = (Bilinear(width, diagonal=bilinear == "diagonal") for _ in range(2))
+        self.arc, self.sum = (nn.Parameter(torch.rand(width)) for _ in range(2))  # the diagonals of B and S (D1)
         self.count = nn.Linear(width, max_count + 1)
 
     def tables(self, words: int) -> tuple[SideTables, SideTables]:
@@ -428,24 +383,24 @@ class GraphScorer(nn.Module):
         positions = sinusoids(words + 1, self.width, fairseq=False, dtype=self.root.dtype).to(self.root.device)
         features = positions.new_empty(0, self.codes, 0)
         if self.embeddings:
-            features = torch.stack([each.weight for each in self.embeddings])  # type: ignore[misc]
+            features = torch.stack([embedding.weight for embedding in self.embeddings])  # type: ignore[misc]
         return self.parent.tables(features, positions), self.child.tables(features, positions)
 
     def forward(
         self,
-        words: Float[Tensor, "batch words inputs"],
+        vectors: Float[Tensor, "batch words inputs"],
         tapes: Integer[Tensor, "batch features nodes nodes"],
         lengths: Integer[Tensor, " batch"],
     ) -> GraphScores:
         """Logits of all words, each in the graph of the words before it. O(words^2) pairs.
 
         Args:
-            words: o_1, o_2, ….
+            vectors: o_1, o_2, ….
             tapes: of the features of `FEATURES` after t words at [feature, t, word].
             lengths: of the sentences, in words; where they lie on a GPU, it is waited for.
         """
-        batch, longest, _ = words.shape
-        nodes, device = longest + 1, words.device
+        batch, longest, _ = vectors.shape
+        nodes, device = longest + 1, vectors.device
         is_word, node = mask_of(lengths.cpu(), longest), torch.arange(nodes)
         is_pair = is_word[..., None] & (node < node[1:, None])
         # words are numbered through the batch, without padding, and so are the pairs of each
@@ -459,123 +414,114 @@ class GraphScorer(nn.Module):
             each.to(device, non_blocking=True) for each in (places, sentence, before, earlier, current, rows, rootless)
         )
         tables = self.tables(longest)
-        known = self._encoded(words.flatten(0, 1).index_select(0, places), tables)
-        _, root = self.parent.word_rows(self.root, tables[0])
-        parents = WordRows(*(torch.cat(each) for each in zip(root, known.as_parents, strict=True)))
-        features = _rows(tapes, self.feature_rows, dim=1)[sentence, :, before, earlier]
-        pairs = Pairs(current, rows, self._codes(features, before + 1 - earlier))
-        some = pairs.part(rootless)
-        word = places % longest + 1
+        words = self._encoded(vectors.flatten(0, 1).index_select(0, places), tables)
+        features = tapes.index_select(1, self.feature_rows)[sentence, :, before, earlier]
+        numbers = places % longest + 1
         from_earlier, to_earlier, counts = self._scores(
-            known, word, tables,
-            parents=(parents, pairs), children=(known.as_children, some._replace(earlier=some.earlier - 1)),
+            words, numbers, tables,
+            parents=self._root(tables).followed_by(words.as_parents), children=words.as_children,
+            pairs=Pairs(current, rows, self._codes(features, before + 1 - earlier)), rootless=rootless,
+            cells=places[current] * nodes + earlier, shape=(batch * longest, nodes),
         )  # fmt: skip
-        at_pairs = places[current] * nodes + earlier
-        at_children = at_pairs[rootless]
-        if self.self_loops:
-            loops = (known.par * self.arc(known.chd)).sum(-1)
-            to_earlier = torch.cat((to_earlier, loops))
-            at_children = torch.cat((at_children, places * nodes + word))
-        counts = counts.new_zeros(batch * longest, counts.size(1)).index_copy(0, places, counts)
+        self_loops = (words.par * (words.chd * self.arc)).sum(-1)
+        to_earlier = to_earlier.flatten().index_copy(0, places * nodes + numbers, self_loops)
         return GraphScores(
-            _placed(from_earlier, at_pairs, (batch, longest, nodes)),
-            _placed(to_earlier, at_children, (batch, longest, nodes)),
-            self._possible(counts.view(batch, longest, counts.size(1)), torch.arange(1, nodes, device=device)),
+            from_earlier.view(batch, longest, nodes),
+            to_earlier.view(batch, longest, nodes),
+            counts.new_zeros(batch * longest, counts.size(1))
+            .index_copy(0, places, counts)
+            .unflatten(0, (batch, longest)),
         )
 
-    def root_state(self, rows: int, *, words: int = POSITIONS) -> ScorerState:
-        """The state before the first word.
-
-        Args:
-            rows: number of hypotheses.
-            words: of the longest sentence to come.
-        """
+    def root_state(self, rows: int, *, words: int) -> ScorerState:
+        """The state of some hypotheses before the first of at most `words` words."""
         tables = self.tables(words)
-        _, root = self.parent.word_rows(self.root, tables[0])
-        nobody = WordRows(*(each[:0] for each in root))
-        lengths = torch.zeros(rows, dtype=torch.long, device=self.root.device)
-        return ScorerState(lengths, lengths[:, None], _kept(root), _kept(nobody), tables)
+        root, lengths = self._root(tables), torch.zeros(rows, dtype=torch.long, device=self.root.device)
+        return ScorerState(lengths, lengths[:, None], root, WordRows(*(column[:0] for column in root)), tables)
 
     def step(
         self,
         state: ScorerState,
-        words: Float[Tensor, "rows inputs"],
+        vectors: Float[Tensor, "rows inputs"],
         features: Integer[Tensor, "features rows nodes"],
         *,
-        opens: Bool[Tensor, " rows"] | None = None,
+        opens: Bool[Tensor, " rows"],
     ) -> tuple[GraphScores, ScorerState]:
         """Logits of the next word of each hypothesis, as `forward` returns them, and the state with that word.
 
         Args:
             state: of the words before it.
-            words: o of the next word.
+            vectors: o of the next word.
             features: those of `FEATURES` of the root and the earlier words, in the graph of these.
             opens: hypotheses that have a next word now; the others stay as they are, with -inf for all arcs and all
-                counts but 0. None: all have one. Waits for a GPU.
-
-        Raises:
-            UserError: the sentence is longer than `root_state` expects.
+                counts but 0. Waits for a GPU.
         """
         rows, nodes = features.shape[1:]
-        if opens is None:
-            opens = torch.ones(rows, dtype=torch.bool, device=words.device)
         chosen = opens.nonzero()[:, 0]
         numbers = state.lengths[chosen] + 1
-        longest = state.tables[0].centred.size(0) - self.codes * len(self.embeddings) - 1
-        if nodes > longest and bool((numbers > longest).any()):
-            raise UserError(f"a sentence has more than {longest} words; pass the longest's as root_state(words=...)")
-        known = self._encoded(words[chosen], state.tables)
-        row, earlier = (torch.arange(nodes, device=words.device) < numbers[:, None]).nonzero().unbind(1)
-        of_pairs = _rows(features, self.feature_rows, dim=0)[:, chosen[row], earlier].T
-        pairs = Pairs(row, state.places[chosen[row], earlier], self._codes(of_pairs, numbers[row] - earlier))
-        rootless = earlier.nonzero()[:, 0]
-        some = pairs.part(rootless)
-        parents, children = (WordRows(*(each.tensor for each in kept)) for kept in (state.parents, state.children))
+        words = self._encoded(vectors[chosen], state.tables)
+        row, earlier = (torch.arange(nodes, device=vectors.device) < numbers[:, None]).nonzero().unbind(1)
+        of_pairs = features.index_select(0, self.feature_rows)[:, chosen[row], earlier].T
+        codes = self._codes(of_pairs, numbers[row] - earlier)
         from_earlier, to_earlier, counts = self._scores(
-            known, numbers, state.tables,
-            parents=(parents, pairs), children=(children, some._replace(earlier=some.earlier - 1)),
+            words, numbers, state.tables, parents=state.parents, children=state.children,
+            pairs=Pairs(row, state.places[chosen[row], earlier], codes), rootless=earlier.nonzero()[:, 0],
+            cells=chosen[row] * nodes + earlier, shape=(rows, nodes),
         )  # fmt: skip
-        places = chosen[row] * nodes + earlier
         none = counts.new_full((rows, counts.size(1)), -math.inf)
         none[:, 0] = 0
-        scores = GraphScores(
-            _placed(from_earlier, places, (rows, nodes)),
-            _placed(to_earlier, places[rootless], (rows, nodes)),
-            none.index_copy(0, chosen, self._possible(counts, numbers)),
+        return (
+            GraphScores(from_earlier, to_earlier, none.index_copy(0, chosen, counts)),
+            state.with_words(chosen, words),
         )
-        return scores, state.with_words(chosen, known)
 
-    def _encoded(self, words: Tensor, tables: tuple[SideTables, SideTables]) -> _Words:
-        zero = torch.zeros(len(self.embeddings) + 1, dtype=torch.long, device=words.device)
-        towards_itself = self._codes(zero[1:], zero[0])
-        parents, as_parents = self.parent.word_rows(words, tables[0])
-        children, as_children = self.child.word_rows(words, tables[1])
-        par = self.parent.of_current(parents, as_parents.projected, tables[0], towards_itself)
-        chd = self.child.of_current(children, as_children.projected, tables[1], towards_itself)
+    def _encoded(self, vectors: Tensor, tables: tuple[SideTables, SideTables]) -> _Words:
+        as_parents, par = self.parent.words(vectors, tables[0], self._itself)
+        as_children, chd = self.child.words(vectors, tables[1], self._itself)
         return _Words(as_parents, as_children, par, chd)
+
+    def _root(self, tables: tuple[SideTables, SideTables]) -> WordRows:
+        return self.parent.words(self.root, tables[0], self._itself)[0]
+
+    @property
+    def _itself(self) -> Int[Tensor, " codes"]:
+        """The codes of a word's own features, which are 0, and of the distance 0."""
+        zero = torch.zeros(len(self.embeddings) + 1, dtype=torch.long, device=self.root.device)
+        return self._codes(zero[1:], zero[0])
 
     def _scores(
         self,
-        current: _Words,
+        words: _Words,
         numbers: Int[Tensor, " current"],
         tables: tuple[SideTables, SideTables],
         *,
-        parents: tuple[WordRows, Pairs],
-        children: tuple[WordRows, Pairs],
+        parents: WordRows,
+        children: WordRows,
+        pairs: Pairs,
+        rootless: Int[Tensor, " some"],
+        cells: Int[Tensor, " pairs"],
+        shape: tuple[int, int],
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of arcs from parents, of arcs to children, and of counts (Eq. 2 and 3)."""
-        # par_ji . B chd_ii for all j, and par_ii . B chd_ji
-        from_earlier, par = self.parent.pairs(parents[0], tables[0], self.arc(current.chd), parents[1])
-        to_earlier, chd = self.child.pairs(children[0], tables[1], self.arc.transposed(current.par), children[1])
-        # s_i = sum_j par_ji * S chd_ii + par_ii * S (sum_j chd_ji + chd_ii)
-        sums = par * self.sum(current.chd) + current.par * self.sum(chd + current.chd)
-        terms = 2 * numbers - int(self.count_scale == "paper")
-        return from_earlier, to_earlier, full_precision(self.count(sums * terms[:, None].to(sums.dtype).rsqrt()))
+        """Logits of arcs from parents and to children, in grids, and of the counts of current words (Eq. 2 and 3).
 
-    def _possible(self, counts: Tensor, numbers: Tensor) -> Tensor:
-        """Logits of counts with -inf at those above 2i - 1; i is the word's number."""
+        `words` are the current ones, `numbers` their i from 1; `rootless` the pairs whose earlier word is not the root;
+        `cells` the place of each pair in a flattened grid of `shape`.
+        """
+        of_children = pairs.part(rootless)
+        of_children = of_children._replace(earlier=of_children.earlier - 1)
+        # par_ji . B chd_ii for all j, and par_ii . B chd_ji
+        from_earlier, par = self.parent.pairs(parents, tables[0], words.chd * self.arc, pairs)
+        to_earlier, chd = self.child.pairs(children, tables[1], words.par * self.arc, of_children)
+        # s_i = sum_j par_ji * S chd_ii + par_ii * S (sum_j chd_ji + chd_ii)
+        sums = par * (words.chd * self.sum) + words.par * ((chd + words.chd) * self.sum)
+        counts = full_precision(self.count(sums * (2 * numbers[:, None]).to(sums.dtype).rsqrt()))
         most = 2 * numbers - 1
-        return counts.masked_fill(torch.arange(counts.size(-1), device=counts.device) > most[..., None], -math.inf)
+        impossible = torch.arange(counts.size(1), device=counts.device) > most[:, None]
+        return (
+            _placed(from_earlier, cells, shape),
+            _placed(to_earlier, cells[rootless], shape),
+            counts.masked_fill(impossible, -math.inf),
+        )
 
     def _codes(self, features: Tensor, distances: Tensor) -> Tensor:
         """The rows of tables that belong to the values of features, on the last axis, and to distances in words."""
@@ -584,12 +530,6 @@ class GraphScorer(nn.Module):
         return torch.cat((values, distances[..., None] + self.codes * len(self.embeddings)), -1)
 
 
-def _rows(tensor: Tensor, rows: Sequence[int], *, dim: int) -> Tensor:
-    """Some rows of an axis; a list of numbers as an index would be copied to a GPU at each use."""
-    chosen = [tensor.select(dim, row) for row in rows]
-    return torch.stack(chosen, dim) if chosen else tensor.narrow(dim, 0, 0)
-
-
-def _placed(values: Tensor, places: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _placed(values: Tensor, places: Tensor, shape: tuple[int, int]) -> Tensor:
     """Values at places of a flattened grid, and -inf elsewhere."""
     return values.new_full((math.prod(shape),), -math.inf).index_copy(0, places, values).view(shape)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 NODES_PER_COLUMN = 24
 """The hypotheses of a text attend to all its slots at once, masked, while there are at most this many a column:
-the products at slots that a hypothesis has not are then cheaper than a copy of each hypothesis's past."""
+the products at slots that a hypothesis has not are then cheaper than a copy of each hypothesis's past. With copies
+alone, small systems searched 1.05 (GiLT) to 1.07 times (Pushdown) as long, with 20 hypotheses on a CPU."""
 COPIED_AT_ONCE = 1 << 20
 """Bytes of keys that are copied for some hypotheses at once on a CPU, so that the copy stays in its cache."""
 
@@ -53,19 +54,15 @@ class Tree:
     ) -> Float[Tensor, "rows attention_heads 1 value_size"]:
         """Values of each row's own columns, mixed by the softmax of (queries·keys/√size + added).
 
-        Args:
-            queries: one a row.
-            keys: of all slots; several heads may share them.
-            values: likewise.
-            mask: True at the columns that a row sees; None: at all.
-            added: to the scaled scores, [rows attention_heads 1 context] or what is broadcast to it.
+        Several heads may share keys and values. `mask`: True at the columns that a row sees; None: at all. `added`:
+        [rows attention_heads 1 context], or what is broadcast to it.
         """
         heads, of_row = queries.size(1), (self.text, self.place)
         added = None if added is None else added.to(queries.dtype)
         asking = queries.new_zeros(len(self.slots), self.rows, heads, queries.size(-1))
         asking[of_row] = queries[:, :, 0]
         shared = heads // keys.size(1)
-        seen, mixed = (each[self.slots].repeat_interleave(shared, 2).transpose(1, 2) for each in (keys, values))
+        seen, mixed = (slots[self.slots].repeat_interleave(shared, 2).transpose(1, 2) for slots in (keys, values))
         found = F.scaled_dot_product_attention(asking.transpose(1, 2), seen, mixed, attn_mask=self._mask(mask, added))
         return found.transpose(1, 2)[of_row][:, :, None]
 
@@ -92,16 +89,7 @@ def attend_by_rows(
     mask: Bool[Tensor, "#rows 1 1 context"] | None,
     added: Tensor | None = None,
 ) -> Float[Tensor, "rows attention_heads 1 value_size"]:
-    """What `Tree.attend` returns, by a copy of each row's columns: a few rows at once on a CPU.
-
-    Args:
-        queries: one a row.
-        keys: of all slots.
-        values: likewise.
-        table: the slot of each column of each row.
-        mask: see `Tree.attend`.
-        added: see `Tree.attend`.
-    """
+    """What `Tree.attend` returns, by copies of rows' columns, which `table` names: on a CPU of few rows at once."""
     (rows, context), heads = table.shape, queries.size(1)
     seen = None if mask is None else mask.expand(rows, 1, 1, context)
     if added is not None:

@@ -45,12 +45,7 @@ class RelativeScores:
         """(q + v)·W r/√size of the last queries and all `context` keys; anything finite where a key comes later.
 
         One product of queries and distances, which a shift of rows turns into one of queries and keys: never a vector
-        for each query and key.
-
-        Args:
-            layer: 0-based.
-            queries: with u added.
-            context: number of keys.
+        for each query and key. `queries` come with u added.
         """
         batch, heads, length, size = queries.shape
         span = context if self.farthest is None else self.farthest + 1
@@ -59,11 +54,11 @@ class RelativeScores:
         by_distance = torch.baddbmm(bias, queries.transpose(0, 1).reshape(heads, batch * length, size), known)
         by_distance = by_distance.view(heads, batch, length, span + 1)
         if self.distances is None:
-            found = shifted(by_distance)
+            scores = shifted(by_distance)
         else:
             columns = (span - 1 - self.distances).expand(heads, -1, -1, -1)
-            found = by_distance.gather(-1, columns)
-        return found.transpose(0, 1)
+            scores = by_distance.gather(-1, columns)
+        return scores.transpose(0, 1)
 
     def added_to(self, others: LayerScores | None) -> LayerScores:
         """These scores and those of another function, if any."""
@@ -92,13 +87,7 @@ def shifted(by_distance: Float[Tensor, "*rows length distances"]) -> Float[Tenso
 
 
 class RelativePositions(nn.Module):
-    """What relative positions train: two biases that all layers share, and a matrix in each layer.
-
-    Args:
-        width: size of a hidden state.
-        attention_heads: number of heads.
-        layers: number of layers.
-    """
+    """What relative positions train: two biases that all layers share, and a matrix in each layer."""
 
     def __init__(self, width: int, attention_heads: int, *, layers: int) -> None:
         super().__init__()

@@ -27,9 +27,7 @@ def binary_constituents(spans: Iterable[Sequence[int | str]], length: int) -> li
     Constituents over the same tokens are one. Where no span covers all tokens, the whole is left open. O(length log
     length).
 
-    Args:
-        spans: start, end and whatever else, such as a label.
-        length: number of tokens.
+    Of a span, only start and end are read.
 
     Raises:
         UserError: a span outside the sentence, or two that cross.
@@ -37,31 +35,27 @@ def binary_constituents(spans: Iterable[Sequence[int | str]], length: int) -> li
     >>> binary_constituents([(0, 4, "S"), (0, 2, "NP"), (0, 1, "N")], 4)
     [(0, 2), (0, 4), (2, 4)]
     """
-    given = {(int(start), int(end)) for start, end, *_ in spans}
-    outside = next((span for span in sorted(given) if not 0 <= span[0] < span[1] <= length), None)
+    distinct = {(int(start), int(end)) for start, end, *_ in spans}
+    outside = next((span for span in sorted(distinct) if not 0 <= span[0] < span[1] <= length), None)
     if outside is not None:
         raise UserError(f"Expected spans within a sentence of {length} tokens, found {outside}.")
     ends = {token: token + 1 for token in range(length)}  # of what begins at a token and is joined so far
-    found = set[Span]()
-    for start, end in sorted(given, key=lambda span: span[1] - span[0]):
+    binary = set[Span]()
+    for start, end in sorted(distinct, key=lambda span: span[1] - span[0]):
         parts = [start]
         while ends.get(parts[-1], end) < end:
             parts.append(ends[parts[-1]])
         if ends.get(parts[-1]) != end:
             raise UserError(f"Expected a tree, found {(start, end)}, which crosses another span.")
-        found |= {(part, end) for part in parts[:-1]}
+        binary |= {(part, end) for part in parts[:-1]}
         for part in parts[1:]:
             del ends[part]
         ends[start] = end
-    return sorted(found)
+    return sorted(binary)
 
 
 def with_words(spans: Iterable[Span], word_ends: Bool[np.ndarray, " tokens"]) -> list[Span]:
-    """Spans of tokens, and those of the words that have several.
-
-    Args:
-        spans: of tokens.
-        word_ends: whether each token is the last one of a word.
+    """Spans of tokens, and those of the words that have several; `word_ends`: whether a token is the last of a word.
 
     >>> with_words([(0, 3)], np.array([True, False, True]))
     [(0, 3), (1, 3)]
@@ -95,39 +89,20 @@ def attachments_of(spans: Iterable[Span], length: int) -> list[int]:
     return labels
 
 
-def spans_of(attachments: Sequence[int]) -> list[Span]:
-    """The spans of two tokens or more that attachments close: the reverse of `attachments_of`.
-
-    Raises:
-        UserError: a token that is attached to another than itself or the last token of a constituent on the stack.
-
-    >>> spans_of([0, 0, 2, 1])
-    [(0, 2), (0, 4), (2, 4)]
-    """
-    stack, found = list[Span](), list[Span]()
-    for token, label in enumerate(attachments):
-        if label != token and label not in {end - 1 for _, end in stack}:
-            open_to = [end - 1 for _, end in stack]
-            raise UserError(f"token {token}: expected an attachment to itself or one of {open_to}, found {label}.")
-        start = token
-        while stack and stack[-1][1] > label and label != token:
-            start, _ = stack.pop()
-            found.append((start, token + 1))
-        stack.append((start, token + 1))
-    return sorted(found)
-
-
 def spans_of_joins(joins: Sequence[int]) -> list[Span]:
     """The spans of two tokens or more, from the number of constituents that each token is joined with.
 
     >>> spans_of_joins([0, 1, 0, 2])  # ((a b) (c d))
     [(0, 2), (0, 4), (2, 4)]
     """
-    attachments, stack = list[int](), list[int]()
+    starts, spans = list[int](), list[Span]()
     for token, count in enumerate(joins):
-        attachments.append(stack[-count] if count else token)
-        stack = [*stack[: len(stack) - count], token]
-    return spans_of(attachments)
+        start = token
+        for _ in range(count):
+            start = starts.pop()
+            spans.append((start, token + 1))
+        starts.append(start)
+    return sorted(spans)
 
 
 def depth_tape(attachments: Sequence[int]) -> UInt8[np.ndarray, "length length"]:

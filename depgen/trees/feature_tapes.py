@@ -1,5 +1,7 @@
 """The feature tapes of GiLT: what each word knows of the graph over the words up to it."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from jaxtyping import Bool, Int, UInt8
 
@@ -10,18 +12,27 @@ FEATURES = ("degree", "depth", "distance")
 LARGEST = 150
 """Larger values are clipped to this one."""
 
-DISCONNECTED = LARGEST + 1
-"""A code that tells the distance of an unreachable word from that of a word to itself."""
+
+@dataclass(frozen=True)
+class TapeOptions:
+    """How arcs are weighted.
+
+    Attributes:
+        degree_weights: of an arc into a word, and of one out of it; the paper's m_in and m_out.
+        distance_weights: of a step against an arc, and of one along it.
+    """
+
+    degree_weights: tuple[int, int] = (1, 10)
+    distance_weights: tuple[int, int] = (1, 10)
+
+    def __post_init__(self) -> None:
+        for name, weights in vars(self).items():
+            if not (min(weights) >= 1 and max(weights) <= LARGEST):
+                raise UserError(f"{name}: expected two weights from 1 to {LARGEST}, found {weights}.")
 
 
 def feature_tapes(
-    heads: Int[np.ndarray, " edges"],
-    dependents: Int[np.ndarray, " edges"],
-    words: int,
-    *,
-    degree_weights: tuple[int, int] = (1, 10),
-    distance_weights: tuple[int, int] = (1, 10),
-    disconnected: int = 0,
+    heads: Int[np.ndarray, " edges"], dependents: Int[np.ndarray, " edges"], words: int, options: TapeOptions
 ) -> UInt8[np.ndarray, "features nodes nodes"]:
     """The features of all words in the graph over the first t words: `tapes[feature, t, word]`, 0 at words after t.
 
@@ -30,34 +41,26 @@ def feature_tapes(
 
     * degree: the weighted number of edges.
     * depth: 1 + the number of edges on the shortest path to the root, in whatever direction; 0 without a path.
-    * distance: the length of the shortest weighted path from word t; it may lead through the root.
+    * distance: the length of the shortest weighted path from word t; it may lead through the root. Without a path it is
+      0, that of word t to itself, as in the authors' code.
 
     A self-loop counts in the degree, in and out, and lies on no path. Where edges lead both ways between two words, the
     smaller weight is the length of both. O(words^3 + edges words).
 
-    Args:
-        heads: of the edges; 0 = root.
-        dependents: of the edges.
-        words: number of words.
-        degree_weights: of an edge into a word, and of an edge out of it; the paper's m_in and m_out.
-        distance_weights: of a step against an edge, and of a step along it.
-        disconnected: the distance of a word without a path: 0 as in the authors' code, which then is the distance of
-            word t to itself too, or `DISCONNECTED`.
-
     Raises:
-        UserError: an edge ends at a word that there is not, or at the root; a weight or code out of range.
+        UserError: an edge ends at a word that there is not, or at the root.
 
-    >>> feature_tapes(np.array([0, 1]), np.array([1, 2]), 2).tolist()[2]  # 0 -> 1 -> 2: the rows of t = 0, 1, 2
+    >>> heads, dependents = np.array([0, 1]), np.array([1, 2])  # 0 -> 1 -> 2
+    >>> feature_tapes(heads, dependents, 2, TapeOptions()).tolist()[2]  # the rows of t = 0, 1, 2
     [[0, 0, 0], [1, 0, 0], [2, 1, 0]]
     """
     from depgen.trees.node_insertion import ALL_INSERTED, insert_words
 
-    check_tape_options(degree_weights, distance_weights, disconnected)
     tapes = np.zeros((len(FEATURES), words + 1, words + 1), np.uint8)
     ends = np.ascontiguousarray(heads, np.int64), np.ascontiguousarray(dependents, np.int64)
-    found = insert_words(*ends, degree_weights, distance_weights, disconnected, LARGEST, tapes)
-    if found != ALL_INSERTED:
-        raise _out_of_range(heads, dependents, words, found)
+    wrong = insert_words(*ends, options.degree_weights, options.distance_weights, LARGEST, tapes)
+    if wrong != ALL_INSERTED:
+        raise _out_of_range(heads, dependents, words, wrong)
     return tapes
 
 
@@ -66,34 +69,16 @@ def arcs_by_later_word(
 ) -> tuple[Bool[np.ndarray, "words nodes"], Bool[np.ndarray, "words nodes"]]:
     """Whether word i has an edge from j < i, and one to j <= i, both at `[i - 1, j]`: what GiLT's arc scores learn.
 
-    j = 0 is the root, which has no edge to it; j = i of the second is the self-loop.
-
-    Raises:
-        UserError: an edge ends at a word that there is not, or at the root.
+    j = 0 is the root, which has no edge to it; j = i of the second is the self-loop. Edges are those that
+    `feature_tapes` takes.
 
     >>> from_earlier, to_earlier = arcs_by_later_word(np.array([0, 2]), np.array([2, 1]), 2)
     >>> from_earlier.nonzero(), to_earlier.nonzero()
     ((array([1]), array([0])), (array([1]), array([1])))
     """
-    wrong = (heads < 0) | (heads > words) | (dependents < 1) | (dependents > words)
-    if wrong.any():
-        raise _out_of_range(heads, dependents, words, int(wrong.argmax()))
     arcs = np.zeros((words + 1, words + 1), np.bool_)
     arcs[heads, dependents] = True
     return np.tril(arcs.T, -1)[1:], np.tril(arcs)[1:]
-
-
-def check_tape_options(degree_weights: tuple[int, int], distance_weights: tuple[int, int], disconnected: int) -> None:
-    """Raises UserError unless weights and code are among those that tapes can hold.
-
-    Raises:
-        UserError: a weight is not from 1 to `LARGEST`, or the code is neither 0 nor `DISCONNECTED`.
-    """
-    for name, weights in (("degree_weights", degree_weights), ("distance_weights", distance_weights)):
-        if not (min(weights) >= 1 and max(weights) <= LARGEST):
-            raise UserError(f"{name}: expected two weights from 1 to {LARGEST}, found {weights}.")
-    if disconnected not in (0, DISCONNECTED):
-        raise UserError(f"disconnected: expected 0 or {DISCONNECTED}, found {disconnected}.")
 
 
 def _out_of_range(

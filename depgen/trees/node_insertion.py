@@ -20,7 +20,6 @@ def insert_words(
     dependents: Int64[np.ndarray, " edges"],
     degree_weights: tuple[int, int],
     distance_weights: tuple[int, int],
-    disconnected: int,
     largest: int,
     tapes: UInt8[np.ndarray, "features nodes nodes"],
 ) -> int:
@@ -43,7 +42,8 @@ def insert_words(
             if steps[0, other] < UNREACHABLE:
                 tapes[1, word, other] = min(1 + steps[0, other], largest)
             far = distances[word, other]
-            tapes[2, word, other] = min(far, largest) if far < UNREACHABLE else disconnected
+            if far < UNREACHABLE:
+                tapes[2, word, other] = min(far, largest)
     return ALL_INSERTED
 
 

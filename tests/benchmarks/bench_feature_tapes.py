@@ -4,7 +4,7 @@ import inspect
 
 import numpy as np
 
-from depgen.trees.feature_tapes import feature_tapes
+from depgen.trees.feature_tapes import TapeOptions, feature_tapes
 from tests.benchmarks.figures import figure, seconds, write_figures
 
 SENTENCES, GOAL = 100, 50.0
@@ -24,7 +24,7 @@ def test_feature_tapes():
         drawn = list(graphs(words, words * 7 // 10))
 
         def once(words=words, drawn=drawn):
-            return [compute(heads, dependents, words) for heads, dependents in drawn]
+            return [compute(heads, dependents, words, TapeOptions()) for heads, dependents in drawn]
 
         once()
         took = min(seconds(once) for _ in range(50)) / SENTENCES * 1e6

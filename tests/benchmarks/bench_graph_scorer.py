@@ -37,11 +37,11 @@ class Naive:
         par, chd = (self.representations(side, vectors[:, None], *itself) for side in (scorer.parent, scorer.child))
         pars, chds = (self.representations(side, rooted, *others) for side in (scorer.parent, scorer.child))
         earlier = (nodes < numbers)[..., None]
-        sums = (pars * earlier).sum(1) * scorer.sum(chd[:, 0])
-        sums = sums + par[:, 0] * scorer.sum((chds * earlier)[:, 1:].sum(1) + chd[:, 0])
+        sums = (pars * earlier).sum(1) * (scorer.sum * chd[:, 0])
+        sums = sums + par[:, 0] * (scorer.sum * ((chds * earlier)[:, 1:].sum(1) + chd[:, 0]))
         return (
-            (pars * scorer.arc(chd)).sum(-1),
-            (par * scorer.arc(chds)).sum(-1),
+            (pars * (scorer.arc * chd)).sum(-1),
+            (par * (scorer.arc * chds)).sum(-1),
             scorer.count(sums / (2 * numbers).sqrt()),
         )
 
@@ -78,7 +78,8 @@ def test_products_and_time_at_the_size_of_the_paper():
         return Naive(scorer)(vectors, tapes)
 
     def step():
-        return scorer.step(state, vectors[:, 0].expand(BEAM, -1), torch.zeros(3, BEAM, len(state.places[0])).long())
+        features = torch.zeros(3, BEAM, len(state.places[0]), dtype=torch.long)
+        return scorer.step(state, vectors[:, 0].expand(BEAM, -1), features, opens=torch.ones(BEAM, dtype=torch.bool))
 
     for _ in range(WORDS - 1):
         _, state = step()

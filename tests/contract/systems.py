@@ -102,7 +102,7 @@ GILT_SIZES = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, 
 
 def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     """The graph, or the graphs, that each sequence of numbers of arcs gives."""
-    number, sizes = model.tapes.number, [model.tapes.max_count + 1] * model.tapes.number
+    number, sizes = len(model.scorers), [model.max_count + 1] * len(model.scorers)
     of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
     choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
     writing = Writing(PLAIN, model.device, max_new_tokens=0, longest=len(ids))
@@ -148,10 +148,8 @@ SYSTEMS: dict[str, System] = {
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),
     "UDGN, taught": System(partial(UDGN, **UDGN_SIZES, supervised_weight=1.0), PARSER),
     "GiLT": System(partial(GiLT, TRANSFORMER_XL, **GILT_SIZES), BUILDER, graphs_of_counts),
-    "GiLT, GPT-2, full": System(
-        partial(GiLT, GPT2, **GILT_SIZES, bilinear="full", tape_layers=1, features=["distance"]),
-        BUILDER,
-        graphs_of_counts,
+    "GiLT, GPT-2": System(
+        partial(GiLT, GPT2, **GILT_SIZES, tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
     ),
     "GiLT, two graphs": System(
         partial(GiLT, TRANSFORMER_XL, **{**GILT_SIZES, "max_count": 1}, graphs=["tree", "content"]),
@@ -161,10 +159,8 @@ SYSTEMS: dict[str, System] = {
     "Pushdown": System(
         partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))
     ),
-    "Pushdown, hidden": System(
-        partial(Pushdown, ONE_LAYER, beam_size=3, depth_in="hidden"),
-        BUILDER,
-        lambda model, ids: all_bracketings(len(ids)),
+    "Pushdown, few depths": System(
+        partial(Pushdown, ONE_LAYER, beam_size=3, depths=2), BUILDER, lambda model, ids: all_bracketings(len(ids))
     ),
     "DTG": System(
         partial(DTG, TRANSFORMER_XL, beam_size=3, word_beam_size=None),

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, leaders, pruned, search_parts, with_next_word
+from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, pruned, representatives, search_parts, with_next_word
 from depgen.errors import UserError
 from depgen.nn.rows import Rows
 
@@ -204,14 +204,14 @@ class Source(Rows):
     source: Tensor
 
 
-def test_leaders_begin_alike():
+def test_representatives_begin_alike():
     generator = np.random.default_rng(0)
     lengths = torch.from_numpy(generator.integers(1, 5, 40))
     targets = torch.from_numpy(generator.integers(2, 4, (40, 5)))
     opens = torch.from_numpy(generator.random((40, 5)) < 0.7)
     opens &= torch.arange(5) < lengths[:, None]
     targets[torch.arange(40), lengths - 1] = 0
-    found = leaders(targets, opens, lengths).tolist()
+    found = representatives(targets, opens, lengths).tolist()
 
     def beginning(item, count):
         return targets[item, :count].tolist(), opens[item, 1 : count + 1].tolist(), count == lengths[item]
@@ -232,11 +232,11 @@ def test_leaders_begin_alike():
 def test_each_new_leader_takes_the_hypotheses_of_the_one_before():
     beam = Beam(Source(torch.arange(5)), torch.tensor([0, 0, 2, 2, 2]), torch.tensor([-1.0, -2, -3, -4, -5]).double())
     before, after = torch.tensor([0, 0, 2, 0, 4, 2]), torch.tensor([0, 1, 2, 1, 4, 5])
-    found = beam.divided(before, after)
+    found = beam.regrouped(before, after)
     assert found.items.tolist() == [0, 0, 1, 1, 2, 2, 2, 5, 5, 5]
     assert found.state.source.tolist() == [0, 1, 0, 1, 2, 3, 4, 2, 3, 4]
     assert found.scores.tolist() == [-1, -2, -1, -2, -3, -4, -5, -3, -4, -5]
-    assert beam.divided(before, before) is beam
+    assert beam.regrouped(before, before) is beam
 
 
 # -- words after structural actions -----------------------------------------------------------------------------------

@@ -7,14 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.decoding.graph_state import GraphState
-from depgen.errors import UserError
-from depgen.trees.feature_tapes import DISCONNECTED, LARGEST, arcs_by_later_word, feature_tapes
+from depgen.trees.feature_tapes import LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
 
-OPTIONS = [
-    {},
-    {"degree_weights": (1, 1), "distance_weights": (10, 1), "disconnected": DISCONNECTED},
-    {"degree_weights": (7, 70), "distance_weights": (7, 70)},
-]
+OPTIONS = [TapeOptions(), TapeOptions((1, 1), (10, 1)), TapeOptions((7, 70), (7, 70))]
 
 
 def of(*arcs):
@@ -28,11 +23,16 @@ def word_arcs(graphs, word, words):
     return (torch.from_numpy(np.stack([each[side][word - 1, :word] for each in both])) for side in (0, 1))
 
 
-def states_of(graphs, words, **options):
+def with_a_word(state, from_earlier, to_earlier):
+    """The state with one word more in each row."""
+    return state.inserted(from_earlier, to_earlier, inserts=torch.ones_like(state.lengths, dtype=torch.bool))
+
+
+def states_of(graphs, words, options=OPTIONS[0]):
     """The states after 0, 1, ... words."""
-    found = [GraphState.empty(len(graphs), **options)]
+    found = [GraphState.empty(len(graphs), options)]
     for word in range(1, words + 1):
-        found.append(found[-1].inserted(*word_arcs(graphs, word, words)))
+        found.append(with_a_word(found[-1], *word_arcs(graphs, word, words)))
     return found
 
 
@@ -50,8 +50,8 @@ def several_graphs(draw, max_words=7, max_rows=4):
 @given(several_graphs(), st.sampled_from(OPTIONS))
 def test_features_are_rows_of_the_tapes(drawn, options):
     words, graphs = drawn
-    tapes = [feature_tapes(*graph, words, **options) for graph in graphs]
-    for t, state in enumerate(states_of(graphs, words, **options)):
+    tapes = [feature_tapes(*graph, words, options) for graph in graphs]
+    for t, state in enumerate(states_of(graphs, words, options)):
         assert state.words == t
         assert state.features.dtype == torch.uint8
         assert state.features.tolist() == np.stack([tape[:, t, : t + 1] for tape in tapes], 1).tolist()
@@ -65,12 +65,12 @@ def test_features_are_rows_of_the_tapes(drawn, options):
 @given(several_graphs(), st.data())
 def test_selected_rows_grow_as_their_graphs(drawn, data):
     words, graphs = drawn
-    state = GraphState.empty(len(graphs), disconnected=DISCONNECTED)
+    state = GraphState.empty(len(graphs), OPTIONS[0])
     for word in range(1, words + 1):
         rows = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=5))
         state, graphs = state.select(torch.tensor(rows)), [graphs[row] for row in rows]
-        state = state.inserted(*word_arcs(graphs, word, words))
-    tapes = [feature_tapes(*graph, words, disconnected=DISCONNECTED) for graph in graphs]
+        state = with_a_word(state, *word_arcs(graphs, word, words))
+    tapes = [feature_tapes(*graph, words, OPTIONS[0]) for graph in graphs]
     assert state.features.tolist() == np.stack([tape[:, -1] for tape in tapes], 1).tolist()
     assert [state.arcs(row) for row in range(len(graphs))] == [
         sorted({*zip(*(each.tolist() for each in graph), strict=True)}, key=lambda arc: arc[::-1]) for graph in graphs
@@ -82,7 +82,7 @@ def test_selected_rows_grow_as_their_graphs(drawn, data):
 @given(several_graphs(), st.data())
 def test_rows_may_wait(drawn, data):
     words, graphs = drawn
-    state, lengths = GraphState.empty(len(graphs)), np.zeros(len(graphs), int)
+    state, lengths = GraphState.empty(len(graphs), OPTIONS[0]), np.zeros(len(graphs), int)
     while lengths.min() < words:
         inserts = np.array(data.draw(st.lists(st.booleans(), min_size=len(graphs), max_size=len(graphs))))
         inserts |= not inserts.any()
@@ -97,21 +97,8 @@ def test_rows_may_wait(drawn, data):
         assert state.lengths.tolist() == lengths.tolist()
         assert state.words == max(lengths)
         for row, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):
-            tape = feature_tapes(*graph, words)
+            tape = feature_tapes(*graph, words, OPTIONS[0])
             assert state.features[:, row].tolist() == tape[:, length, : state.words + 1].tolist()
-
-
-def test_columns_after_the_last_word_have_no_code_of_their_own():
-    state = states_of([of(), of()], 2, disconnected=DISCONNECTED)[-1]
-    arcs = torch.zeros(2, 3, dtype=torch.bool)
-    state = state.inserted(arcs, arcs, inserts=torch.tensor([True, False]))
-    assert state.features[2].tolist() == [[151, 151, 151, 0], [151, 151, 0, 0]]
-
-
-def test_a_row_without_arcs_gets_a_word_by_itself():
-    padded = states_of([of((0, 1), (1, 2)), of((0, 1))], 2)[-1]
-    assert padded.features[:, 1].tolist() == [[10, 1, 0], [1, 2, 0], [0, 0, 0]]
-    assert [padded.arcs(row) for row in (0, 1)] == [[(0, 1), (1, 2)], [(0, 1)]]
 
 
 def test_long_paths_are_clipped_and_differ_from_no_path():
@@ -119,25 +106,20 @@ def test_long_paths_are_clipped_and_differ_from_no_path():
     heads = np.r_[np.arange(words - 1), np.zeros(words - 2, int)]
     dependents = np.r_[np.arange(1, words), np.arange(2, words)]
     chain, star = (heads[: words - 1], dependents[: words - 1]), (heads, dependents)
-    states = states_of([chain, star], words, disconnected=DISCONNECTED)
-    tapes = [feature_tapes(*graph, words, disconnected=DISCONNECTED) for graph in (chain, star)]
+    states = states_of([chain, star], words)
+    tapes = [feature_tapes(*graph, words, OPTIONS[0]) for graph in (chain, star)]
     for t in (150, words - 1, words):
         assert states[t].features.tolist() == np.stack([tape[:, t, : t + 1] for tape in tapes], 1).tolist()
     assert states[words - 1].features[1, 0, -1] == states[words].features[0, 1, 0] == LARGEST
-    assert states[words].features[2, 0, :-1].unique().tolist() == [DISCONNECTED]
-
-
-def test_options_are_checked():
-    with pytest.raises(UserError, match=r"distance_weights: .* from 1 to 150"):
-        GraphState.empty(1, distance_weights=(1, 200))
+    assert states[words].features[2, 0, :-1].unique().tolist() == [0]
 
 
 @pytest.mark.gpu
 def test_graphs_on_a_gpu_are_those_on_the_cpu():
     arcs = torch.rand(2, 6, 20, 20, generator=torch.Generator().manual_seed(0)) < 0.1
     arcs[1, :, :, 0] = False
-    here, there = GraphState.empty(6), GraphState.empty(6, device="cuda")
+    here, there = GraphState.empty(6, OPTIONS[0]), GraphState.empty(6, OPTIONS[0], device="cuda")
     for t in range(20):
-        here = here.inserted(*arcs[:, :, t, : t + 1])
-        there = there.inserted(*arcs[:, :, t, : t + 1].cuda())
+        here = with_a_word(here, *arcs[:, :, t, : t + 1])
+        there = with_a_word(there, *arcs[:, :, t, : t + 1].cuda())
         assert torch.equal(there.features.cpu(), here.features)

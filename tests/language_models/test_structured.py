@@ -8,10 +8,11 @@ import pytest
 import torch
 
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import SLOTS
 from depgen.decoding.settings import StructureOptions
+from depgen.errors import UserError
 from depgen.language_models.structured import Writing
 from depgen.models.dtg import DTG
 from depgen.models.gilt import GiLT
@@ -60,6 +61,28 @@ def batch_of(model, sentences):
 @pytest.fixture(params=KINDS)
 def kind(request):
     return request.param
+
+
+def with_structure(place):
+    """A sentence of three words with a tree, its edges and its constituents."""
+    edges = Edges(np.arange(4), np.array([0, 1, 1]), np.full(3, "tree/x"))
+    return TokenItem(
+        place, np.array([3, 4, 5]), np.array([0, 1, 1]), relations=np.full(3, "tree/x"), edges=edges,
+        spans=np.array([[0, 3]]), span_labels=np.array(["TOP"]),
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def test_validation_is_of_texts_and_structures_however_they_are_batched(kind):
+    model, losses = system(kind), []
+    model._measure = lambda stage, figures, batch: losses.append(model.item_scores(batch))
+    for size in (1, 2):
+        model.validation_step(model.collate(ItemBatch([with_structure(k) for k in range(size)], 1, LETTERS)), 0)
+    assert [each.of_text for each in losses] == [False, False]
+    torch.testing.assert_close(losses[1].nll, losses[0].nll.expand(2, 1), **EXACT)
+    mixed = [with_structure(0), TokenItem(1, np.array([3, 4]))]
+    with pytest.raises(UserError, match=r"one sentence of a batch of 2 has none: .*annotator"):
+        model.validation_step(model.collate(ItemBatch(mixed, 1, LETTERS)), 0)
 
 
 @pytest.mark.slow

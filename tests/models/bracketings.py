@@ -1,7 +1,5 @@
 """All binary bracketings of a few tokens, open at the top or not."""
 
-from depgen.trees.attachments import spans_of
-
 
 def all_attachments(length):
     """Every sequence of attachments of some tokens: to itself, or to the last token of a constituent on the stack."""
@@ -13,6 +11,18 @@ def all_attachments(length):
             for label in [*stack, token]
         ]
     return [labels for labels, _ in found]
+
+
+def spans_of(attachments):
+    """The spans of two tokens or more that attachments close: the reverse of `attachments_of`."""
+    stack, found = [], []
+    for token, label in enumerate(attachments):
+        start = token
+        while stack and stack[-1][1] > label and label != token:
+            start, _ = stack.pop()
+            found.append((start, token + 1))
+        stack.append((start, token + 1))
+    return sorted(found)
 
 
 def all_bracketings(length):

@@ -40,13 +40,6 @@ def test_one_table_needs_no_axis_of_features():
     )
 
 
-def test_a_code_beyond_its_table_is_not_looked_up_in_the_next_one():
-    queries, tables, codes = some((2,), torch.int64)
-    codes[0, 0, 0, 0] = CODES
-    with pytest.raises(RuntimeError, match="out of bounds"):
-        coded_scores(queries, tables, codes)
-
-
 def test_no_tensor_of_the_size_of_length_by_context_by_width_is_made():
     torch.manual_seed(0)
     queries, codes = torch.randn(1, 8, 64, 128), torch.randint(16, (1, 1, 64, 64))

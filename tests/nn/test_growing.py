@@ -40,10 +40,3 @@ def test_the_last_few_are_kept_and_no_more_memory(gradients):
         window.extended(parts[1])
     torch.testing.assert_close(earlier.tensor, torch.cat([*parts[-4:], parts[0]], 1))
     assert earlier.tensor.untyped_storage().nbytes() <= 2 * 10 * 3 * 4
-
-
-def test_rows_of_a_window_grow_on():
-    values = torch.randn(3, 6, 2)
-    with torch.no_grad():
-        chosen = Growing.of(values, dim=1).last(2).select(torch.tensor([2, 0])).extended(values[[2, 0], :1])
-    torch.testing.assert_close(chosen.tensor, torch.cat([values[[2, 0], 4:], values[[2, 0], :1]], 1))

@@ -44,9 +44,7 @@ def experiment(name, *, vocabulary=None, specials=(), annotator=None, **argument
 
 EXPERIMENTS = {
     "exact": experiment("causal_lm.CausalLM", backbone=BACKBONE),
-    "bound": experiment(
-        "gilt.GiLT", annotator=CHAIN, feature_size=4, max_count=3, beam_size=7, backbone=BACKBONE, tape_through="key"
-    ),
+    "bound": experiment("gilt.GiLT", annotator=CHAIN, feature_size=4, max_count=3, beam_size=7, backbone=BACKBONE),
     "pseudo": experiment(
         "masked_transformer.MaskedTransformer",
         specials=["mask_id"],
