@@ -4,6 +4,8 @@ from typing import Any
 
 GONE = {
     "depgen.models.itexp.ITEXP": ("attention", "written_expansions"),
+    "depgen.models.tg.TransformerGrammar": ("only_possible",),
+    "depgen.models.dtg.DTG": ("only_possible", "non_projective", "action_dropout", "max_arcs"),
 }
 
 

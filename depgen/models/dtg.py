@@ -10,8 +10,8 @@ the word on top. An arc is read twice. The first copy, COMPOSE, sees the tokens 
 and is put there as the head. The second copy, STACK (LEFT'), sees the stack and predicts. ROOT takes the last word off.
 
     paper             here
-    string, stack     `strings`: a position for each token, two for each arc; `ArcStack` while a text is read
-    attention mask    `stack_attention`: COMPOSE sees two words, all else sees the stack; each position sees itself
+    string, stack     `string_of`: a position for each token, two for each arc; `ArcStack` while a text is read
+    attention mask    `ArcStrings.attention`: COMPOSE sees two words, all else sees the stack; each position sees itself
     r_{i-j}           distances: how many words deeper a key lies on the stack than the query; in COMPOSE 0 for the head
                       and -1 for the dependent; from -1 to 62
     x_i               emb(token); of arcs emb(arc) + emb(last token of the head); of ROOT the head is <bos>
@@ -23,19 +23,19 @@ and is put there as the head. The second copy, STACK (LEFT'), sees the stack and
 Deviations
     D1. Probabilities are over what is possible: arcs with two words at least, ROOT (a token in the authors' code) with
         one word at most, `<eos>` after ROOT alone. In the authors' code they are over four actions, one of them for
-        padding, and over all token types (`only_possible=False`): what the impossible gets is lost.
+        padding, and over all token types, so that what the impossible gets is lost.
     D2. A tree has one string: words take dependents on the left first. The authors train on such strings, too; their
         beam also holds others. A piece that continues a word can't follow an arc; its probability there is lost.
-    D3. Trees that are not projective are lifted (`non_projective="lift"`); the authors leave them out (`"leave_out"`).
-        Of several roots, the later ones depend on the first.
-    D4. The end of a sentence may take more than `max_arcs` arcs: one for each word on the stack.
+    D3. Trees that are not projective are lifted; the authors leave them out. Of several roots, the later ones depend on
+        the first.
+    D4. The end of a sentence may take more than `MAX_ARCS` arcs: one for each word on the stack.
     D5. The token types of LEFT, RIGHT and ROOT follow those of the vocabulary; `<eos>` is also the beginning.
 """
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -45,20 +45,21 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from depgen.backbones.transformer import Transformer, TransformerFactory, TransformerState
-from depgen.data.batch import (
-    Batch,
-    ItemBatch,
-    SystemCollate,
-    TokenBatch,
-    TokenItem,
-    collate_tokens,
-    word_numbers,
-)
+from depgen.backbones.transformer import TransformerFactory
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, word_numbers
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import WAIT, Beam, Expansion, with_next_word
-from depgen.errors import UserError, check_at_least
-from depgen.language_models.structured import StructuredLanguageModel, Writing
+from depgen.errors import UserError
+from depgen.language_models.structured import Writing
+from depgen.language_models.word_synchronous import (
+    NEVER,
+    NOTHING,
+    StringBatch,
+    StringCollate,
+    Strings,
+    StringState,
+    WordSynchronous,
+)
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
@@ -79,24 +80,42 @@ from depgen.trees.binarization import lifted
 from depgen.trees.graph import joined_edges, sorted_edges
 from depgen.trees.sentence import Edge
 
-logger = logging.getLogger(__name__)
+MAX_ARCS = 14
+"""The most arcs between two tokens, as of the authors: with the token 15 actions."""
 
-NonProjective = Literal["lift", "leave_out"]
-DEAD_SHARE = 1.5
-"""Columns that are on no stack are dropped once there are this many times as many columns as the fullest stack has."""
+# -- strings of actions, in batches -----------------------------------------------------------------------------------
 
-# -- Strings of actions, in batches -----------------------------------------------------------------------------------
 
-NEVER = np.iinfo(np.int32).max
-"""Later than any position."""
-NOTHING = -1
-"""No token, no action."""
-COLUMNS = ("symbols", "heads", "popped", "composes", "depths", "dependents", "actions", "targets", "possible", "places")
+@dataclass(slots=True)
+class Position:
+    """A position of a string while it is written; see `ArcStrings`."""
+
+    symbols: int
+    heads: int = NOTHING
+    popped: int = NEVER
+    composes: bool = False
+    depths: int = 0
+    is_dependent: bool = False
+    actions: int = NOTHING
+    targets: int = 0
+    may_left: bool = False
+    may_right: bool = False
+    may_end: bool = False
+    places: int = 0
+
+
+@dataclass(slots=True)
+class StackedWord:
+    """A word on the stack: the positions that it has there, its last token, and whether it has right dependents."""
+
+    positions: list[int]
+    last: int
+    has_right: bool = False
 
 
 @dataclass(frozen=True)
-class Strings(Batch):
-    """The strings of actions of a batch; see `string_of` for the columns.
+class ArcStrings(Strings):
+    """The strings of actions of a batch, position by position.
 
     Attributes:
         symbols: token types.
@@ -104,99 +123,51 @@ class Strings(Batch):
         popped: the position of the COMPOSE that takes each position off the stack; its own where it is never put there.
         composes: whether it is a COMPOSE.
         depths: the height on the stack.
-        dependents: whether it belongs to the dependent of the COMPOSE that takes it off.
+        is_dependent: whether it belongs to the dependent of the COMPOSE that takes it off.
         actions: what follows: `SHIFT`, `LEFT` or `RIGHT`; `NOTHING` at first copies and padding.
         targets: the token that follows, where one does.
-        possible: what may follow: 1 for LEFT, 2 for RIGHT, 4 for ROOT, 8 for `<eos>` alone; sums of these.
+        may_left: whether `LEFT` may follow.
+        may_right: whether `RIGHT` may.
+        may_end: whether `ROOT` may, or `<eos>` after it.
         places: the target of the text that what follows belongs to.
         shifts: the places of `SHIFT` among the actions of all rows, one row after the other.
     """
+
+    columns = tuple(Position.__annotations__)
+    unfilled = ("heads", "actions")
 
     symbols: Int[Tensor, "batch positions"]
     heads: Int[Tensor, "batch positions"]
     popped: Int[Tensor, "batch positions"]
     composes: Int[Tensor, "batch positions"]
     depths: Int[Tensor, "batch positions"]
-    dependents: Int[Tensor, "batch positions"]
+    is_dependent: Int[Tensor, "batch positions"]
     actions: Int[Tensor, "batch positions"]
     targets: Int[Tensor, "batch positions"]
-    possible: Int[Tensor, "batch positions"]
+    may_left: Int[Tensor, "batch positions"]
+    may_right: Int[Tensor, "batch positions"]
+    may_end: Int[Tensor, "batch positions"]
     places: Int[Tensor, "batch positions"]
     shifts: Int[Tensor, " shifts"]
 
     @classmethod
-    def of(cls, strings: Sequence[np.ndarray]) -> "Strings":
-        """The strings of `string_of`, padded; a position of padding sees itself alone."""
-        longest = max(each.shape[1] for each in strings)
-        whole = np.zeros((len(COLUMNS), len(strings), longest), np.int64)
-        whole[[1, 6]] = NOTHING
-        whole[2] = np.arange(longest)
-        for row, each in enumerate(strings):
-            whole[:, row, : each.shape[1]] = each
-        shifts = np.flatnonzero(whole[COLUMNS.index("actions")] == SHIFT)  # found here: a GPU would be waited for
-        return cls(**dict(zip(COLUMNS, torch.from_numpy(whole), strict=True)), shifts=torch.from_numpy(shifts))
+    def of(cls, strings: Sequence[Int[np.ndarray, "columns _"]]) -> "ArcStrings":
+        """The strings of `string_of`."""
+        columns = cls.padded(strings)
+        shifts = (columns["actions"].ravel() == SHIFT).nonzero()[:, 0]  # found here: a GPU would be waited for
+        return cls(**columns, shifts=shifts)
 
     @property
     def attention(self) -> StackAttention:
         """What each position sees."""
-        return stack_attention(
-            self.popped, self.composes.bool(), self.depths, composed_distances=self.dependents * NEAREST
-        )
-
-
-class _String:
-    """A string as it is written: positions, and what is on the stack."""
-
-    def __init__(self, eos: int, size: int) -> None:
-        self.rows = [[eos, NOTHING, NEVER, 0, 0, 0, NOTHING, 0, 0, 0]]
-        self.stack: list[tuple[list[int], int, bool]] = [
-            ([0], eos, False)
-        ]  # positions, last token, has right dependents
-        self.size, self.tokens = size, 0
-
-    def follows(self, action: int, target: int = 0, *, only: bool = False) -> None:
-        """Say what comes after the last position."""
-        words, has_right = len(self.stack) - 1, self.stack[-1][2]
-        two = words > 1
-        possible = 8 if only else (two and not has_right) + 2 * two + 4 * (words < 2)
-        self.rows[-1][6:] = [action, target, possible, self.tokens]
-
-    def put(self, token: int, *, opens: bool) -> None:
-        """A token on the stack."""
-        self.follows(SHIFT, token)
-        if opens:
-            self.stack.append(([], token, False))
-        self.stack[-1] = ([*self.stack[-1][0], len(self.rows)], token, False)
-        self.tokens += 1
-        self.rows.append([token, NOTHING, NEVER, 0, len(self.stack) - 1, 0, NOTHING, 0, 0, 0])
-
-    def join(self, action: int) -> None:
-        """An arc, or `ROOT`, which has one copy."""
-        self.follows(*((SHIFT, self.size) if action == ROOT else (action, 0)))
-        here, symbol = len(self.rows), symbol_of(action, self.size)
-        below, top = self.stack[-2:] if len(self.stack) > 1 else (self.stack[0], ([], 0, False))
-        head, dependent = (top, below) if action == LEFT else (below, top)
-        for position in (*head[0], *dependent[0]):
-            self.rows[position][2] = here
-        for position in dependent[0]:
-            self.rows[position][5] = 1
-        self.stack[-2:] = [([here], head[1], action == RIGHT)]
-        depth = len(self.stack) - 1
-        until = here if action == ROOT else NEVER
-        self.rows.append([symbol, head[1], until, 1, depth, 0, NOTHING, 0, 0, 0])
-        if action != ROOT:
-            self.rows.append([symbol, head[1], here + 1, 0, depth, 0, NOTHING, 0, 0, 0])
-
-
-def symbol_of(action: int, size: int) -> int:
-    """The token type of an arc or of `ROOT`, of a vocabulary of some size (D5)."""
-    return size + (action if action != ROOT else 0)
+        from_compose = self.is_dependent * NEAREST
+        return stack_attention(self.popped, self.composes.bool(), self.depths, composed_distances=from_compose)
 
 
 def string_of(
     ids: Sequence[int], opens: Sequence[bool], actions: Sequence[int], *, eos: int, size: int
 ) -> Int[np.ndarray, "columns positions"]:
-    """The string of a text and its arcs: a row for each of `COLUMNS`, which are the fields of `Strings`.
+    """The string of a text and its arcs: the columns of `ArcStrings`, which see there.
 
     Args:
         ids: of the text's tokens.
@@ -208,84 +179,99 @@ def string_of(
     >>> string_of([5, 6], [True, True], [0, 0, 1], eos=0, size=9)[:2].tolist()  # <bos> 5 6 LEFT LEFT ROOT, and heads
     [[0, 5, 6, 10, 10, 9], [-1, -1, -1, 6, 6, 0]]
     """
-    string, read = _String(eos, size), 0
+    positions, stack, read = [Position(eos)], [StackedWord([0], eos)], 0
+
+    def followed_by(action: int, target: int = 0) -> None:
+        """Say what comes after the last position."""
+        here, words = positions[-1], len(stack) - 1
+        here.actions, here.targets, here.places = action, target, read
+        here.may_left, here.may_right = words > 1 and not stack[-1].has_right, words > 1
+        here.may_end = words < 2
+
+    def shift(token: int, *, opens: bool) -> None:
+        """Put a token on the stack, in a new word or in that on top."""
+        followed_by(SHIFT, token)
+        if opens:
+            stack.append(StackedWord([], token))
+        stack[-1] = StackedWord([*stack[-1].positions, len(positions)], token)
+        positions.append(Position(token, depths=len(stack) - 1))
+
+    def join(action: int) -> None:
+        """An arc, or `ROOT`, which has one copy and whose head is the beginning."""
+        followed_by(*((SHIFT, size) if action == ROOT else (action, 0)))
+        here, symbol = len(positions), size + (0 if action == ROOT else action)
+        below, top = stack[-2:] if len(stack) > 1 else (stack[0], StackedWord([], 0))
+        head, dependent = (top, below) if action == LEFT else (below, top)
+        for place in (*head.positions, *dependent.positions):
+            positions[place].popped = here
+        for place in dependent.positions:
+            positions[place].is_dependent = True
+        stack[-2:] = [StackedWord([here], head.last, action == RIGHT)]
+        depth = len(stack) - 1
+        positions.append(Position(symbol, head.last, here if action == ROOT else NEVER, composes=True, depths=depth))
+        if action != ROOT:
+            positions.append(Position(symbol, head.last, here + 1, depths=depth))
+
     for action in actions:
         if action != SHIFT:
-            string.join(action)
+            join(action)
             continue
-        string.put(ids[read], opens=True)
+        shift(ids[read], opens=True)
         read += 1
         while read < len(ids) and not opens[read]:
-            string.put(ids[read], opens=False)
+            shift(ids[read], opens=False)
             read += 1
-    if len(string.stack) < 3:
-        string.join(ROOT)
-        string.follows(SHIFT, eos, only=True)
-    return np.array(string.rows, np.int64).T
+    if len(stack) < 3:
+        join(ROOT)
+        followed_by(SHIFT, eos)
+    return np.array([*map(attrgetter(*ArcStrings.columns), positions)], np.int64).T
 
 
 @dataclass(frozen=True, kw_only=True)
-class DerivationBatch(TokenBatch):
+class DerivationBatch(StringBatch):
     """Sentences, with the strings of their trees where all have one.
 
     Attributes:
         opens: True at inputs that begin a word.
-        strings: None without trees.
-        changed: whether a tree was not projective; None without trees.
     """
 
-    on_cpu: ClassVar[frozenset[str]] = TokenBatch.on_cpu | {"changed"}
-
     opens: Bool[Tensor, "batch length"]
-    strings: Strings | None = None
-    changed: Bool[Tensor, " batch"] | None = None
 
 
 @dataclass(frozen=True)
-class DerivationCollate(SystemCollate):
+class DerivationCollate(StringCollate):
     """Makes padded batches, with strings where all sentences have trees.
 
     Args:
         size: of the vocabulary.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reads: ClassVar[Literal["heads"]] = "heads"
+    kind: ClassVar[type] = ArcStrings
 
     size: int
 
-    def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-        """The rows of a sentence's string, one after the other, and whether its tree was not projective."""
+    def string(self, item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, "columns positions"] | None:
+        """The string of a sentence and its tree (D3)."""
         if item.heads is None or (item.heads < 0).any():
-            return {"string": np.zeros(0, np.int32), "changed": np.zeros(0, np.uint8)}
+            return None
         word = word_numbers(item, vocabulary)
         opens = np.diff(word, prepend=0) > 0
         heads = single_root(np.append(0, word)[item.heads[opens]].tolist())
         actions = arc_actions(heads)
-        projective = are_built(heads, actions)
-        if not projective:
+        if not are_built(heads, actions):
             actions = arc_actions(lifted(heads).tolist())
-        string = string_of(item.ids.tolist(), opens.tolist(), actions, eos=vocabulary.eos, size=self.size)
-        return {"string": string.astype(np.int32).ravel(), "changed": np.array([not projective], np.uint8)}
+        return string_of(item.ids.tolist(), opens.tolist(), actions, eos=vocabulary.eos, size=self.size)
 
     def __call__(self, batch: ItemBatch) -> DerivationBatch:
-        """The batch.
-
-        Raises:
-            UserError: rows of a stream.
-        """
-        tokens = collate_tokens(batch)
-        items = batch.sentences
-        opens = torch.zeros_like(tokens.inputs, dtype=torch.bool)
-        for row, item in enumerate(items):
+        """The batch."""
+        sentences = super().__call__(batch)
+        opens = torch.zeros_like(sentences.inputs, dtype=torch.bool)
+        for row, item in enumerate(batch.sentences):
             word = word_numbers(item, batch.vocabulary)
             opens[row, 1 : len(word) + 1] = torch.from_numpy(np.diff(word, prepend=0) > 0)
-        whole = DerivationBatch(**vars(tokens), opens=opens)
-        if any(item.heads is None or (item.heads < 0).any() for item in items):
-            return whole
-        views = [self.view_of(item, batch.vocabulary) for item in items]
-        strings = Strings.of([view["string"].reshape(len(COLUMNS), -1) for view in views])
-        return replace(whole, strings=strings, changed=torch.tensor([bool(view["changed"][0]) for view in views]))
+        return DerivationBatch(**vars(sentences), opens=opens)
 
 
 def heads_of_text(
@@ -298,22 +284,19 @@ def heads_of_text(
         graphs: edges of each.
         word: the number of the word of each token, after a 0 for the beginning.
         where: the text's place, for messages.
-
-    Raises:
-        UserError: a word with two heads, an edge to a word that there is not, or arcs that cross.
     """
     words = word[sum(map(len, document))]
-    found = [NO_HEAD] * words
-    for head, dependent in zip(*(each.tolist() for each in joined_edges(document, graphs, word)), strict=True):
+    heads = [NO_HEAD] * words
+    for head, dependent in zip(*(ends.tolist() for ends in joined_edges(document, graphs, word)), strict=True):
         if not (0 < dependent <= words and 0 <= head <= words):
             raise UserError(f"{where}: expected arcs between {words} words, found {head} -> {dependent}.")
-        if found[dependent - 1] != NO_HEAD:
+        if heads[dependent - 1] != NO_HEAD:
             raise UserError(f"{where}: expected one head a word, found two of word {dependent}: give a tree.")
-        found[dependent - 1] = head
-    found = single_root(found)
-    if not are_built(found, arc_actions(found)):
+        heads[dependent - 1] = head
+    heads = single_root(heads)
+    if not are_built(heads, arc_actions(heads)):
         raise UserError(f"{where}: its arcs cross or form a cycle: give a projective tree.")
-    return found
+    return heads
 
 
 def edges_of_actions(actions: Sequence[int], *, ended: bool = True) -> tuple[Edge, ...]:
@@ -327,21 +310,7 @@ def edges_of_actions(actions: Sequence[int], *, ended: bool = True) -> tuple[Edg
     return sorted_edges(arcs)
 
 
-def choices_of_text(ids: Sequence[int], actions: Sequence[int], vocabulary: Vocabulary, *, size: int) -> list[int]:
-    """The tokens of a text with the token types of arcs between them, once each.
-
-    Args:
-        ids: of the tokens.
-        actions: of its words.
-        vocabulary: says which tokens begin words.
-        size: of the vocabulary.
-    """
-    words = np.split(np.asarray(ids, np.int64), np.flatnonzero(np.diff(vocabulary.word_of_token(ids))) + 1)
-    rest = iter(each.tolist() for each in words)
-    return [choice for action in actions for choice in (next(rest) if action == SHIFT else [size + action])]
-
-
-# -- Hypotheses ------------------------------------------------------------------------------------------------------
+# -- stacks, one action at a time --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -358,6 +327,7 @@ class ArcStack(Rows):
         has_right: whether that word has dependents on its right.
         actions: those taken so far, `WAIT` where there was none.
         arcs: number of arcs since the last token.
+        ended: True after `ROOT`.
     """
 
     heights: Int[Tensor, "rows columns"]
@@ -366,28 +336,20 @@ class ArcStack(Rows):
     has_right: Bool[Tensor, "rows places"]
     actions: Int[Tensor, "rows steps"]
     arcs: Int[Tensor, " rows"]
+    ended: Bool[Tensor, " rows"]
 
     @classmethod
-    def empty(cls, rows: int, *, device: torch.device | str = "cpu") -> "ArcStack":
-        """Stacks without columns, to which the beginning is the first to come."""
-        none = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        nothing = none.new_zeros(rows)
-        return cls(none, nothing - 1, none, none.bool(), none, nothing)
+    def beginning(cls, tokens: Int[Tensor, " rows"]) -> "ArcStack":
+        """Stacks that hold the token that begins each text."""
+        zeros = torch.zeros_like(tokens)
+        height = zeros[:, None]
+        return cls(height, zeros, tokens[:, None], height > 0, height[:, :0], zeros, zeros > 0)
 
     @property
     def may_join(self) -> Bool[Tensor, "rows 2"]:
         """Whether `LEFT` and `RIGHT` are possible; a word takes its dependents on the left first."""
         two = self.words > 1
-        if not bool(two.any()):
-            return two[:, None].expand(-1, 2)
-        return torch.stack((two & ~self.has_right.gather(1, self.words[:, None].clamp_min(0))[:, 0], two), 1)
-
-    @property
-    def live_columns(self) -> Int[Tensor, "rows kept"]:
-        """The columns on each stack, and others after them where other rows have more."""
-        dead = self.heights < 0
-        most = int((~dead).sum(1).max()) if dead.numel() else 0
-        return dead.int().argsort(dim=1, stable=True)[:, :most]
+        return torch.stack((two & ~self.has_right.gather(1, self.words[:, None])[:, 0], two), 1)
 
     @property
     def may_end(self) -> Bool[Tensor, " rows"]:
@@ -398,10 +360,10 @@ class ArcStack(Rows):
         """A new column for arcs and `ROOT`: what it sees, the last token of the head, and the stack with it.
 
         Args:
-            actions: of each row; the column is padding where it is no arc and not `ROOT`.
+            actions: of each row; the column holds nothing where it is no arc and not `ROOT`.
         """
-        joins, is_left = (actions == LEFT) | (actions == RIGHT) | (actions == ROOT), actions == LEFT
-        top, below = self.words.clamp_min(0), (self.words - 1).clamp_min(0)
+        joins, is_left = (actions != WAIT) & (actions != SHIFT), actions == LEFT
+        top, below = self.words, (self.words - 1).clamp_min(0)
         head, dependent = torch.where(is_left, top, below), torch.where(is_left, below, top)
         visible = joins[:, None] & (self.heights >= below[:, None])
         is_dependent = (self.heights == dependent[:, None]) & (head != dependent)[:, None]
@@ -413,6 +375,7 @@ class ArcStack(Rows):
             self, heights=heights, words=torch.where(joins, below, self.words),
             last=torch.where(here, last[:, None], self.last),
             has_right=torch.where(here, (actions == RIGHT)[:, None], self.has_right), arcs=self.arcs + joins,
+            ended=self.ended | (actions == ROOT),
         )  # fmt: skip
         distances = F.pad(is_dependent, (0, 1))[:, None] * NEAREST
         return StackAttention(_with_itself(visible), distances), last, stack
@@ -423,21 +386,19 @@ class ArcStack(Rows):
         """A new column for the second copies of arcs, which are not put on the stack, and for tokens, which are.
 
         Args:
-            actions: of each row; the column is padding at `WAIT` and `ROOT`.
+            actions: of each row; the column holds nothing at `WAIT` and `ROOT`.
             tokens: where the action is `SHIFT`.
             opens: whether each token begins a word; the others belong to the word on top.
         """
-        pushes, is_column = actions == SHIFT, (actions != WAIT) & (actions != ROOT)
-        words = self.words + (pushes & opens)
-        last, has_right = self.last, self.has_right
+        pushes = actions == SHIFT
+        words, last, has_right = self.words + (pushes & opens), self.last, self.has_right
         if bool((words >= last.size(1)).any()):
             last, has_right = F.pad(last, (0, 1)), F.pad(has_right, (0, 1))
-        here = F.one_hot(words.clamp_min(0), last.size(1)).bool() & pushes[:, None]
+        here = F.one_hot(words, last.size(1)).bool() & pushes[:, None]
         heights = F.pad(self.heights, (0, 1))
         heights[:, -1] = torch.where(pushes, words, -1)
-        visible, distances = (self.heights >= 0) & is_column[:, None], words[:, None] - self.heights
-        attention = StackAttention(_with_itself(visible), F.pad(distances, (0, 1))[:, None].clamp(NEAREST, FARTHEST))
-        return attention, replace(
+        distances = F.pad(words[:, None] - self.heights, (0, 1))[:, None].clamp(NEAREST, FARTHEST)
+        return StackAttention(_with_itself(self.heights >= 0), distances), replace(
             self, heights=heights, words=words, last=torch.where(here, tokens[:, None], last),
             has_right=has_right & ~(here & opens[:, None]), arcs=self.arcs.masked_fill(pushes, 0),
         )  # fmt: skip
@@ -447,101 +408,45 @@ class ArcStack(Rows):
         action = torch.where((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT, actions)
         return replace(self, actions=torch.cat((self.actions, action[:, None]), 1))
 
+    def compacted(self) -> tuple["ArcStack", Int[Tensor, "rows kept"]]:
+        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
+        on_stack = self.heights >= 0
+        kept = on_stack.int().argsort(dim=1, descending=True, stable=True)[:, : int(on_stack.sum(1).max())]
+        return replace(self, heights=F.pad(self.heights.gather(1, kept), (1, 0), value=-1)), kept
+
 
 def _with_itself(visible: Bool[Tensor, "rows columns"]) -> Bool[Tensor, "rows 1 columns+1"]:
     """What a new column sees of those before it, and itself."""
     return F.pad(visible, (0, 1), value=True)[:, None]
 
 
-@dataclass(frozen=True)
-class DerivationState(Rows):
-    """The state of each hypothesis.
-
-    Attributes:
-        backbone: keys and values of all columns.
-        stack: which of them are on the stack.
-        hidden: after the last column that predicts.
-        ended: True after `ROOT`.
-        read: number of new tokens of a text that is generated.
-    """
-
-    backbone: TransformerState | None
-    stack: ArcStack
-    hidden: Float[Tensor, "rows width"]
-    ended: Bool[Tensor, " rows"]
-    read: Int[Tensor, " rows"]
-
-    def select(self, rows: Int[Tensor, " kept"]) -> "DerivationState":
-        """Some hypotheses, in the order given, without most columns that nothing sees any more."""
-        return super().select(rows).without_dead_columns()
-
-    def without_dead_columns(self) -> "DerivationState":
-        """The same without most columns that are on no stack, which nothing sees any more."""
-        kept = self.stack.live_columns
-        if self.backbone is None or self.stack.heights.size(1) < DEAD_SHARE * kept.size(1):
-            return self
-        first, *others = self.backbone.layers
-        first = first.columns(kept)
-        layers = (first, *(layer.columns(kept, like=first) for layer in others))
-        stack = replace(self.stack, heights=self.stack.heights.gather(1, kept))
-        return replace(self, stack=stack, backbone=replace(self.backbone, layers=layers, length=kept.size(1)))
+# -- the system --------------------------------------------------------------------------------------------------------
 
 
-# -- The system ------------------------------------------------------------------------------------------------------
-
-
-class DTG(StructuredLanguageModel):
+class DTG(WordSynchronous):
     """A Transformer-XL over strings of arc-standard actions.
 
     Args:
         backbone: makes the Transformer, with relative positions, from the number of token types.
         vocabulary_size: number of token types of the text; linked from the data.
-        only_possible: probabilities are over what is possible (D1).
-        non_projective: whether trees that are not projective are lifted or left out of training (D3).
-        action_dropout: within the MLP of actions.
         embedding_learning_rate: of token embeddings (the authors' is twice the others'); None: that of the optimiser.
-        beam_size: hypotheses of a sentence while arcs are built (authors 100).
-        word_beam_size: hypotheses of a sentence once each has its next token (authors 10); None: as `beam_size`.
-        fast_track: hypotheses with the next token that are kept at each action in addition (authors 0).
-        max_arcs: the most arcs between two tokens (authors 14: with the token 15 actions).
-        kwargs: see `LeftToRight`.
+        kwargs: see `WordSynchronous`; the authors' beams are 100 and 10, with no fast track.
     """
-
-    backbone: Transformer
 
     def __init__(
         self,
         backbone: TransformerFactory,
         vocabulary_size: int,
         *,
-        only_possible: bool = True,
-        non_projective: NonProjective = "lift",
-        action_dropout: float = 0.0,
         embedding_learning_rate: float | None = None,
-        beam_size: int = 100,
-        word_beam_size: int | None = 10,
-        fast_track: int = 0,
-        max_arcs: int = 14,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(**kwargs)
-        check_at_least(1, beam_size=beam_size, word_beam_size=word_beam_size)
-        check_at_least(0, fast_track=fast_track, max_arcs=max_arcs)
+        super().__init__(vocabulary_size, **kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size + 3))
-        if self.backbone.relative is None:
-            raise UserError(
-                "DTG tells words on its stack apart by distances: set model.backbone's positions: relative."
-            )
         width = self.backbone.width
-        self.action_network = nn.Sequential(
-            nn.Linear(width, width), nn.ReLU(), nn.Dropout(action_dropout), nn.Linear(width, 4)
-        )  # padding, LEFT, RIGHT, token
-        self.vocabulary_size, self.only_possible, self.non_projective = vocabulary_size, only_possible, non_projective
+        self.action_network = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4))
         self.embedding_learning_rate = embedding_learning_rate
-        self.beam_size, self.word_beam_size, self.fast_track = beam_size, word_beam_size, fast_track
-        self.max_arcs = max_arcs
-        self._named = False
 
     @property
     def collate(self) -> Callable[[ItemBatch], DerivationBatch]:
@@ -553,110 +458,76 @@ class DTG(StructuredLanguageModel):
         if self.embedding_learning_rate is None:
             return super().parameter_groups()
         embedding = self.backbone.embedding.weight
-        others = [each for each in self.trained_parameters() if each is not embedding]
-        groups: list[dict[str, Any]] = [{"params": others}, {"params": [embedding]}]
-        groups[1]["lr"] = self.embedding_learning_rate
-        return groups
+        others = [parameter for parameter in self.trained_parameters() if parameter is not embedding]
+        return [{"params": others}, {"params": [embedding], "lr": self.embedding_learning_rate}]
 
-    # -- the two distributions ------------------------------------------------------------------------------------
+    # -- the two distributions -----------------------------------------------------------------------------------------
 
     def action_log_probs(
         self, hidden: Float[Tensor, "*positions width"], may_join: Bool[Tensor, "*positions 2"]
     ) -> Float[Tensor, "*positions 3"]:
-        """Log-probabilities (nats) of `SHIFT`, `LEFT` and `RIGHT`; -inf for arcs that are not possible."""
-        logits = full_precision(self.action_network(hidden))
+        """p(a | s): log-probabilities (nats) of `SHIFT`, `LEFT` and `RIGHT`; -inf for arcs that are not possible."""
+        _, left, right, token = full_precision(self.action_network(hidden)).unbind(-1)  # the first is for padding
         impossible = F.pad(~may_join, (1, 0))
-        scores = logits if self.only_possible else logits.log_softmax(-1)
-        scores = torch.cat((scores[..., 3:], scores[..., 1:3]), -1).masked_fill(impossible, -torch.inf)
-        return scores.log_softmax(-1) if self.only_possible else scores
+        return torch.stack((token, left, right), -1).masked_fill(impossible, -torch.inf).log_softmax(-1)
 
     def token_log_probs(
         self,
         hidden: Float[Tensor, "*positions width"],
         targets: Int[Tensor, "*positions"],
         may_end: Bool[Tensor, "*positions"],
-        eos: Int[Tensor, " one"],
+        eos: int,
     ) -> Float[Tensor, "*positions"]:
-        """Log-probabilities (nats) of tokens, given that one follows; the type after the vocabulary's is `ROOT`.
+        """p(x | s): log-probabilities (nats) of tokens, given that one follows; the type after all others is `ROOT`.
 
-        `<eos>`, which follows `ROOT` alone, has 0 there where nothing else is possible.
+        `<eos>`, which follows `ROOT` alone, has 0 there, where nothing else is possible.
         """
-        weight, bias, end = (
-            self.backbone.output_weight,
-            self.backbone.output_bias,
-            torch.full_like(targets, self.vocabulary_size),
-        )
-        scores = word_scores(hidden, weight, bias, targets)
-        if not self.only_possible:
-            return (scores - vocabulary_logsumexp(hidden, weight, bias)).masked_fill(
-                ~may_end & (targets == end), -torch.inf
-            )
-        open_bias = weight.new_zeros(self.vocabulary_size) if bias is None else bias[: self.vocabulary_size]
-        total = vocabulary_logsumexp(hidden, weight[: self.vocabulary_size], open_bias.index_fill(0, eos, -torch.inf))
-        total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, end)), total)
-        found = (scores - total).masked_fill(~may_end & (targets == end), -torch.inf)
-        return found.masked_fill(targets == eos, 0)
+        weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
+        root = torch.full_like(targets, size)
+        token_bias = weight.new_zeros(size) if bias is None else bias[:size]
+        token_bias = token_bias.index_fill(0, torch.tensor([eos], device=weight.device), -torch.inf)
+        total = vocabulary_logsumexp(hidden, weight[:size], token_bias)
+        total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, root)), total)
+        log_probs = word_scores(hidden, weight, bias, targets) - total
+        return log_probs.masked_fill(~may_end & (targets == size), -torch.inf).masked_fill(targets == eos, 0)
 
-    def string_log_probs(self, strings: Strings) -> tuple[Float[Tensor, "batch positions"], ...]:
+    def string_log_probs(self, strings: ArcStrings, eos: int) -> tuple[Float[Tensor, "batch positions"], ...]:
         """Log-probabilities (nats) of the action and of the token that follow each position; 0 where none does."""
         hidden = self.backbone(
             strings.symbols, stack=strings.attention, added_embedding=self._of_heads(strings.heads)
         ).hidden
-        may_join = torch.stack([(strings.possible & bit) > 0 for bit in (1, 2)], -1)
+        may_join = torch.stack((strings.may_left, strings.may_right), -1).bool()
         actions = self.action_log_probs(hidden, may_join).gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
         states, targets, may_end = (
-            each.flatten(0, 1).index_select(0, strings.shifts)
-            for each in (hidden, strings.targets, (strings.possible & 12) > 0)
+            values.flatten(0, 1).index_select(0, strings.shifts)
+            for values in (hidden, strings.targets, strings.may_end.bool())
         )  # a third of all positions
-        tokens = self.token_log_probs(states, targets, may_end, strings.symbols[0, :1])
+        tokens = self.token_log_probs(states, targets, may_end, eos)
         whole = tokens.new_zeros(actions.numel()).index_copy(0, strings.shifts, tokens).view_as(actions)
         return actions.masked_fill(strings.actions == NOTHING, 0), whole
 
     def _of_heads(self, heads: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
         """What the heads of arcs add to their embeddings."""
-        found: Tensor = self.backbone.embedding(heads.clamp_min(0)) * self.backbone.embedding_scale
-        return found * (heads != NOTHING)[..., None]
+        embedded: Tensor = self.backbone.embedding(heads.clamp_min(0)) * self.backbone.embedding_scale
+        return embedded * (heads != NOTHING)[..., None]
 
-    # -- losses ---------------------------------------------------------------------------------------------------
+    # -- losses, and scores of trees that are given --------------------------------------------------------------------
 
     def training_step(self, batch: DerivationBatch, batch_idx: int) -> Float[Tensor, ""]:
-        """The sum of both cross-entropies, nats per token of the global batch.
-
-        Raises:
-            UserError: the data have no trees.
-        """
-        if batch.strings is None or batch.changed is None:
+        """The sum of both cross-entropies, nats per token of the global batch."""
+        if batch.strings is None:
             raise UserError(
                 "DTG trains on dependency trees, and at least one sentence of a batch has none: set "
                 "data.init_args.annotator to one that gives every sentence a tree."
             )
-        actions, tokens = (-each.sum(1) for each in self.string_log_probs(batch.strings))
-        if self._attached is not None:
-            self._count(batch)
-        left_out = torch.zeros_like(batch.changed) if self.non_projective == "lift" else batch.changed
-        left_out = left_out.to(self.device, non_blocking=True)
-        actions, tokens = (each.masked_fill(left_out, 0).sum() for each in (actions, tokens))
+        actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch.strings, batch.eos))
         self.log_train(actions, batch.global_tokens, name="action_loss")
         return self.log_train(actions + tokens, batch.global_tokens)
-
-    def _count(self, batch: DerivationBatch) -> None:
-        """Log how many trees of an epoch are not projective, and name the first."""
-        assert batch.changed is not None
-        found = batch.changed.sum().float()
-        self.log("train/non_projective", found.to(self.device, non_blocking=True), on_step=False, on_epoch=True,
-                 reduce_fx="sum", batch_size=1, sync_dist=self.processes > 1)  # fmt: skip
-        if not self._named and bool(found):
-            self._named = True
-            what = "is lifted" if self.non_projective == "lift" else "is left out"
-            logger.warning(
-                "Sentence %d of the training split: its tree is not projective and %s; train/non_projective counts "
-                "such trees.", int(batch.items[batch.changed][0]) + 1, what,
-            )  # fmt: skip
 
     def joint_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"]:
         """The nats of each item's tokens and arcs."""
         assert batch.strings is not None
-        actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings))
+        actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings, batch.eos))
         return actions + tokens
 
     def joint_log_probs(
@@ -668,127 +539,93 @@ class DTG(StructuredLanguageModel):
         """Log-probabilities (nats) of the targets and the arcs before them, given edges `(head, dependent, label)`.
 
         Words may lack a head, as in a text that was cut; such a text has no end.
-
-        Raises:
-            UserError: a word with two heads, or arcs that cross.
         """
         assert isinstance(batch, DerivationBatch)
-        eos, strings = int(batch.inputs[0, 0]), []
+        strings = []
         for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
             ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
             heads = heads_of_text(document, graphs, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
-            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=eos, size=self.vocabulary_size))
-        whole = Strings.of(strings).to(self.device)
-        actions, tokens = self.string_log_probs(whole)
-        ended = (whole.possible & 8).any(1)
+            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=batch.eos, size=self.vocabulary_size))
+        whole = ArcStrings.of(strings).to(self.device)
+        actions, tokens = self.string_log_probs(whole, batch.eos)
+        log_probs = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, whole.places, actions + tokens)
         last = F.one_hot(batch.lengths.to(self.device) - 1, batch.inputs.size(1)).bool()
-        found = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, whole.places, actions + tokens)
-        return found.masked_fill(last & ~ended[:, None], -torch.inf)
+        ended = (whole.symbols == self.vocabulary_size).any(1)
+        return log_probs.masked_fill(last & ~ended[:, None], -torch.inf)
 
-    # -- search ---------------------------------------------------------------------------------------------------
+    # -- search --------------------------------------------------------------------------------------------------------
 
-    def beginning(self, eos: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"] | None = None) -> DerivationState:
-        """The state after the beginnings of texts."""
-        nothing = torch.zeros_like(eos)
-        stack = ArcStack.empty(len(eos), device=eos.device)
-        hidden = self.backbone.embedding.weight.new_zeros(len(eos), self.backbone.width)
-        state = DerivationState(None, stack, hidden, nothing.bool(), nothing)
-        actions = nothing if is_token is None else torch.where(is_token, SHIFT, WAIT)
-        return self._stacked(state, actions, eos, ~nothing.bool())
+    def beginning(self, tokens: Int[Tensor, " rows"]) -> StringState:
+        """The state after the token that begins each text."""
+        zeros = torch.zeros_like(tokens)[:, None, None]
+        return self.begun(tokens, ArcStack.beginning(tokens), StackAttention(zeros == 0, zeros))
 
     def step(
         self,
-        state: DerivationState,
+        state: StringState,
         actions: Int[Tensor, " rows"],
         tokens: Int[Tensor, " rows"],
         opens: Bool[Tensor, " rows"],
-    ) -> DerivationState:
-        """The state after one action a row; with `SHIFT` a token, which may continue a word."""
-        stack = state.stack.recorded(actions, opens)
-        state = replace(state, stack=stack, ended=state.ended | (actions == ROOT))
-        joins = (actions != WAIT) & (actions != SHIFT)
-        if bool(joins.any()):
-            attention, heads, stack = state.stack.composing(actions)
+    ) -> StringState:
+        """The state after one action of some rows, none at `WAIT`; with `SHIFT` a token, which may continue a word."""
+        stack: ArcStack = state.stack.recorded(actions, opens)
+        state = replace(state, stack=stack, read=state.read + (actions == SHIFT))
+        if len(rows := ((actions != WAIT) & (actions != SHIFT)).nonzero()[:, 0]):
+            attention, heads, stack = stack.composing(actions)
             symbols = torch.where(actions == ROOT, 0, actions).clamp_min(0) + self.vocabulary_size
-            state = self._column(
-                replace(state, stack=stack), symbols, heads.where(joins, NOTHING), attention, actions == ROOT
-            )
-        if bool(((actions != WAIT) & (actions != ROOT)).any()):
-            state = self._stacked(state, actions, tokens, opens)
+            state = self.read_column(state, stack, rows, symbols, attention, self._of_heads(heads))
+        if len(rows := ((actions != WAIT) & (actions != ROOT)).nonzero()[:, 0]):
+            attention, stack = stack.stacking(actions, tokens, opens)
+            is_arc, heads = actions != SHIFT, stack.last.gather(1, stack.words[:, None])[:, 0]
+            symbols = torch.where(is_arc, self.vocabulary_size + actions, tokens)
+            added = self._of_heads(heads.where(is_arc, NOTHING))
+            state = self.read_column(state, stack, rows, symbols, attention, added)
         return state
-
-    def _stacked(self, state: DerivationState, actions: Tensor, tokens: Tensor, opens: Tensor) -> DerivationState:
-        """The state after tokens and second copies of arcs."""
-        attention, stack = state.stack.stacking(actions, tokens, opens)
-        is_arc, predicts = (actions == LEFT) | (actions == RIGHT), (actions != WAIT) & (actions != ROOT)
-        top = state.stack.words[:, None].clamp_min(0)
-        heads = state.stack.last.gather(1, top)[:, 0] if bool(is_arc.any()) else tokens
-        symbols = torch.where(is_arc, self.vocabulary_size + actions, tokens)
-        return self._column(replace(state, stack=stack), symbols, heads.where(is_arc, NOTHING), attention, predicts)
-
-    def _column(
-        self, state: DerivationState, symbols: Tensor, heads: Tensor, attention: StackAttention, predicts: Tensor
-    ) -> DerivationState:
-        """The state after one more column; rows that do not predict keep their hidden state."""
-        output = self.backbone(
-            symbols[:, None], state=state.backbone, carry=True, stack=attention,
-            added_embedding=self._of_heads(heads[:, None]),
-        )  # fmt: skip
-        hidden = torch.where(predicts[:, None], output.hidden[:, -1], state.hidden)
-        return replace(state, backbone=output.state, hidden=hidden)
-
-    def columns_kept(self, length: int) -> int:
-        """A column for each token, and three for its arc and `ROOT`."""
-        return 4 * length
 
     def targets_searched(self, batch: TokenBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
         """All targets but the end of a text that may continue, which is an action."""
         return batch.lengths - int(not with_end)
 
-    def beginning_of(self, batch: DerivationBatch) -> DerivationState:
-        """See `StructuredLanguageModel`."""
-        return self.beginning(batch.inputs[:, 0])
-
     def with_target(
-        self, beam: Beam[DerivationState], batch: DerivationBatch, k: int, *, beam_size: int, with_end: bool
-    ) -> Beam[DerivationState]:
+        self, beam: Beam[StringState], batch: DerivationBatch, k: int, *, beam_size: int, with_end: bool
+    ) -> Beam[StringState]:
         """The hypotheses with any arcs and target k, after the next input; the last target is `ROOT` and `<eos>`."""
-        eos, device = batch.inputs[:1, 0], batch.inputs.device
+        device = batch.inputs.device
         ends = (batch.lengths == k + 1).to(device)
         targets = batch.targets[:, k]
-        targets = torch.where(targets == eos, self.vocabulary_size, targets)
-        tokens, opens = (F.pad(each, (0, 1))[:, k + 1] for each in (batch.inputs, batch.opens))
-        most = torch.where(targets == self.vocabulary_size, NEVER, self.max_arcs).masked_fill(~opens & ~ends, 0)
+        targets = torch.where(targets == batch.eos, self.vocabulary_size, targets)
+        tokens, opens = (F.pad(column, (0, 1))[:, k + 1] for column in (batch.inputs, batch.opens))
+        most = torch.where(ends, NEVER, MAX_ARCS).masked_fill(~opens & ~ends, 0)
 
-        def expand(now: Beam[DerivationState], waits: Tensor) -> Expansion:
+        def expand(now: Beam[StringState], waits: Tensor) -> Expansion:
             rows = (~waits).nonzero()[:, 0]
             hidden, stack, items = now.state.hidden[rows], now.state.stack.select(rows), now.items[rows]
             log_probs = self.action_log_probs(hidden, stack.may_join)
-            log_probs[:, 0] += self.token_log_probs(hidden, targets[items], stack.may_end, eos)
+            log_probs[:, 0] += self.token_log_probs(hidden, targets[items], stack.may_end, batch.eos)
             log_probs[:, 1:].masked_fill_((stack.arcs >= most[items])[:, None], -torch.inf)
             whole = log_probs.new_zeros(len(waits), 3).index_copy(0, rows, log_probs)
             return Expansion(whole, torch.tensor([[True, False, False]], device=device))
 
-        def build(state: DerivationState, rows: Tensor, actions: Tensor) -> DerivationState:
+        def build(state: StringState, rows: Tensor, actions: Tensor) -> StringState:
             actions = actions.masked_fill(actions == SHIFT, WAIT)  # the token is encoded once arcs are done
             return self.step(state.select(rows), actions, torch.zeros_like(actions), actions == WAIT)
 
         beam = with_next_word(
-            beam, expand, build, beam_size=beam_size, word_beam_size=self.word_beam_size, fast_track=self.fast_track,
-            max_actions=int(beam.state.stack.words.max()) + 2,
+            replace(beam, state=beam.state.compacted()), expand, build, beam_size=beam_size,
+            max_actions=int(beam.state.stack.words.max()) + 2, word_beam_size=self.word_beam_size,
+            fast_track=self.fast_track,
         )  # fmt: skip
         actions = torch.where(ends, ROOT, SHIFT)[beam.items]
         state = self.step(beam.state, actions, tokens[beam.items], opens[beam.items])
-        last = self._end_log_probs(state, eos)
-        return beam.scored(torch.where(state.ended, last, 0), state)
+        return beam.scored(torch.where(state.stack.ended, self._end_log_probs(state, batch.eos), 0), state)
 
-    def _end_log_probs(self, state: DerivationState, eos: Tensor) -> Float[Tensor, " rows"]:
-        """Log-probabilities (nats) of `<eos>` after `ROOT`."""
-        never = torch.zeros_like(state.ended)
+    def _end_log_probs(self, state: StringState, eos: int) -> Float[Tensor, " rows"]:
+        """Log-probabilities (nats) of `<eos>` after `ROOT`, where arcs are not possible."""
+        never = torch.zeros_like(state.stack.ended)
         actions = self.action_log_probs(state.hidden, never[:, None].expand(-1, 2))[:, 0]
-        return actions + self.token_log_probs(state.hidden, eos.expand(len(never)), never, eos)
+        return actions + self.token_log_probs(state.hidden, torch.full_like(state.read, eos), never, eos)
 
-    def structure_of(self, state: DerivationState, row: int) -> list[int]:
+    def structure_of(self, state: StringState, row: int) -> list[int]:
         """The actions of a hypothesis."""
         return [action for action in state.stack.actions[row].tolist() if action != WAIT]
 
@@ -799,85 +636,57 @@ class DTG(StructuredLanguageModel):
         trees = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size)
         return [edges_of_actions(actions) for actions in trees]
 
-    # -- generation -----------------------------------------------------------------------------------------------
+    # -- generation ----------------------------------------------------------------------------------------------------
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[int], vocabulary: Vocabulary) -> list[int]:
-        """Tokens, and the types of the arcs between them."""
-        return choices_of_text(ids, structure, vocabulary, size=self.vocabulary_size)
+        """The tokens of a text, with the types of the arcs between its words."""
+        words = np.split(np.asarray(ids, np.int64), np.flatnonzero(np.diff(vocabulary.word_of_token(ids))) + 1)
+        rest = iter(word.tolist() for word in words)
+        size = self.vocabulary_size
+        return [choice for action in structure for choice in (next(rest) if action == SHIFT else [size + action])]
 
     def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
         """So many that there is room for the arcs of all words."""
         return 2 + math.ceil((longest_prompt + 2) / max_new_tokens)
 
-    def writing_step(
-        self,
-        writing: Writing,
-        tokens: Int[Tensor, "batch length"],
-        padding: Bool[Tensor, "batch length"] | None,
-        state: DerivationState | None,
-    ) -> tuple[Float[Tensor, "batch choices"], DerivationState]:
-        """Log-probabilities of what follows: tokens, then `ROOT`, `LEFT`, `RIGHT`, and nothing where a text is cut."""
-        is_token = torch.ones_like(tokens, dtype=torch.bool) if padding is None else ~padding
-        begins = state is None
-        for column in range(tokens.size(1)):
-            if state is None:
-                state = self.beginning(tokens[:, column], is_token[:, column])
-            else:
-                state = self._written(writing, state, tokens[:, column], is_token[:, column])
-        assert state is not None
-        state = replace(state, read=torch.zeros_like(state.read)) if begins else state
-        return self._choices(writing, state), state
+    def after_choices(
+        self, writing: Writing, state: StringState, ids: Int[Tensor, " rows"], is_choice: Bool[Tensor, " rows"]
+    ) -> StringState:
+        """See `WordSynchronous`."""
+        size = self.vocabulary_size
+        arcs = (ids > size) & (ids < size + 3)
+        actions = torch.where(arcs, ids - size, torch.where(ids == size, ROOT, SHIFT))
+        actions = torch.where(is_choice & ~state.stack.ended & (ids < size + 3), actions, WAIT)
+        tokens = ids.clamp_max(size - 1)
+        return self.step(state, actions, tokens, writing.opens_word[tokens] | (state.stack.words < 1)).compacted()
 
-    def _written(self, writing: Writing, state: DerivationState, ids: Tensor, is_token: Tensor) -> DerivationState:
-        """The state after one more choice a row."""
-        arcs = (ids > self.vocabulary_size) & (ids < self.vocabulary_size + 3)
-        actions = torch.where(arcs, ids - self.vocabulary_size, torch.where(ids == self.vocabulary_size, ROOT, SHIFT))
-        actions = torch.where(is_token & ~state.ended & (ids < self.vocabulary_size + 3), actions, WAIT)
-        tokens = ids.clamp_max(self.vocabulary_size - 1)
-        opens = writing.opens_word[tokens] | (state.stack.words < 1)
-        state = self.step(state, actions, tokens, opens)
-        return replace(state, read=state.read + (actions == SHIFT))
-
-    def _choices(self, writing: Writing, state: DerivationState) -> Float[Tensor, "rows choices"]:
+    def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
         """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and of nothing once a text is cut."""
-        hidden, stack, end = state.hidden, state.stack, writing.vocabulary.eos
-        eos = torch.tensor([end], device=hidden.device)
+        stack: ArcStack = state.stack
+        hidden, size, eos = state.hidden, self.vocabulary_size, writing.vocabulary.eos
         actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
-        scores = full_precision(F.linear(hidden, self.backbone.output_weight, bias))
-        column = torch.arange(self.vocabulary_size + 3, device=hidden.device)
-        impossible = (
-            (column == end)
-            | (column > self.vocabulary_size)
-            | ((column == self.vocabulary_size) & ~stack.may_end[:, None])
-        )
-        if self.only_possible:
-            scores = scores.masked_fill(impossible, -torch.inf)
-        log_probs = scores.log_softmax(-1).masked_fill(impossible, -torch.inf)
-        continues = F.pad(~writing.opens_word, (0, 3)) & (stack.arcs > 0)[:, None]
-        log_probs = actions[:, :1] + log_probs.masked_fill(continues, -torch.inf)
-        whole = torch.cat(
-            (log_probs[:, : self.vocabulary_size + 1], actions[:, 1:], torch.full_like(actions[:, :1], -torch.inf)), 1
-        )
-        cut = ~state.ended & (state.read >= writing.max_new_tokens)
-        whole = whole.masked_fill((state.ended | cut)[:, None], -torch.inf)
-        whole[:, -1].masked_fill_(cut, 0)
-        whole[:, end] = torch.where(state.ended, self._end_log_probs(state, eos), whole[:, end])
+        scores = full_precision(F.linear(hidden, self.backbone.output_weight, bias))[:, : size + 1]
+        column = torch.arange(size + 1, device=hidden.device)
+        impossible = (column == eos) | ((column == size) & ~stack.may_end[:, None])
+        tokens = actions[:, :1] + scores.masked_fill(impossible, -torch.inf).log_softmax(-1)
+        continues = F.pad(~writing.opens_word, (0, 1)) & (stack.arcs > 0)[:, None]
+        whole = torch.cat((tokens.masked_fill(continues, -torch.inf), actions[:, 1:], actions[:, :1]), 1)
+        cut = ~stack.ended & (state.read >= writing.max_new_tokens)
+        whole = whole.masked_fill((stack.ended | cut)[:, None], -torch.inf)
+        whole[:, -1] = torch.where(cut, 0, -torch.inf)
+        whole[:, eos] = torch.where(stack.ended, self._end_log_probs(state, eos), whole[:, eos])
         return whole
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
         """The trees; in a text that is cut, some words have no head yet."""
-        opens_word = writing.opens_word.tolist()
-        return [
-            edges_of_actions(self._actions(of_text, opens_word), ended=self.vocabulary_size in of_text)
-            for of_text in choices
-        ]
-
-    def _actions(self, choices: Sequence[int], opens_word: Sequence[bool]) -> list[int]:
-        """The actions of a text's words, from its choices."""
-        size, actions = self.vocabulary_size, list[int]()
-        for choice in choices:
-            if size < choice < size + 3:
-                actions.append(choice - size)
-            elif choice < size and (not actions or opens_word[choice]):
-                actions.append(SHIFT)
-        return actions
+        size, opens_word = self.vocabulary_size, writing.opens_word.tolist()
+        trees = []
+        for of_text in choices:
+            actions = list[int]()
+            for choice in of_text:
+                if size < choice < size + 3:
+                    actions.append(choice - size)
+                elif choice < size and (not actions or opens_word[choice]):
+                    actions.append(SHIFT)
+            trees.append(edges_of_actions(actions, ended=size in of_text))
+        return trees

@@ -17,7 +17,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing
-from depgen.models.dtg import DTG, Strings, choices_of_text, edges_of_actions, string_of
+from depgen.language_models.word_synchronous import StringState
+from depgen.models.dtg import DTG, ArcStrings, edges_of_actions, string_of
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
@@ -98,7 +99,7 @@ def five_words():
 
 
 def test_the_mask_and_the_distances_of_five_words_are_those_of_the_table():
-    found = Strings.of([five_words()]).attention
+    found = ArcStrings.of([five_words()]).attention
     assert torch.equal(found.visible[0], SEEN > -9)
     assert torch.equal(found.distances[0].where(found.visible[0], -9), SEEN)
 
@@ -106,7 +107,7 @@ def test_the_mask_and_the_distances_of_five_words_are_those_of_the_table():
 def test_the_string_of_five_words():
     numbers = {"<bos>": 0, "the": 3, "dog": 4, "chas": 5, "ed": 6, "a": 7, "cat": 8, "LEFT": LEFT, "RIGHT": RIGHT,
                "ROOT": ROOT}  # fmt: skip
-    found = Strings.of([five_words()])
+    found = ArcStrings.of([five_words()])
     assert found.symbols[0].tolist() == [numbers[each] for each in STRING.split()]
     last_of_heads = [-1, -1, -1, 4, 4, -1, -1, 6, 6, -1, -1, 8, 8, 6, 6, 0]
     assert found.heads[0].tolist() == last_of_heads
@@ -114,17 +115,19 @@ def test_the_string_of_five_words():
     assert actions == [0, 0, 1, nothing, 0, 0, 1, nothing, 0, 0, 1, nothing, 2, nothing, 0, 0]
     tokens = [each for each, action in zip(found.targets[0].tolist(), actions, strict=True) if action == 0]
     assert tokens == [3, 4, 5, 6, 7, 8, ROOT, 0]
-    # LEFT 1, RIGHT 2, ROOT 4, <eos> alone 8; RIGHT alone where the word on top has dependents on its right
-    follows = [found.possible[0, k].item() for k, action in enumerate(actions) if action != nothing]
-    assert follows == [4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4, 8]
+    # LEFT 1, RIGHT 2, ROOT or <eos> 4; RIGHT alone where the word on top has dependents on its right
+    may = found.may_left + 2 * found.may_right + 4 * found.may_end
+    assert [may[0, k].item() for k, action in enumerate(actions) if action != nothing] == [
+        4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4, 4
+    ]  # fmt: skip
     assert found.places[0, [k for k, each in enumerate(actions) if each != nothing]].tolist() == [
         0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 6
     ]  # fmt: skip
 
 
 def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
-    found = Strings.of([string_of([3, 4, 5], [True] * 3, [0, 0, 0, 2], eos=0, size=VOCABULARY)])
-    assert found.possible[0, -1] == 0  # several words are left, so that the text does not end
+    found = ArcStrings.of([string_of([3, 4, 5], [True] * 3, [0, 0, 0, 2], eos=0, size=VOCABULARY)])
+    assert ROOT not in found.symbols  # several words are left, so that the text does not end
     assert found.actions[0].tolist() == [0, 0, 0, 2, -1, -1]
     ids = [3, 4, 5]
     model = made(**WIDE)
@@ -134,7 +137,7 @@ def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
 
 
 def test_padding_sees_itself_alone_and_predicts_nothing():
-    found = Strings.of([five_words(), string_of([], [], [], eos=0, size=VOCABULARY)])
+    found = ArcStrings.of([five_words(), string_of([], [], [], eos=0, size=VOCABULARY)])
     assert found.symbols[1, :3].tolist() == [0, ROOT, 0]
     assert torch.equal(found.attention.visible[1, 2:], torch.eye(16, dtype=torch.bool)[2:])
     assert (found.actions[1, 2:] == -1).all()
@@ -146,7 +149,7 @@ def test_choices_and_actions_of_a_text_are_one_another():
     for edges in all_trees(4):
         heads = [head for head, *_ in edges]
         actions = arc_actions(heads)
-        choices = choices_of_text([3, 4, 5, 6], actions, vocabulary, size=VOCABULARY)
+        choices = made().choices_of([3, 4, 5, 6], actions, vocabulary)
         assert [max(0, each - VOCABULARY) for each in choices] == actions
         assert edges_of_actions(actions) == tuple(sorted(edges, key=lambda edge: edge[1]))
         assert edges_of_actions(actions, ended=False) == tuple(each for each in edges if each[0])
@@ -157,14 +160,12 @@ def test_trees_that_are_not_projective_are_lifted():
     crossing = [3, 4, 0, 3]
     items = [item_of(0, [3, 4, 5, 6], crossing), item_of(1, [3, 4], [0, 1])]
     batch = batch_of(model, items)
-    assert batch.changed.tolist() == [True, False]
     lifted = batch_of(model, [item_of(0, [3, 4, 5, 6], [3, 3, 0, 3])])
     assert torch.equal(batch.strings.symbols[0], lifted.strings.symbols[0])
 
 
 def test_later_roots_depend_on_the_first():
     found = batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 0])])
-    assert found.changed.tolist() == [False]
     assert torch.equal(found.strings.symbols, batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 1])]).strings.symbols)
 
 
@@ -238,20 +239,18 @@ def naive_nll(model, words, heads):
         logits = dict(
             zip(("padding", "LEFT", "RIGHT", "token"), model.action_network(hidden[at]).tolist(), strict=True)
         )
-        allowed = ["token", *arcs] if model.only_possible else [*logits]
+        allowed = ["token", *arcs]
         nats -= logits[action] - math.log(sum(math.exp(logits[each]) for each in allowed))
         if token is not None:
             scores = (weight @ hidden[at] + bias).tolist()
             kinds = [0] if ends is None else [*range(1, VOCABULARY), *([ROOT] if ends else [])]
-            kinds = kinds if model.only_possible else range(VOCABULARY + 3)
             nats -= scores[token] - math.log(sum(math.exp(scores[each]) for each in kinds))
     return nats
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("only_possible", [True, False])
-def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
-    model = built(System(partial(DTG, partial(Transformer, **POST_LN), only_possible=only_possible)))
+def test_the_loss_is_that_of_loops_over_the_equations():
+    model = built(System(partial(DTG, partial(Transformer, **POST_LN))))
     cases = [
         ([[3], [4, 5], [6], [7], [8, 9, 3]], [2, 3, 0, 5, 3]),
         ([[3]], [0]),
@@ -269,6 +268,11 @@ def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
     np.testing.assert_allclose(found.nll[:, 0], expected, atol=1e-5)
     assert found.tokens[:, 0].tolist() == [9, 2, 4, 6]
     assert not found.of_text
+    assert model.item_scores(replace(batch, strings=None)).of_text
+
+
+def test_a_split_has_no_perplexity_where_structures_take_part_in_the_scores_of_any_batch(model):
+    batch = batch_of(model, [item_of(0, [3, 4, 5], [2, 0, 2]), item_of(1, [6], [0])])
     bare = replace(batch, strings=None)
     trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
     (logged,) = trainer.validate(model, DataLoader([batch], batch_size=None), verbose=False)
@@ -296,26 +300,6 @@ def test_all_parameters_are_trained_and_the_embedding_at_its_own_rate():
     assert len(made().parameter_groups()) == len(list(model.parameters()))
 
 
-def test_trees_that_are_not_projective_may_be_left_out(caplog, monkeypatch):
-    items = [item_of(5, [3, 4, 5, 6], [3, 4, 0, 3]), item_of(6, [3, 4], [0, 1])]
-    losses, logged = {}, {}
-    for treatment in ("lift", "leave_out"):
-        model = made(non_projective=treatment)
-        monkeypatch.setattr(DTG, "_attached", property(lambda self: object()))
-        monkeypatch.setattr(DTG, "processes", 1)
-        monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: float(value)}))
-        both = batch_of(model, items)
-        caplog.clear()
-        model.training_step(both, 0)
-        losses[treatment] = float(model.training_step(both, 0)) * 8
-        assert logged["train/non_projective"] == 1
-        assert caplog.text.count("Sentence 6 of the training split") == 1
-        assert ("lifted" if treatment == "lift" else "left out") in caplog.text
-    alone = batch_of(made(), items[1:])
-    assert losses["leave_out"] == pytest.approx(float(made().training_step(alone, 0)) * 3, abs=1e-9)
-    assert losses["lift"] > losses["leave_out"] + 1
-
-
 def test_what_cannot_be_read_is_refused(model):
     with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
         model.training_step(batch_of(model, [item_of(0, [3, 4])]), 0)
@@ -338,9 +322,8 @@ def test_what_cannot_be_read_is_refused(model):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("only_possible", [True, False])
-def test_a_wide_beam_holds_every_tree_with_its_score(only_possible):
-    model, ids = made(**WIDE, only_possible=only_possible), [8, 9, 3]
+def test_a_wide_beam_holds_every_tree_with_its_score(model):
+    ids = [8, 9, 3]
     expected = joint(model, ids, all_trees(3)).sum(1)
     assert len(expected) == 7
     batch = batch_of(model, [item_of(0, ids)])
@@ -387,43 +370,35 @@ SENTENCES = [[4, 3, 7, 9, 5], [5], [], [8, 9, 3], [3, 3]]
 
 @torch.no_grad()
 def test_columns_that_are_on_no_stack_may_be_dropped_or_not(model, monkeypatch):
-    batch, lengths, column = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)]), [], DTG._column
-
-    def found(share):
-        lengths.clear()
-        monkeypatch.setattr("depgen.models.dtg.DEAD_SHARE", share)
-        return model.search(batch, beam_size=7)
-
-    monkeypatch.setattr(
-        DTG,
-        "_column",
-        lambda self, state, *rest: lengths.append(state.stack.heights.size(1)) or column(self, state, *rest),
+    batch = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)])
+    dropped, trees = model.search(batch, beam_size=7)
+    compacted = StringState.compacted
+    monkeypatch.setattr(  # at the beginning alone
+        StringState, "compacted", lambda state: compacted(state) if state.backbone.length == 1 else state
     )
-    kept, trees = found(1e9)
-    assert max(lengths) > 20
-    dropped, same_trees = found(1.0)
-    assert max(lengths) <= 2 + max(map(len, SENTENCES))
+    kept, same_trees = model.search(batch, beam_size=7)
     torch.testing.assert_close(dropped, kept, **EXACT)
     assert trees == same_trees
 
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_no_search_ends_without_a_hypothesis():
+def test_no_search_ends_without_a_hypothesis(monkeypatch):
     ids = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
-    for options in ({"beam_size": 1}, {"beam_size": 2, "word_beam_size": 1}, {"beam_size": 3, "max_arcs": 0}):
+    for options, most in (({"beam_size": 1}, 14), ({"beam_size": 2, "word_beam_size": 1}, 14), ({"beam_size": 3}, 0)):
         model = made(**{"word_beam_size": None, **options})
+        monkeypatch.setattr("depgen.models.dtg.MAX_ARCS", most)
         model.action_network[-1].bias.copy_(torch.tensor([0.0, -9.0, -9.0, 9.0]))  # all words onto the stack
         found, (tree,) = model.search(batch_of(model, [item_of(0, ids)]), beam_size=model.beam_size)
         assert found.isfinite().all()
         assert heads_of_actions(tree).count(-1) == 1
-        assert "max_arcs" not in options or tree[:40] == [0] * 40
+        assert most or tree[:40] == [0] * 40
 
 
 @torch.no_grad()
-def test_arcs_between_tokens_are_at_most_as_many_as_allowed():
-    model, ids = made(**WIDE), [8, 9, 3, 4]
-    model.max_arcs = 1
+def test_arcs_between_tokens_are_at_most_as_many_as_allowed(model, monkeypatch):
+    ids = [8, 9, 3, 4]
+    monkeypatch.setattr("depgen.models.dtg.MAX_ARCS", 1)
     trees = [each for each in all_trees(4) if most_arcs(each) <= 1]
     assert 0 < len(trees) < 30
     expected = np.logaddexp.reduce(joint(model, ids, trees).sum(1))

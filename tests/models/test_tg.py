@@ -16,9 +16,9 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.models.tg import BracketState, TransformerGrammar, attention_of
-from depgen.nn.stack_attention import stack_attention
-from depgen.trees.tree_strings import NOTHING, ROWS, WORD, positions_of, symbols_of
+from depgen.language_models.word_synchronous import NEVER, NOTHING
+from depgen.models.tg import BracketState, GrammarStrings, TransformerGrammar, positions_of
+from depgen.trees.tree_strings import WORD, closing, is_closing, label_of, opening, symbols_of
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
 from tests.models.searches import hypotheses
@@ -36,26 +36,17 @@ EXACT = {"rtol": 0, "atol": 1e-10}
 POST_NORM = partial(
     TRANSFORMER_XL, norm_first=False, attention_bias=False, scale_embedding=False, output_bias=True
 )  # fmt: skip
-KINDS = {
-    "possible": partial(TransformerGrammar, TRANSFORMER_XL),
-    "all symbols": partial(TransformerGrammar, POST_NORM, only_possible=False),
-}
 
 
-def made(kind, **options):
+def made(network=TRANSFORMER_XL, **options):
     """A system in double precision that holds every hypothesis unless options say otherwise."""
-    options = {"labels": 2, "max_openings": 2, "beam_size": 10_000, "word_beam_size": None, "fast_track": 0, **options}
-    return built(System(partial(KINDS[kind], **options)))
-
-
-@pytest.fixture(params=KINDS)
-def model(request):
-    return made(request.param)
+    options = {"labels": 2, "max_openings": 2, "beam_size": 10_000, "word_beam_size": None, **options}
+    return built(System(partial(TransformerGrammar, network, **options)))
 
 
 @pytest.fixture
-def one_model():
-    return made("possible")
+def model():
+    return made()
 
 
 def batch_of(model, sentences, trees=None, vocabulary=WORDS, **columns):
@@ -106,9 +97,9 @@ VP)     2  1  .  .  .  0  .  .  .  .  .  .  .  .  .  .  .  0  0
 """
 
 
-def test_a_sentence_of_five_words_sees_what_the_table_says(one_model):
+def test_a_sentence_of_five_words_sees_what_the_table_says(model):
     rows = [line.split()[1:] for line in TABLE.strip().splitlines()]
-    found = attention_of(batch_of(one_model, [[3, 4, 5, 6, 7], [3]], [TREE, []]))
+    found = batch_of(model, [[3, 4, 5, 6, 7], [3]], [TREE, []]).strings.attention
     for query, row in enumerate(rows):
         for key, cell in enumerate(row):
             assert bool(found.visible[0, query, key]) == (cell != "."), (query, key)
@@ -116,24 +107,61 @@ def test_a_sentence_of_five_words_sees_what_the_table_says(one_model):
     assert found.visible.shape == (2, len(rows), len(rows))
 
 
+# -- strings ----------------------------------------------------------------------------------------------------------
+
+S, NP, VP = range(3)
+SENTENCE = [(0, 3, S), (0, 2, NP), (2, 3, VP)]  # (S (NP the dog NP) (VP barks VP) S)
+
+
+def test_positions_of_a_sentence():
+    found = dict(zip(GrammarStrings.columns, positions_of(symbols_of(SENTENCE, 3)).tolist(), strict=True))
+    #    beginning   (S (NP the dog NP) NP) (VP barks VP) VP)
+    n, at = NOTHING, closing
+    assert found["symbols"] == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
+    assert found["targets"] == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
+    assert found["depths"] == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
+    assert found["popped"] == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
+    assert found["closable"] == [n, n, n, NP, NP, n, S, n, VP, n, S]
+    assert found["openings"] == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert found["places"] == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
+
+
+@given(trees())
+def test_positions_of_any_tree(tree):
+    length, spans = tree
+    symbols = symbols_of(spans, length)
+    found = dict(zip(GrammarStrings.columns, positions_of(symbols), strict=True))
+    assert len(found["symbols"]) == 1 + length + len(spans) + 2 * (len(spans) - 1)
+    assert [each for each in found["targets"].tolist() if each != NOTHING] == symbols
+    for place, target in enumerate(found["targets"].tolist()):
+        if target > WORD and target % 2 == 0:
+            assert label_of(target) == found["closable"][place], "what is closed could be closed"
+    composed = np.flatnonzero(found["targets"] == NOTHING)
+    popped = found["popped"]
+    for place in composed:
+        taken = np.flatnonzero(popped == place)
+        assert found["symbols"][taken[0]] == found["symbols"][place] - 1, "its opening bracket is the first"
+        assert (found["depths"][taken[1:]] == found["depths"][place] + 1).sum() >= 1
+
+
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first(one_model):
-    found = batch_of(one_model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
-    assert found.row("targets").tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
-    assert found.row("words")[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
+def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first(model):
+    found = batch_of(model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
+    assert found.strings.targets.tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
+    assert found.strings.places[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
 
 
-def test_what_cannot_be_read_is_refused(one_model):
-    assert batch_of(one_model, SENTENCES).strings is None
+def test_what_cannot_be_read_is_refused(model):
+    assert batch_of(model, SENTENCES).strings is None
     with pytest.raises(UserError, match=r"data\.init_args\.annotator"):
-        one_model.training_step(batch_of(one_model, SENTENCES), 0)
+        model.training_step(batch_of(model, SENTENCES), 0)
     with pytest.raises(UserError, match="ConstituentLabels"):
-        batch_of(one_model, SENTENCES, TREES, Vocabulary.of_words("abcdefghijk"))
+        batch_of(model, SENTENCES, TREES, Vocabulary.of_words("abcdefghijk"))
     deep = [*TREES[:2], [(0, 3, "NP")] * 3, TREES[3]]
     with pytest.raises(UserError, match=r"sentence 3.* 2 .* found 3.*max_openings"):
-        batch_of(one_model, SENTENCES, deep)
+        batch_of(model, SENTENCES, deep)
     with pytest.raises(UserError, match="positions: relative"):
         TransformerGrammar(partial(Transformer, layers=1, width=8, attention_heads=2), VOCABULARY, labels=1)
 
@@ -146,7 +174,7 @@ def grown(symbols):
     states = [BracketState.beginning(1)]
     for symbol in symbols[:-1]:
         now = torch.tensor([symbol])
-        if symbol > WORD and symbol % 2 == 0:
+        if is_closing(symbol):
             states.append(states[-1].composed(torch.tensor([True])))
         states.append(states[-1].pushed(now))
     return states
@@ -157,9 +185,8 @@ def grown(symbols):
 def test_columns_are_what_positions_say(tree):
     length, spans = tree
     symbols = symbols_of(spans, length)
-    found = dict(zip(ROWS, torch.from_numpy(positions_of(symbols)).long(), strict=True))
-    composes = (found["targets"] == NOTHING) & (found["symbols"] > WORD)
-    whole = stack_attention(found["leaves"][None], composes[None], found["depths"][None])
+    found = GrammarStrings.of([positions_of(symbols)])
+    composes, whole = (found.targets[0] == NOTHING) & (found.symbols[0] > WORD), found.attention
     states = grown(symbols)
     assert len(states) == len(composes)
     for place, state in enumerate(states):
@@ -167,10 +194,10 @@ def test_columns_are_what_positions_say(tree):
         seen = state.seen[0]
         assert torch.equal(state.distances[0].clamp(-1, 62)[seen], whole.distances[0, place, : place + 1][seen])
         if not composes[place]:
-            assert state.closable.tolist() == [int(found["closable"][place])]
-            assert state.openings.tolist() == [int(found["openings"][place])]
+            assert state.closable.tolist() == [int(found.closable[0, place])]
+            assert state.openings.tolist() == [int(found.openings[0, place])]
             before = slice(1, place + 1)
-            assert torch.equal(state.symbols[0], found["symbols"][before][~composes[before]])
+            assert torch.equal(state.symbols[0], found.symbols[0, before][~composes[before]])
 
 
 @given(trees(most_words=5), trees(most_words=5), st.randoms(use_true_random=False))
@@ -182,7 +209,7 @@ def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matte
         steps.append(torch.tensor([each.pop() if each and random.random() < 0.7 else NOTHING for each in left]))
     state = BracketState.beginning(2)
     for symbols in steps:
-        closes = (symbols > WORD) & (symbols % 2 == 0)
+        closes = is_closing(symbols)
         if closes.any():
             state = state.composed(closes)
         state = state.pushed(symbols)
@@ -269,8 +296,7 @@ def naive_log_prob(model, ids, tree):
         if role == "open":
             opened.append(string[place][0])
         logits = backbone.output_weight @ hidden[place] + backbone.output_bias
-        if model.only_possible:
-            logits = masked(logits, string, place, model.max_openings, labels)
+        logits = masked(logits, string, place, model.max_openings, labels)
         total = total + logits.log_softmax(0)[target]
     return total
 
@@ -293,9 +319,8 @@ def masked(logits, string, place, max_openings, labels):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("only_possible", [True, False])
-def test_the_loss_is_that_of_loops_over_the_equations(only_possible):
-    model = built(System(partial(TransformerGrammar, POST_NORM, labels=2, max_openings=2, only_possible=only_possible)))
+def test_the_loss_is_that_of_loops_over_the_equations():
+    model = made(POST_NORM)
     expected = sum(naive_log_prob(model, ids, tree) for ids, tree in zip(SENTENCES, TREES, strict=True))
     loss = model.training_step(batch_of(model, SENTENCES, TREES), 0)
     torch.testing.assert_close(loss, -expected / 14, rtol=0, atol=1e-6)  # sinusoids are single precision
@@ -337,47 +362,38 @@ def test_padding_and_the_batch_change_no_score_of_trees(model):
 
 
 @torch.no_grad()
-def test_a_symbol_moves_nothing_before_it(one_model):
+def test_a_symbol_moves_nothing_before_it(model):
     ids, tree = [8, 9, 3, 4, 5], TREE
-    before = one_model.target_log_probs(batch_of(one_model, [ids], [tree]))[0]
+    before = model.target_log_probs(batch_of(model, [ids], [tree]))[0]
     for place in range(5):
         other = [10 if k == place else each for k, each in enumerate(ids)]
-        moved = (one_model.target_log_probs(batch_of(one_model, [other], [tree]))[0] - before).abs() > 1e-9
+        moved = (model.target_log_probs(batch_of(model, [other], [tree]))[0] - before).abs() > 1e-9
         assert not moved[:place].any()
         assert moved[place]
         assert moved[place + 1]
     first = [(0, 5, "TOP"), (0, 2, "NP"), (3, 5, "NP")]
     later = [(0, 5, "TOP"), (0, 2, "NP"), (3, 5, "TOP")]
-    batch = batch_of(one_model, [ids, ids], [first, later])
-    symbols = one_model.symbol_log_probs(batch)
+    batch = batch_of(model, [ids, ids], [first, later])
+    symbols = model.symbol_log_probs(batch)
     moved = (symbols[0] - symbols[1]).abs() > 1e-9
-    predicts = batch.row("targets")[0] >= 0
+    predicts = batch.strings.targets[0] >= 0
     assert not moved[:7].any(), "the bracket is predicted at position 7"
     assert torch.equal(moved[7:], predicts[7:])
 
 
 @torch.no_grad()
-def test_what_is_within_a_constituent_is_seen_by_its_composition_alone(one_model):
-    tree = [(0, 4, "TOP"), (0, 2, "NP")]
-    found = attention_of(batch_of(one_model, [[3, 4, 5, 6]], [tree]))
-    within = [3, 4]  # (TOP (NP . . NP) NP) . .
-    assert found.visible[0, 5, within].all()
-    assert not found.visible[0, 6:, within].any()
-
-
-@torch.no_grad()
-def test_validation_scores_trees_and_a_test_the_bound(one_model):
-    one_model.beam_size = 2
-    batch = batch_of(one_model, SENTENCES, TREES)
+def test_validation_scores_trees_and_a_test_the_bound(model):
+    model.beam_size = 2
+    batch = batch_of(model, SENTENCES, TREES)
     kept = []
-    one_model._measure = lambda stage, figures, batch: kept.append(one_model.item_scores(batch))
-    one_model.validation_step(batch, 0)
-    one_model.test_items.update = lambda scores: None
-    one_model.test_step(batch, 0)
+    model._measure = lambda stage, figures, batch: kept.append(model.item_scores(batch))
+    model.validation_step(batch, 0)
+    model.test_items.update = lambda scores: None
+    model.test_step(batch, 0)
     assert [each.of_text for each in kept] == [False, True]
     kept = [each.nll for each in kept]
-    torch.testing.assert_close(kept[0][:, 0], -one_model.target_log_probs(batch).sum(1), **EXACT)
-    bound = (one_model.log_probs(batch) * batch.is_word).sum(1)
+    torch.testing.assert_close(kept[0][:, 0], -model.target_log_probs(batch).sum(1), **EXACT)
+    bound = (model.log_probs(batch) * batch.is_word).sum(1)
     torch.testing.assert_close(kept[1][:, 0], -bound, **EXACT)
 
 
@@ -393,9 +409,8 @@ def symbols_of_tree(tree, length):
 @pytest.mark.slow
 @torch.no_grad()
 @pytest.mark.parametrize(("labels", "max_openings", "ids"), [(2, 2, [8, 9]), (1, 2, [8, 9, 3]), (2, 1, [8, 9, 3])])
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_wide_beam_sums_over_every_tree(kind, labels, max_openings, ids):
-    model = made(kind, labels=labels, max_openings=max_openings)
+def test_a_wide_beam_sums_over_every_tree(labels, max_openings, ids):
+    model = made(labels=labels, max_openings=max_openings)
     trees = all_trees(len(ids), labels=NAMES[:labels], max_openings=max_openings)
     expected = joint(model, ids, trees).sum(1)
     found, (symbols,) = model.search(batch_of(model, [ids]), beam_size=model.beam_size)
@@ -414,31 +429,31 @@ def test_a_wide_beam_sums_over_every_tree(kind, labels, max_openings, ids):
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_scores_of_prefixes_sum_over_their_trees(one_model):
-    ids, found = [8, 9, 3], one_model.log_probs(batch_of(one_model, [[8, 9, 3]]))[0].cumsum(0)
+def test_scores_of_prefixes_sum_over_their_trees(model):
+    ids, found = [8, 9, 3], model.log_probs(batch_of(model, [[8, 9, 3]]))[0].cumsum(0)
     assert (found.diff() < 0).all()
     for length in (1, 2, 3):
         trees = all_trees(length, labels=NAMES, max_openings=2)
-        expected = joint(one_model, ids[:length], trees)[:, :length].sum(1)
+        expected = joint(model, ids[:length], trees)[:, :length].sum(1)
         assert float(found[length - 1]) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
 
 
 @pytest.mark.slow
 @torch.no_grad()
-def test_bounds_do_not_fall_as_the_beam_grows(one_model):
-    batch, bounds = batch_of(one_model, [[8, 9, 3]]), []
+def test_bounds_do_not_fall_as_the_beam_grows(model):
+    batch, bounds = batch_of(model, [[8, 9, 3]]), []
     for size in (1, 4, 30, 10_000):
-        one_model.beam_size = size
-        bounds.append(float(one_model.log_probs(batch).sum()))
+        model.beam_size = size
+        bounds.append(float(model.log_probs(batch).sum()))
     assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
     assert bounds[0] < bounds[-1] - 1e-6
 
 
 @torch.no_grad()
-def test_a_sentence_without_words_has_no_probability(one_model):
-    one_model.beam_size = 3
-    batch = batch_of(one_model, [[3, 4], []])
-    found = one_model.log_probs(batch)
+def test_a_sentence_without_words_has_no_probability(model):
+    model.beam_size = 3
+    batch = batch_of(model, [[3, 4], []])
+    found = model.log_probs(batch)
     assert found[0].isfinite().all()
     assert found[1, 0] == -torch.inf
 

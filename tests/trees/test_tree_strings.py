@@ -1,23 +1,10 @@
-"""Strings of words and brackets: there and back again, and what a network reads of them."""
+"""Strings of words and brackets: there and back again."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 
 from depgen.errors import UserError
-from depgen.trees.tree_strings import (
-    NEVER,
-    NOTHING,
-    ROWS,
-    WORD,
-    closing,
-    is_opening,
-    label_of,
-    opening,
-    positions_of,
-    spans_of,
-    symbols_of,
-)
+from depgen.trees.tree_strings import WORD, closing, constituents_of, is_opening, label_of, opening, symbols_of
 from tests.models.labelled_trees import trees
 
 S, NP, VP = range(3)
@@ -38,7 +25,7 @@ def text_of(symbols, words, labels):
 def test_a_tree_comes_back_from_its_string(tree):
     length, spans = tree
     symbols = symbols_of(spans, length)
-    assert spans_of(symbols) == spans
+    assert constituents_of(symbols) == spans
     assert symbols.count(WORD) == length
     assert len(symbols) == length + 2 * len(spans)
     assert (symbols[0], symbols[-1]) == (opening(spans[0][2]), closing(spans[0][2]))
@@ -66,16 +53,16 @@ def test_unary_constituents_keep_their_order():
     spans = [(0, 1, S), (0, 1, VP), (0, 1, NP)]
     symbols = symbols_of(spans, 1)
     assert text_of(symbols, ["go"], ["S", "NP", "VP"]) == "(S (VP (NP go NP) VP) S)"
-    assert spans_of(symbols) == spans
+    assert constituents_of(symbols) == spans
 
 
 def test_a_constituent_is_put_around_a_sentence_that_none_covers():
-    assert spans_of(symbols_of([], 2)) == [(0, 2, 0)]
-    assert spans_of(symbols_of([(0, 1, NP), (1, 2, VP)], 2, root=S)) == [(0, 2, S), (0, 1, NP), (1, 2, VP)]
+    assert constituents_of(symbols_of([], 2)) == [(0, 2, 0)]
+    assert constituents_of(symbols_of([(0, 1, NP), (1, 2, VP)], 2, root=S)) == [(0, 2, S), (0, 1, NP), (1, 2, VP)]
 
 
 def test_brackets_that_are_open_at_the_end_close_there():
-    assert spans_of([opening(S), opening(NP), WORD, closing(NP), opening(VP), WORD]) == [
+    assert constituents_of([opening(S), opening(NP), WORD, closing(NP), opening(VP), WORD]) == [
         (0, 2, S),
         (0, 1, NP),
         (1, 2, VP),
@@ -95,34 +82,3 @@ def test_brackets_that_are_open_at_the_end_close_there():
 def test_what_is_no_tree_is_refused(spans, place):
     with pytest.raises(UserError, match=place):
         symbols_of(spans, 3)
-
-
-def test_positions_of_a_sentence():
-    found = dict(zip(ROWS, positions_of(symbols_of(SENTENCE, 3)).tolist(), strict=True))
-    #    beginning   (S (NP the dog NP) NP) (VP barks VP) VP)
-    n, at = NOTHING, closing
-    assert found["symbols"] == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
-    assert found["targets"] == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
-    assert found["depths"] == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
-    assert found["leaves"] == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
-    assert found["closable"] == [n, n, n, NP, NP, n, S, n, VP, n, S]
-    assert found["openings"] == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert found["words"] == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
-
-
-@given(trees())
-def test_positions_of_any_tree(tree):
-    length, spans = tree
-    symbols = symbols_of(spans, length)
-    found = dict(zip(ROWS, positions_of(symbols), strict=True))
-    assert len(found["symbols"]) == 1 + length + len(spans) + 2 * (len(spans) - 1)
-    assert [each for each in found["targets"].tolist() if each != NOTHING] == symbols
-    for place, target in enumerate(found["targets"].tolist()):
-        if target > WORD and target % 2 == 0:
-            assert label_of(target) == found["closable"][place], "what is closed could be closed"
-    composed = np.flatnonzero(found["targets"] == NOTHING)
-    leaves = found["leaves"]
-    for place in composed:
-        taken = np.flatnonzero(leaves == place)
-        assert found["symbols"][taken[0]] == found["symbols"][place] - 1, "its opening bracket is the first"
-        assert (found["depths"][taken[1:]] == found["depths"][place] + 1).sum() >= 1
