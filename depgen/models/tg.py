@@ -53,7 +53,7 @@ from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
-from depgen.decoding.generated import Generated
+from depgen.decoding.generation import Generated
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import Writing
 from depgen.language_models.word_synchronous import (
