@@ -77,5 +77,3 @@ def test_what_is_constant_correlates_with_nothing():
     assert (found["pearson"][2] != 0).tolist() == [True, True, False]
     assert found["mean_weight"][:, 2].tolist() == [0, 0, 0]
     assert (one.compute()["pearson"] == 0).all()
-
-
