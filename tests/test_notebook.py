@@ -134,6 +134,12 @@ def test_a_trainer_that_would_repeat_a_loader_is_refused(name, tmp_path):
         plain_trainer(tmp_path).fit(Reader(), data.train_dataloader(), data.val_dataloader())
 
 
+def test_several_devices_with_lightnings_own_sampler_are_refused_by_the_arguments_name(tmp_path):
+    trainer = plain_trainer(tmp_path, devices=2, strategy="ddp_fork")
+    with pytest.raises(Exception, match="use_distributed_sampler=False"):
+        trainer.fit(Reader(), MODULES["text"][0]())
+
+
 def test_systems_and_data_are_built_from_the_blocks_of_an_experiment(tmp_path):
     settings = yaml.safe_load(Path("experiments/demo_dm_transformer.yaml").read_text())
     settings["data"]["init_args"]["corpus"]["init_args"] |= {"train": 20, "valid": 2, "test": 2}

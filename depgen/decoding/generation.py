@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -17,9 +17,6 @@ from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise_device, sum_type
 from depgen.progress import progress_bar
-
-if TYPE_CHECKING:
-    from depgen.data.vocabulary import Vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -56,26 +53,6 @@ class StepState(Protocol):
 
     def select(self, rows: Tensor) -> Any:  # noqa: ANN401 - the step's own type
         """The state of some rows of the batch, in the order given."""
-        ...
-
-
-@runtime_checkable
-class Writer(Protocol):
-    """Any system that generates, in whatever order; its class names the dataclass of its `generation_options`."""
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        vocabulary: "Vocabulary",
-        options: Any,  # noqa: ANN401 - the system's own dataclass
-        seeds: Sequence[int],
-        max_new_tokens: int,
-        number: int = 1,
-        batch_size: int = 64,
-        progress: bool = False,
-    ) -> list[Generated]:
-        """Texts of each prompt, those of a prompt one after the other; see `LeftToRight.generate`."""
         ...
 
 

@@ -37,8 +37,6 @@ class Sampling:
             raise UserError(
                 f"the temperature must be above 0 and finite (--greedy is its limit), but is {self.temperature}"
             )
-        if self.top_k < 0:
-            raise UserError(f"top-k must be 0 (all tokens) or more, but is {self.top_k}")
 
     @property
     def unfiltered(self) -> bool:
@@ -82,10 +80,6 @@ class TokenOptions(BeamOptions):
     """
 
     min_new_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_at_least(0, min_new_tokens=self.min_new_tokens)
 
 
 @dataclass(frozen=True)

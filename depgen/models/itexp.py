@@ -838,7 +838,7 @@ class ITEXP(LanguageModel):
         batch_size: int = 64,
         progress: bool = False,
     ) -> list[Generated]:
-        """Texts with the heads and relations of their trees; see `depgen.decoding.generation.Writer`.
+        """Texts with the heads and relations of their trees; see `LeftToRight.generate`.
 
         Arcs of `skeletons` come back as they are given; others are binarised, as the vocabulary's `binarization` says.
         A text that would have more than `max_new_tokens` gets no more dependents at that level: `cut` of the structure.

@@ -9,10 +9,8 @@ from typing import Literal
 
 from filelock import FileLock, Timeout
 
-from depgen.decoding.generation import Writer
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import results_root
 from depgen.reporting.age import ages_of
@@ -239,7 +237,7 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
     config = run / "config.yaml"
     path = str(read_settings(config)["model"]["class_path"])
     system = class_in_run(path, config)
-    if issubclass(system, (Writer, DocumentLanguageModel)):
+    if getattr(system, "generation_options", None) is not None:
         return (
             f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
             f'In Python: import depgen; print(depgen.load("{run}").generate()[0].text)\n'

@@ -17,7 +17,6 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.prpn import PRPN
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.generation import Writer
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -216,7 +215,7 @@ def abilities(model: LanguageModel) -> frozenset[str]:
 
 def writes_levels(model: LanguageModel) -> bool:
     """Whether a system writes, and in another order than from left to right."""
-    return isinstance(model, Writer) and not isinstance(model, LeftToRight)
+    return model.generation_options is not None and not isinstance(model, LeftToRight | DocumentLanguageModel)
 
 
 def overrides(value: object, base: type, *methods: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from depgen.data.vocabulary import LABELS, Vocabulary
-from depgen.decoding.generation import Generated, Writer
+from depgen.decoding.generation import Generated
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.reading import Reading
@@ -141,7 +141,7 @@ class TextGenerator:
         """
         model = self.trained.model
         kind, name = model.generation_options, type(model).__name__
-        if kind is None or not isinstance(model, Writer | DocumentLanguageModel):
+        if kind is None:
             raise UserError(f"{self.trained.checkpoint} holds a {name}, which does not write texts.")
         options = made_options(kind, self.options, system=name)
         write = self._documents if isinstance(model, DocumentLanguageModel) else self._texts
