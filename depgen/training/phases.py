@@ -172,7 +172,7 @@ class Phases(Checkpoint):
         self.phases = phases_of(pl_module)
         if stage != "fit":
             return
-        if any(isinstance(each, EarlyStopping) for each in trainer.callbacks):  # type: ignore[attr-defined]
+        if any(isinstance(callback, EarlyStopping) for callback in trainer.callbacks):  # type: ignore[attr-defined]
             raise UserError(
                 "EarlyStopping would end all phases at once. Take depgen.training.phases.PhaseEarlyStopping "
                 "(experiments/presets/early_stopping.yaml), which ends the present phase."
