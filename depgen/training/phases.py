@@ -325,7 +325,8 @@ class PhaseEarlyStopping(L.Callback):
         if phases.index != self.index:
             self.best, self.waited, self.index = math.inf, 0, phases.index
         value = phases.value(trainer)
-        self.best, self.waited = (value, 0) if value < self.best else (self.best, self.waited + 1)
+        improved = value < self.best
+        self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
         if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
             phases.end_phase(trainer)
             logger.info("Phase %s stops early after %d validations without a fall.", phases.phase.name, self.waited)
