@@ -50,8 +50,7 @@ def usable(settings: Mapping[str, Any]) -> Iterator[None]:
     """Within it system, data and trainer are built from the settings of a verb.
 
     Raises:
-        UserError: one of the settings makes no sense, or something can't be built from them, for which numbers below 1
-            among those of the system are named.
+        UserError: one of the settings makes no sense, or something can't be built from them.
     """
     check_course(settings["trainer"])
     check_sizes(settings.get("model"))
@@ -63,12 +62,4 @@ def usable(settings: Mapping[str, Any]) -> Iterator[None]:
             raise
         if isinstance(error.__cause__, (TypeError, AttributeError, LookupError, AssertionError)):
             raise error.__cause__ from None  # a fault of ours in a link of the parser, which hides its kind
-        small = [
-            f"{name} {value}"
-            for name, value in flatten({"model": settings.get("model")}).items()
-            if isinstance(value, int) and not isinstance(value, bool) and value < 1
-        ]
-        listed = f" Numbers below 1 among them: {', '.join(small)}." if small else ""
-        raise UserError(
-            f"The system or its data can't be built from these settings: {reason_of(error)}.{listed}"
-        ) from error
+        raise UserError(f"The system or its data can't be built from these settings: {reason_of(error)}.") from error

@@ -73,5 +73,4 @@ class ClippedAdagrad(Optimizer):
         state = self.state[parameter]
         if "sum" not in state:
             state["sum"] = torch.zeros_like(parameter)
-        found: Tensor = state["sum"]
-        return found
+        return cast(Tensor, state["sum"])

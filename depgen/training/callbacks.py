@@ -183,14 +183,15 @@ class ItemScoreWriter(L.Callback):
         if scores is None or not trainer.is_global_zero:
             return
         items, nll, tokens, words = scores
-        arrays = {"items": items, "tokens": tokens, "words": words}
-        stream = io.BytesIO()
-        np.savez(
-            stream,
-            nll=np.asarray(nll, dtype=np.float64),
-            **{name: np.asarray(array, dtype=np.int64) for name, array in arrays.items()},
+        arrays = {
+            "items": np.asarray(items, dtype=np.int64),
+            "nll": np.asarray(nll, dtype=np.float64),
+            "tokens": np.asarray(tokens, dtype=np.int64),
+            "words": np.asarray(words, dtype=np.int64),
             **_digests_of_split(trainer),
-        )
+        }
+        stream = io.BytesIO()
+        np.savez(stream, **arrays)
         write_atomically(self.run / TEST_ITEMS, stream.getvalue())
 
 

@@ -70,12 +70,12 @@ def class_at(name: str, path: Path) -> type:
     """
     module, _, last = name.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), last)
+        imported = getattr(importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"{path}: {name} can't be imported ({error}).") from error
-    if not isinstance(found, type):
+    if not isinstance(imported, type):
         raise UserError(f"{path}: expected a class, found {name}, which is none.")
-    return found
+    return imported
 
 
 def _refusal(name: str, path: Path) -> UserError:

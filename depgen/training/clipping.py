@@ -56,11 +56,11 @@ def groups_of_parts(
     """
     if clip is not None and not clip > 0:
         raise UserError(f"clip: expected a norm above 0, found {clip}.")
-    part_of = {id(each): name for name, part in parts.items() for each in part.parameters()}
+    part_of = {id(parameter): name for name, part in parts.items() for parameter in part.parameters()}
     groups = []
     for name in ("", *parts):
-        held = [each for each in parameters if part_of.get(id(each), "") == name]
+        members = [parameter for parameter in parameters if part_of.get(id(parameter), "") == name]
         clips = {} if clip is None else {"clip": clip, "clip_name": name if name == clipped_apart else "others"}
         rate = {} if rates.get(name) is None else {"lr": rates[name]}
-        groups.append({"params": held, **clips, **rate})
-    return [each for each in groups if each["params"]]
+        groups.append({"params": members, **clips, **rate})
+    return [group for group in groups if group["params"]]

@@ -53,8 +53,8 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
 
 def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a configuration that differ from their defaults and that can change a number, resolved."""
-    found = {name: _chosen_section(name, value) for name, value in content.items() if name not in WITHOUT_EFFECT}
-    return {name: value for name, value in found.items() if value != {}}
+    sections = {name: _chosen_section(name, value) for name, value in content.items() if name not in WITHOUT_EFFECT}
+    return {name: section for name, section in sections.items() if section != {}}
 
 
 def _chosen_section(name: str, value: Any) -> Any:  # noqa: ANN401
@@ -62,14 +62,14 @@ def _chosen_section(name: str, value: Any) -> Any:  # noqa: ANN401
     known = repr((name, value))
     if known not in _SECTIONS:
         if name == "trainer":
-            found = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
+            section = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
         elif isinstance(value, Mapping) and "class_path" in value:
             path = _name(value["class_path"])
             arguments = _resolved(path, value.get("init_args") or {})
-            found = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
+            section = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
         else:
-            found = value
-        _SECTIONS[known] = found
+            section = value
+        _SECTIONS[known] = section
     return _SECTIONS[known]
 
 
@@ -89,8 +89,8 @@ def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         for name in arguments.keys() - known.keys():
             raise UserError(no_option(class_path, name, known)) from error
         raise
-    found: dict[str, Any] = parsed.get("value") or {}
-    return found
+    values: dict[str, Any] = parsed.get("value") or {}
+    return values
 
 
 def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str = "") -> dict[str, Any]:
@@ -99,9 +99,9 @@ def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str
     for name, value in resolved.items():
         if f"{section}.{name}" in WITHOUT_EFFECT:
             continue
-        kept = _chosen(value)
-        if name not in defaults or kept != defaults[name]:
-            chosen[name] = kept
+        resolved_value = _chosen(value)
+        if name not in defaults or resolved_value != defaults[name]:
+            chosen[name] = resolved_value
     if version := INITIAL_WEIGHTS.get(class_path):
         chosen["initial weights"] = f"version {version}"
     return chosen
@@ -111,12 +111,12 @@ def _chosen(value: Any) -> Any:  # noqa: ANN401
     """A resolved value, with the chosen arguments of every class in it."""
     if isinstance(value, Mapping):
         if "class_path" not in value:
-            return {name: _chosen(each) for name, each in value.items()}
+            return {name: _chosen(part) for name, part in value.items()}
         path = _name(value["class_path"])
         others = {**(value.get("init_args") or {}), **(value.get("dict_kwargs") or {})}
         return {"class_path": path, "init_args": _chosen_arguments(path, others)}
     if isinstance(value, (list, tuple)):
-        return [_chosen(each) for each in value]
+        return [_chosen(part) for part in value]
     return value
 
 
@@ -131,15 +131,15 @@ def _parser(class_path: str) -> ArgumentParser:
 @cache
 def _defaults(class_path: str) -> dict[str, Any]:
     """The defaults of a class's arguments, as `_chosen` has them."""
-    found: dict[str, Any] = _parser(class_path).get_defaults().as_dict().get("value") or {}
-    return {name: _chosen(value) for name, value in found.items()}
+    defaults: dict[str, Any] = _parser(class_path).get_defaults().as_dict().get("value") or {}
+    return {name: _chosen(value) for name, value in defaults.items()}
 
 
 @cache
 def _name(class_path: str) -> str:
     """The module and name of a class, whatever path it was named by."""
-    found = _class(class_path)
-    return f"{found.__module__}.{found.__qualname__}"
+    named = _class(class_path)
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _class(class_path: str) -> Any:  # noqa: ANN401

@@ -83,9 +83,9 @@ def _plain(value: object, name: str) -> Any:  # noqa: ANN401
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):
-        return {key: _plain(each, f"{name}.{key}") for key, each in value.items()}
+        return {key: _plain(part, f"{name}.{key}") for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_plain(each, f"{name}.{place}") for place, each in enumerate(value))
+        return type(value)(_plain(part, f"{name}.{place}") for place, part in enumerate(value))
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, partial) and (path := _path(value.func)) is not None:
@@ -112,12 +112,13 @@ def _refusal(name: str, found: str) -> UserError:
 def _named(function: Any) -> set[str]:  # noqa: ANN401
     """The names of a function's parameters, without `*args` and `**kwargs`."""
     kinds = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    return {each.name for each in signature(function).parameters.values() if each.kind not in kinds}
+    return {parameter.name for parameter in signature(function).parameters.values() if parameter.kind not in kinds}
 
 
 def _rest(function: Any) -> str:  # noqa: ANN401
     """The name of a function's `**kwargs`; empty without any."""
-    return next((each.name for each in signature(function).parameters.values() if each.kind is each.VAR_KEYWORD), "")
+    parameters = signature(function).parameters.values()
+    return next((parameter.name for parameter in parameters if parameter.kind is Parameter.VAR_KEYWORD), "")
 
 
 def _path(thing: Any) -> str | None:  # noqa: ANN401

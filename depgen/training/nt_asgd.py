@@ -75,9 +75,9 @@ class NTASGD(SGD):
             return
         weights = self._weights()
         for weight, average in zip(weights, self._averages(weights), strict=True):
-            kept = weight.clone()
+            former = weight.clone()
             weight.copy_(average)
-            average.copy_(kept)
+            average.copy_(former)
 
     def validated(self, loss: float) -> bool:
         """Take in a validation loss; whether a new average begins with the next step."""

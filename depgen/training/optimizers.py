@@ -132,4 +132,6 @@ class AfterValidation(Checkpoint):
 
 
 def _averaging(trainer: L.Trainer) -> list[NTASGD]:
-    return [each for each in trainer.optimizers if isinstance(each, NTASGD)] if validates_fit(trainer) else []
+    if not validates_fit(trainer):
+        return []
+    return [optimizer for optimizer in trainer.optimizers if isinstance(optimizer, NTASGD)]

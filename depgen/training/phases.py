@@ -172,7 +172,7 @@ class Phases(Checkpoint):
         self.phases = phases_of(pl_module)
         if stage != "fit":
             return
-        if any(isinstance(each, EarlyStopping) for each in trainer.callbacks):  # type: ignore[attr-defined]
+        if any(isinstance(callback, EarlyStopping) for callback in trainer.callbacks):  # type: ignore[attr-defined]
             raise UserError(
                 "EarlyStopping would end all phases at once. Take depgen.training.phases.PhaseEarlyStopping "
                 "(experiments/presets/early_stopping.yaml), which ends the present phase."
@@ -325,7 +325,8 @@ class PhaseEarlyStopping(L.Callback):
         if phases.index != self.index:
             self.best, self.waited, self.index = math.inf, 0, phases.index
         value = phases.value(trainer)
-        self.best, self.waited = (value, 0) if value < self.best else (self.best, self.waited + 1)
+        improved = value < self.best
+        self.best, self.waited = (value, 0) if improved else (self.best, self.waited + 1)
         if trainer.strategy.reduce_boolean_decision(self.waited >= self.patience, all=False):
             phases.end_phase(trainer)
             logger.info("Phase %s stops early after %d validations without a fall.", phases.phase.name, self.waited)

@@ -34,14 +34,14 @@ def versions() -> dict[str, str]:
     """Python's version and those of the installed packages that results depend on, torch's with its build."""
     import torch
 
-    found = {"python": platform.python_version()}
+    numbers = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = metadata.version(name)
+            numbers[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    found["torch"] = str(torch.__version__)  # the package's metadata may lack its build, such as +cu130
-    return found
+    numbers["torch"] = str(torch.__version__)  # the package's metadata may lack its build, such as +cu130
+    return numbers
 
 
 def commit() -> str | None:

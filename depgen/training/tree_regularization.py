@@ -61,8 +61,8 @@ class TreeRegularization:
         `hidden` is of one layer, without the state of the beginning.
         """
         with torch.autocast(hidden.device.type, enabled=False):
-            kept = hidden[..., : max(1, int(self.share * hidden.size(-1)))]
-            states = kept.to(torch.promote_types(kept.dtype, torch.float32)).masked_fill(~is_token[..., None], 0)
+            shared = hidden[..., : max(1, int(self.share * hidden.size(-1)))]
+            states = shared.to(torch.promote_types(shared.dtype, torch.float32)).masked_fill(~is_token[..., None], 0)
             along = F.normalize(states, dim=-1) @ states.mT
             squares = states.square().sum(-1)[:, None] - along.square()
             return F.pad(squares.clamp_min(SMALLEST).sqrt(), (0, 1, 1, 0)) * F.pad(is_token, (0, 1))[:, None]

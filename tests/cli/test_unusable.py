@@ -8,8 +8,8 @@ from depgen.errors import UserError
 SETTINGS = {"trainer": {}, "model": {"init_args": {"layers": 0}}}
 
 
-def test_a_refused_value_becomes_one_line_with_numbers_below_one():
-    with pytest.raises(UserError, match=r"no room.*model.init_args.layers 0"), usable(SETTINGS):
+def test_a_refused_value_becomes_one_line():
+    with pytest.raises(UserError, match="can't be built from these settings: no room"), usable(SETTINGS):
         raise ValueError("no room")
 
 

@@ -47,7 +47,8 @@ def fit(
     """Train in `folder`, with a curve and a record in the folder around it; the trainer and the model."""
     model = model if model is not None else TinyModel(3)
     folder.mkdir(parents=True, exist_ok=True)
-    own = [LossGuard(), ProgressLines(), RunRecord(folder.parent), Resume(folder, every_n_steps=every)]
+    run = folder.parent if folder.name == "checkpoints" else folder
+    own = [LossGuard(), ProgressLines(), RunRecord(run), Resume(folder, every_n_steps=every)]
     settings = {
         "accelerator": "cpu", "logger": CurveLogger(folder), "enable_progress_bar": False,
         "enable_model_summary": False, "use_distributed_sampler": False, "reload_dataloaders_every_n_epochs": 1,

@@ -57,10 +57,3 @@ def test_the_wall_time_goes_on_after_a_resume_without_the_pause_and_what_was_los
     resumed.log_metrics({"b": 2}, step=2)
     resumed.save()
     assert times(tmp_path, "seconds") == times(tmp_path, "processor_seconds") == [10, 20, 26]
-
-
-def test_lines_are_written_out_every_so_often(tmp_path):
-    logger = CurveLogger(tmp_path)
-    for step in range(logger.flush_every):
-        logger.log_metrics({"a": step}, step=step)
-    assert len(rows(tmp_path)) == logger.flush_every

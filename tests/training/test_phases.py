@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.phases import Phase, PhaseEarlyStopping, ends_of, phases_of
+from depgen.training.phases import Phase, PhaseEarlyStopping, ends_of
 from depgen.training.runs import is_finished
 from tests.training.fits import KillAfter, Killed, curve, fit, kept, same, weights
 from tests.training.tiny import TinyModel
@@ -178,10 +178,6 @@ def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):
     for name, phase in (("best", 1), ("first-best", 0)):
         trainer.test(fresh, trainer.datamodule, ckpt_path=str(tmp_path / f"{name}.ckpt"), verbose=False)
         assert fresh.phase == phase
-
-
-def test_a_model_without_phases_has_one():
-    assert phases_of(L.LightningModule()) == (Phase("training"),)
 
 
 def test_a_switch_that_lightning_does_not_announce_is_made_at_the_first_batch(tmp_path, monkeypatch):

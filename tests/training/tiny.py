@@ -6,9 +6,10 @@ import lightning as L
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import Dataset
 from torchmetrics import MeanMetric
 
+from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.errors import UserError
 from depgen.training.phases import Phase, Phases, after
 from depgen.training.randomness import StepSeed
@@ -36,67 +37,20 @@ class Sequences(Dataset):
         self.lengths = generator.integers(2, 12, count)
         self.rows = [generator.standard_normal((n, 4)).astype(np.float32) for n in self.lengths]
 
-    def __getitems__(self, indices):
-        return [(i, self.rows[i]) for i in indices]
+    def __getitems__(self, share):
+        return share, [self.rows[i] for i in share.indices]
 
     def __len__(self) -> int:
         return len(self.rows)
 
 
-class GlobalBatches:
-    """Global batches of up to 60 tokens with padding, the same for any number of ranks; each takes its share."""
-
-    def __init__(self, lengths, order, world: int, rank: int) -> None:
-        self.batches, self.world, self.rank, self.start = [[]], world, rank, 0
-        for i in order:
-            grown = [*self.batches[-1], int(i)]
-            if len(grown) * max(lengths[j] for j in grown) > 60 and len(self.batches[-1]) >= world:
-                grown = [int(i)]
-                self.batches.append(grown)
-            self.batches[-1] = grown
-        if len(self.batches[-1]) < world:
-            self.batches[-2].extend(self.batches.pop())
-        self.tokens = {batch[rank]: int(sum(lengths[i] for i in batch)) for batch in self.batches}
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __iter__(self):
-        for batch in self.batches[self.start :]:
-            yield batch[self.rank :: self.world]
-
-
-class Collate:
-    def __init__(self, tokens) -> None:
-        self.tokens = tokens
-
-    def __call__(self, rows) -> Batch:
-        width = max(len(row) for _, row in rows)
-        x, mask = torch.zeros(len(rows), width, 4), torch.zeros(len(rows), width)
-        for k, (_, row) in enumerate(rows):
-            x[k, : len(row)], mask[k, : len(row)] = torch.from_numpy(row), 1
-        return Batch(x=x, mask=mask, items=torch.tensor([i for i, _ in rows]), tokens=self.tokens[rows[0][0]])
-
-
-class Loader(DataLoader):
-    """Goes on within an epoch."""
-
-    def __init__(self, data, batches: GlobalBatches, epoch: int, workers: int) -> None:
-        super().__init__(data, batch_sampler=batches, collate_fn=Collate(batches.tokens), num_workers=workers)
-        self.epoch, self.handed_out, self.offset = epoch, 0, 0
-
-    def state_dict(self):
-        return {"epoch": self.epoch, "handed_out": self.handed_out}
-
-    def load_state_dict(self, state) -> None:
-        self.offset = state["handed_out"] if state["epoch"] == self.epoch else 0
-
-    def __iter__(self):
-        self.handed_out, self.offset = self.offset, 0
-        self.batch_sampler.start = self.handed_out
-        for batch in super().__iter__():
-            self.handed_out += 1
-            yield batch
+def collate(shared) -> Batch:
+    share, rows = shared
+    width = max(map(len, rows))
+    x, mask = torch.zeros(len(rows), width, 4), torch.zeros(len(rows), width)
+    for k, row in enumerate(rows):
+        x[k, : len(row)], mask[k, : len(row)] = torch.from_numpy(row), 1
+    return Batch(x=x, mask=mask, items=torch.from_numpy(share.indices), tokens=share.global_tokens)
 
 
 class TinyData(L.LightningDataModule):
@@ -126,11 +80,12 @@ class TinyData(L.LightningDataModule):
             raise UserError(f"No vocabulary at {path}.")
         self.vocabulary_size = int(path.read_text())
 
-    def _loader(self, split: str, *, epoch: int | None = None) -> Loader:
+    def _loader(self, split: str, *, epoch: int | None = None) -> ResumableLoader:
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
+        options = {"seed": self.seed, "epoch": epoch or 0, "shuffle": epoch is not None, "world": world, "rank": rank}
         data = self.sets[split]
-        order = range(len(data)) if epoch is None else np.random.default_rng((self.seed, epoch)).permutation(len(data))
-        return Loader(data, GlobalBatches(data.lengths, order, world, rank), epoch or 0, self.workers)
+        batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, pool=2, **options)
+        return ResumableLoader(data, batch_sampler=batches, collate_fn=collate, num_workers=self.workers)
 
     def train_dataloader(self):
         return self._loader("train", epoch=self.trainer.current_epoch)
