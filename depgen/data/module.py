@@ -252,9 +252,9 @@ class CorpusData(L.LightningDataModule, ABC):
             logger.info("%s: %d of %d words are in trees (%s)", name, words, sizes.words, scheme)
             if not words and split == "train":
                 raise UserError(
-                    f"{name}: expected trees, found none in its {sizes.sentences} sentences ({scheme}). If they are to "
-                    "come from a treebank, no sentence of it equals one of the corpus: are both in the same form, such "
-                    "as by the step depgen.data.steps.BareWords?"
+                    f"{self.corpus.name}, {split}: expected trees, found none in its {sizes.sentences} sentences "
+                    f"({scheme}). If they are to come from a treebank, no sentence of it equals one of the corpus: are "
+                    "both in the same form, such as by the step depgen.data.steps.BareWords?"
                 )
         encoded = self._encode(table)
         tokens = int(encoded.counts.sum())

@@ -446,4 +446,4 @@ class EncodedSplit(Dataset[TokenItem]):
                 views = [collate.view(plain[row], self.vocabulary) for row in rows]
                 yield pa.table({column: [view[column] for view in views] for column in views[0]})
 
-        return EncodedSplit(self.table, self.vocabulary, _made(name, type(collate).__name__, parts))
+        return EncodedSplit(self.table, self.vocabulary, _made(name, f"Views of {type(collate).__name__}", parts))

@@ -60,8 +60,8 @@ class TextData(CorpusData):
         items = self.filled_split(split)
         model = None if self.trainer is None else self.trainer.lightning_module
         limit, lengths = getattr(model, "longest_scored", None), items.lengths - 1
-        too_long = [] if limit is None else np.flatnonzero(lengths > limit)
-        if len(too_long):
+        if limit is not None and (lengths > limit).any():
+            too_long = np.flatnonzero(lengths > limit)
             raise UserError(
                 f"{self.corpus.name}, {split}, item {too_long[0] + 1}: expected at most {limit} tokens, as many as "
                 f"this {type(model).__name__} reads at once, found {lengths[too_long[0]]}; {len(too_long)} are too "

@@ -191,6 +191,7 @@ class Vocabulary:
         known = self._known[space].get(word)
         if known is not None:
             return known
+        ids: Sequence[int | None]
         if self.splits_words:
             ids = self._tokenizer.encode(f" {word}" if space else word, add_special_tokens=False).ids
         else:

@@ -61,19 +61,16 @@ def test_columns_side_by_side_hold_the_stream_with_every_token_predicted_once(le
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_ranks_share_the_columns_and_agree_on_the_tokens_of_the_whole_batch():
+def test_ranks_share_numbered_rows_and_agree_on_the_tokens_of_the_whole_batch():
     data = StreamColumns(encoded([5, 0, 7, 3]), 4)
     shares = [batches_of(data, bptt=3, vary=False, world=2, rank=rank) for rank in range(2)]
     whole = batches_of(data, bptt=3, vary=False)
+    numbers = []
     for first, second, both in zip(*shares, whole, strict=True):
         together, parts = collate_tokens(both), [collate_tokens(each) for each in (first, second)]
         assert sorted(parts[0].items.tolist() + parts[1].items.tolist()) == together.items.tolist()
         assert parts[0].global_tokens == parts[1].global_tokens == int(together.lengths.sum())
-
-
-def test_items_are_numbered_apart():
-    numbers = [n for items in batches_of(StreamColumns(encoded([9, 9, 9]), 3), bptt=4, vary=False) for n in
-               collate_tokens(items).items.tolist()]  # fmt: skip
+        numbers += together.items.tolist()
     assert sorted(numbers) == list(range(len(numbers)))
 
 
