@@ -236,7 +236,7 @@ class HubCorpus(CorpusOfSteps, Versioned):
                 part = {kind: values[place] for kind, values in columns.items()}
                 yield self._sentence(part, f"{where}, sentence {place + 1}", left_out)
 
-    def _sentence(self, columns: Mapping[str, list[Any]], where: str, left_out: Counter[str]) -> Sentence:
+    def _sentence(self, columns: Mapping[ColumnKind, list[Any]], where: str, left_out: Counter[str]) -> Sentence:
         """A sentence, without the tokens that have no head: ranges of several words, and empty nodes."""
         lengths = {kind: len(values) for kind, values in columns.items() if values or kind == "tokens"}
         if len(set(lengths.values())) > 1:
@@ -257,7 +257,8 @@ class HubCorpus(CorpusOfSteps, Versioned):
             }
         words = words_of_value(columns["tokens"], self.tokens, where=where, column="tokens")
         heads = self._heads(columns["heads"], words, where) if any(has_head) else None
-        return Sentence(words, heads, *(_names(columns.get(kind), kind, where) for kind in ("relations", "tags")))
+        relations, tags = (_names(columns.get(kind), kind, where) for kind in _OF_TOKENS[1:])
+        return Sentence(words, heads, relations, tags)
 
     def _heads(self, values: list[Any], words: Sequence[str], where: str) -> tuple[int, ...]:
         for token, value in enumerate(values, start=1):

@@ -443,18 +443,14 @@ class EncodedExamples:
     @cached_property
     def lengths(self) -> Int[np.ndarray, " examples"]:
         """The tokens of each in a batch of its like: of its longest sentence, as often as it has sentences."""
-        bounds = map(self._bounds, range(len(self.examples)))
+        bounds = map(self.split.sentences, range(len(self.examples)))
         return np.array([(len(each) - 1) * int(np.diff(each).max()) for each in bounds], dtype=np.int64)
-
-    def _bounds(self, index: int) -> Int[np.ndarray, " sentences_and_one"]:
-        """Where each sentence of an example begins among its tokens, and the end."""
-        return self.split.sentences(index)
 
     def __getitem__(self, index: int) -> EncodedExample:
         item, example = self.split[index], self.examples[index]
         if len(example.sentences) == 1:
             return EncodedExample((item,), example)
-        parts = np.split(item.ids, self._bounds(index)[1:-1])
+        parts = np.split(item.ids, self.split.sentences(index)[1:-1])
         return EncodedExample(tuple(TokenItem(item.index, ids) for ids in parts), example)
 
 

@@ -34,12 +34,8 @@ def piece_heads(
     >>> piece_heads([2, 0, 2], [0, 1, 1, 2], left_dependents="first_piece")
     [2, 0, 2, 3]
     """
-    head = np.asarray(heads, dtype=np.int64)
-    first = _first_pieces(word_of_piece, words=len(head))
-    result = np.arange(len(word_of_piece))  # the piece before, 1-based
-    result[first] = _pieces_of(
-        head, np.arange(1, len(head) + 1), first, len(word_of_piece), left_dependents=left_dependents
-    )
+    arcs = np.asarray(heads, dtype=np.int64)
+    _, result, _ = piece_edges(np.arange(len(arcs) + 1), arcs, word_of_piece, left_dependents=left_dependents)
     return [int(piece) for piece in result]
 
 
@@ -82,8 +78,11 @@ def piece_edges(
     (array([0, 2, 3, 4]), array([3, 0, 1, 2]), array([ 0,  1,  2, -1]))
     """
     counts, pieces = np.diff(offsets), len(word_of_piece)
-    first = _first_pieces(word_of_piece, words=len(counts))
-    dependents = np.repeat(np.arange(1, len(counts) + 1), counts)
+    words, first = np.unique(np.asarray(word_of_piece, dtype=np.int64), return_index=True)
+    if not np.array_equal(words, np.arange(len(counts))) or (np.diff(word_of_piece) < 0).any():
+        raise UserError(
+            f"Expected pieces of each of {len(counts)} words in order, found pieces of {list(word_of_piece)}"
+        )
     counts_of_pieces = np.ones(pieces, dtype=np.int64)
     counts_of_pieces[first] = counts
     of_piece = np.concatenate([[0], np.cumsum(counts_of_pieces)])
@@ -92,31 +91,13 @@ def piece_edges(
     later[first] = False
     result, edge_of = np.empty(of_piece[-1], dtype=np.int64), np.full(of_piece[-1], -1)
     result[of_piece[:-1][later]] = np.flatnonzero(later)  # the piece before, 1-based
-    result[carried] = _pieces_of(heads, dependents, first, pieces, left_dependents=left_dependents)
+    if len(heads):
+        last = np.append(first[1:], pieces)  # 1-based already, as the next word's first, 0-based
+        word = np.maximum(heads, 1) - 1
+        attached = last[word]
+        if left_dependents == "first_piece":
+            dependents = np.repeat(np.arange(1, len(counts) + 1), counts)
+            attached = np.where(heads > dependents, first[word] + 1, attached)
+        result[carried] = np.where(heads > 0, attached, heads)
     edge_of[carried] = np.arange(len(heads))
     return of_piece, result, edge_of
-
-
-def _first_pieces(word_of_piece: Sequence[int] | np.ndarray, *, words: int) -> Int[np.ndarray, " words"]:
-    found, first = np.unique(np.asarray(word_of_piece, dtype=np.int64), return_index=True)
-    if not np.array_equal(found, np.arange(words)) or (np.diff(word_of_piece) < 0).any():
-        raise UserError(f"Expected pieces of each of {words} words in order, found pieces of {list(word_of_piece)}")
-    return first
-
-
-def _pieces_of(
-    heads: Int[np.ndarray, " arcs"],
-    dependents: Int[np.ndarray, " arcs"],
-    first: Int[np.ndarray, " words"],
-    pieces: int,
-    *,
-    left_dependents: LeftDependents,
-) -> Int[np.ndarray, " arcs"]:
-    """The piece of each head that its dependent hangs on, 1-based; 0 and -1 stay."""
-    if not len(first):
-        return heads
-    last = np.append(first[1:], pieces)  # 1-based already, as the next word's first, 0-based
-    attached = last[np.maximum(heads, 1) - 1]
-    if left_dependents == "first_piece":
-        attached = np.where(heads > dependents, first[np.maximum(heads, 1) - 1] + 1, attached)
-    return np.where(heads > 0, attached, heads)

@@ -28,15 +28,13 @@ from depgen.data.corpora import (
 from depgen.data.corpus import (
     SPLITS,
     Corpus,
-    FileCorpus,
     Step,
     WithSteps,
     drawn_documents,
     drawn_names,
-    files_sha256,
     form_of,
 )
-from depgen.data.formats import Brackets, Conllu, JsonLines, Lines, WikiText
+from depgen.data.formats import Lines
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
@@ -194,24 +192,6 @@ def test_no_version_of_rules_counts_where_none_cuts(news, monkeypatch):
     before = TextLines("news").fingerprint("train")
     monkeypatch.setattr(tokenization, "VERSION", 99)
     assert TextLines("news").fingerprint("train") == before
-
-
-def test_every_option_of_a_format_is_in_the_fingerprint(news):
-    (news / "train.jsonl").write_text('{"text": "a"}\n')
-    formats = [JsonLines(), JsonLines(text="x"), JsonLines(sentences="x"), JsonLines(identifier="x"),
-               JsonLines(splitter="lines"), JsonLines(tokens="rules"), WikiText(), WikiText(headings=True), Brackets(),
-               Conllu(), Conllu(tags="upos"), Conllu(documents_by="sentence"), Conllu(graphs=True)]  # fmt: skip
-    assert len({FileCorpus("news", each, train="train.jsonl").fingerprint("train") for each in formats}) == len(formats)
-
-
-def test_digests_of_files_see_content_options_and_order_alone(tmp_path):
-    one, two, copy = (tmp_path / name for name in ("one", "two", "copy"))
-    one.write_text("a b\n")
-    two.write_text("a c\n")
-    copy.write_text("a b\n")
-    assert files_sha256([one], task="x") == files_sha256([copy], task="x")
-    prints = [files_sha256([one]), files_sha256([two]), files_sha256([one], task="x"), files_sha256([one, two])]
-    assert len({*prints, files_sha256([two, one])}) == 5
 
 
 # -- names and forms --------------------------------------------------------------------------------------------------

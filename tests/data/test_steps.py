@@ -223,12 +223,6 @@ def test_a_split_that_is_not_there_takes_nothing_away():
     assert len(taken(WithoutHeldOut(), Texts("news", train=NEWS.splits["train"]))) == 5
 
 
-def test_documents_are_compared_as_a_whole():
-    corpus = Texts("news", train=["he left .|it rained .", "he left ."], valid=["he left .|it rained ."])
-    steps = [WithoutHeldOut(), SingleSentences()]
-    assert [" ".join(d.words()) for d in WithSteps(corpus, steps=steps).documents("train")] == ["he left ."]
-
-
 def test_training_depends_on_what_is_held_out():
     changed = [Texts("news", **{**NEWS.splits, split: ["another ."]}) for split in SPLITS]
     assert len({fingerprint(each, WithoutHeldOut(), split="train") for each in (NEWS, *changed)}) == 4

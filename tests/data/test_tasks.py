@@ -313,13 +313,3 @@ def test_the_vocabulary_is_the_encoders_until_a_run_has_its_own(run, tmp_path):
     alone.use_vocabulary(tmp_path / "vocabulary")
     assert alone.vocabulary_size == 7
     np.testing.assert_array_equal(alone.split("train")[0].ids, [3, 4, 6])
-
-
-def test_data_without_run_or_checkpoint_or_examples_are_refused(run):
-    with pytest.raises(UserError, match=r"No run at .*nowhere"):
-        _ = data_of("nowhere", *MANY).vocabulary_size
-    with pytest.raises(UserError, match="expected documents, found none"):
-        data_of(run).split("train")
-    (run / "checkpoints" / "best.ckpt").unlink()
-    with pytest.raises(UserError, match="holds no best checkpoint"):
-        _ = data_of(run, *MANY).vocabulary

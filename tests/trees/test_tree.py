@@ -1,4 +1,3 @@
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,11 +16,6 @@ def is_tree(heads):
         if word:
             return False
     return True
-
-
-@given(head_lists())
-def test_accepts_every_tree(heads):
-    check_tree(heads, "here")
 
 
 @given(head_lists(single_root=True))
@@ -44,14 +38,6 @@ def test_the_cycle_found_is_a_cycle(heads):
     cycle = find_cycle(heads)
     assert [heads[token - 1] for token in cycle] == cycle[1:] + cycle[:1]
     assert bool(cycle) != is_tree(heads)
-
-
-def test_head_out_of_range_is_named_with_its_line():
-    heads = [2, 0] + [2] * 22
-    heads[6] = 31
-    with pytest.raises(UserError) as error:
-        check_tree(heads, lambda token: f"ptb.train.conllu:{1035 + token}")
-    assert str(error.value) == "ptb.train.conllu:1042: token 7 has head 31, but the sentence has 24 words"
 
 
 def test_long_chains_need_no_recursion():
