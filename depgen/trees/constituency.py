@@ -142,8 +142,8 @@ def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
                 elif not constituents or constituents[-1][:2] != span:
                     constituents.append((*span, UNNAMED))
                 if not opened:
-                    top_down = sorted(constituents[::-1], key=_top_down)  # the last closed is the outermost
-                    yield ConstituencyTree(tuple(words), tuple(tags), tuple(top_down))
+                    constituents.reverse()  # the last closed is the outermost
+                    yield ConstituencyTree(tuple(words), tuple(tags), tuple(sorted(constituents, key=_top_down)))
                     trees, words, tags, constituents = trees + 1, [], [], []
     if opened:
         raise UserError(f"{path}:{number}: expected {len(opened)} closing brackets more, found the end of the file")

@@ -131,36 +131,6 @@ def test_states_follow_the_equations(layer):
     torch.testing.assert_close(states, inner)
 
 
-@pytest.mark.parametrize("layer", [0, -1])
-@torch.no_grad()
-def test_expansions_are_chosen_by_the_scores_and_move_words_alone(layer):
-    model, batch = small(FULL, expansion_layer=layer), batch_of_trees([2, 0, 2])
-    seen = []
-    states, scores = model.encode(
-        batch.inputs, batch.heads, batch.is_word, lambda each: seen.append(each) or batch.expansions
-    )
-    assert torch.equal(seen[0], scores)
-    moved = batch.expansions.where(~batch.is_open, 4)
-    others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
-    assert torch.equal(same, scores)
-    differs = (others != states).any(-1)
-    other = moved != batch.expansions
-    expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
-    assert torch.equal(differs & batch.is_word, expected)
-
-
-@torch.no_grad()
-def test_heads_move_the_scores_of_expansions():
-    model, batch = small(FULL), batch_of_trees([2, 0, 2])
-    for place in range(3):
-        heads = batch.heads.clone()
-        heads[1, place] += 1
-        _, scores = model.encode(batch.inputs, heads, batch.is_word, lambda _: batch.expansions)
-        _, before = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
-        assert (scores[1] != before[1]).any(-1).all()
-        assert torch.equal(scores[0], before[0])
-
-
 def test_written_positions_get_no_expansion_and_teach_it_nothing():
     model = small(FULL)
     model.configure_model()  # changes nothing

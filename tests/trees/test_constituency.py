@@ -184,18 +184,6 @@ def test_agreement_counted_by_hand():
     assert scores.sentences == 3
 
 
-def test_one_side_without_spans_agrees_in_nothing():
-    flat = frozenset({(0, 3)})
-    assert unlabelled_f1([flat], [right_branching(3)], [3]).sentence == 0
-    assert unlabelled_f1([right_branching(3)], [flat], [3]).sentence == 0
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=8))
-def test_a_tree_agrees_with_itself(distances):
-    tree = bracketing_of_distances(np.array(distances, dtype=float))
-    assert unlabelled_f1([tree], [tree], [len(distances)]).sentence == 1
-
-
 # -- constituents with labels -------------------------------------------------------------------------------------
 
 
