@@ -16,7 +16,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.models.itexp import ITEXP, collate_levels
+from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
 from depgen.reporting.experiments import experiments_root
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
@@ -277,7 +277,7 @@ def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sen
     batch = collate_levels(ItemBatch(items, 1, FULL))
     _, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     row = batch.sentences.tolist().index(0)  # the root of the first sentence
-    unknown = model.expansion_log_probs(scores, restricted=True)[row, 0, 1]
+    unknown = expansion_log_probs(scores, restricted=True)[row, 0, 1]
     states, _ = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     weight, bias = model.outputs(batch.eos, restricted=True)
     word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]
