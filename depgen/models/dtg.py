@@ -459,7 +459,9 @@ class DTG(WordSynchronous):
             return super().parameter_groups()
         embedding = self.backbone.embedding.weight
         others = [parameter for parameter in self.trained_parameters() if parameter is not embedding]
-        return [{"params": others}, {"params": [embedding], "lr": self.embedding_learning_rate}]
+        groups: list[dict[str, Any]] = [{"params": others}, {"params": [embedding]}]
+        groups[1]["lr"] = self.embedding_learning_rate
+        return groups
 
     # -- the two distributions -----------------------------------------------------------------------------------------
 

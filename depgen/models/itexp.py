@@ -266,6 +266,28 @@ def sentence_item(index: int, ids: Sequence[int], structure: Any) -> LevelItem: 
     return LevelItem(TokenItem(index, np.asarray(ids), np.asarray(heads), relations=np.array(relations, dtype=object)))
 
 
+# -- probabilities (section 3.2) --------------------------------------------------------------------------------------
+
+
+def expansion_log_probs(
+    scores: Float[Tensor, "*places expansions"], *, restricted: bool
+) -> Float[Tensor, "*places expansions"]:
+    """Log p(expansion | level), from scores that are not normalised; restricted, padding has none (D4)."""
+    scores = scores.float() if scores.dtype != torch.float64 else scores
+    if restricted:
+        scores = scores.index_fill(-1, torch.tensor([PAD_EXPANSION], device=scores.device), -torch.inf)
+    return scores.log_softmax(-1)
+
+
+def joint_log_probs(
+    words: Float[Tensor, " open"],
+    patterns: Float[Tensor, "open expansions"],
+    expansions: Int[Tensor, " open"],
+) -> Float[Tensor, " open"]:
+    """Log p(expansion | level) + log p(word | level, expansions) of each placeholder (equal weights)."""
+    return words + patterns.gather(1, expansions[:, None])[:, 0]
+
+
 # -- writing (section 3.3) and its control (section 4.2) --------------------------------------------------------------
 
 
@@ -565,15 +587,6 @@ def _variates(texts: Texts, level: int, purpose: int) -> Float64[Tensor, " place
 # -- the system -------------------------------------------------------------------------------------------------------
 
 
-def joint_log_probs(
-    words: Float[Tensor, " open"],
-    expansion_log_probs: Float[Tensor, "open expansions"],
-    expansions: Int[Tensor, " open"],
-) -> Float[Tensor, " open"]:
-    """Log p(expansion | level) + log p(word | level, expansions) of each placeholder (section 3.2: equal weights)."""
-    return words + expansion_log_probs.gather(1, expansions[:, None])[:, 0]
-
-
 class ITEXP(LanguageModel):
     """Writes a sentence and its dependency tree from the root down, all words of a level in parallel.
 
@@ -694,16 +707,6 @@ class ITEXP(LanguageModel):
         words = len(weight) - self.hparams["placeholders"]
         return weight[:words], bias[:words].index_fill(0, torch.tensor([eos], device=bias.device), -torch.inf)
 
-    @staticmethod
-    def expansion_log_probs(
-        scores: Float[Tensor, "*places expansions"], *, restricted: bool
-    ) -> Float[Tensor, "*places expansions"]:
-        """The log-probabilities of expansions; restricted, padding has none (D4)."""
-        scores = scores.float() if scores.dtype != torch.float64 else scores
-        if restricted:
-            scores = scores.index_fill(-1, torch.tensor([PAD_EXPANSION], device=scores.device), -torch.inf)
-        return scores.log_softmax(-1)
-
     # -- training (section 3.2) and scores ----------------------------------------------------------------------------
 
     def joint_log_probs(self, batch: LevelBatch, *, restricted: bool = True) -> Float[Tensor, "rows length"]:
@@ -719,7 +722,7 @@ class ITEXP(LanguageModel):
         weight, bias = self.outputs(batch.eos, restricted=restricted)
         targets, expansions = (column.flatten()[batch.opened] for column in (batch.targets, batch.expansions))
         words = word_log_probs(states, weight, bias, targets)
-        joint = joint_log_probs(words, self.expansion_log_probs(scores, restricted=restricted), expansions)
+        joint = joint_log_probs(words, expansion_log_probs(scores, restricted=restricted), expansions)
         return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def training_step(self, batch: LevelBatch, batch_idx: int) -> Float[Tensor, ""]:
@@ -876,7 +879,7 @@ class ITEXP(LanguageModel):
 
         def choose(scores: Tensor) -> Tensor:
             """Choose expansions, and return what is added to the states: of placeholders alone (D1)."""
-            log_probs = self.expansion_log_probs(scores, restricted=True)
+            log_probs = expansion_log_probs(scores, restricted=True)
             choices.append((log_probs, *writer.expansions(log_probs, texts, level)))
             return choices[0][1].masked_fill(~is_open, PAD_EXPANSION)
 

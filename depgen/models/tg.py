@@ -366,7 +366,8 @@ class TransformerGrammar(WordSynchronous):
         vocabulary_size: number of token types without brackets; linked from the data.
         labels: how many labels constituents have; None: as the vocabulary's table says.
         max_openings: the most brackets that are opened between two words (D2).
-        kwargs: see `WordSynchronous`.
+        fast_track: see `WordSynchronous`.
+        kwargs: the other arguments of `WordSynchronous`.
     """
 
     def __init__(
@@ -376,9 +377,10 @@ class TransformerGrammar(WordSynchronous):
         *,
         labels: int | None = None,
         max_openings: int = 15,
+        fast_track: int = 5,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
-        super().__init__(vocabulary_size, **kwargs)
+        super().__init__(vocabulary_size, fast_track=fast_track, **kwargs)
         check_at_least(1, labels=labels, max_openings=max_openings)
         self.save_hyperparameters()
         self.max_openings = max_openings

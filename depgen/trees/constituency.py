@@ -7,8 +7,8 @@ spans of two words or more; constituents over the same words are one span, whate
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -53,12 +53,8 @@ class ConstituencyTree:
     def without(self, tags: Collection[str]) -> "ConstituencyTree":
         """The tree without the words of some tags; constituents of nothing else go with them."""
         kept = [tag not in tags for tag in self.tags]
-        chosen = [index for index, keep in enumerate(kept) if keep]
-        return ConstituencyTree(
-            tuple(self.words[index] for index in chosen),
-            tuple(self.tags[index] for index in chosen),
-            kept_constituents(self.constituents, kept),
-        )
+        words, tags = (tuple(compress(column, kept)) for column in (self.words, self.tags))
+        return ConstituencyTree(words, tags, kept_constituents(self.constituents, kept))
 
 
 def bracketing(constituents: Sequence[Constituent]) -> Bracketing:
@@ -76,14 +72,10 @@ def check_constituents(
     """Raises UserError unless constituents are in top-down order and none crosses another. O(constituents).
 
     Args:
-        constituents: start, end and label of each.
-        length: number of words.
-        where: the sentence's place.
+        constituents: of a sentence.
+        length: number of its words.
+        where: its place.
         words: to name in messages.
-
-    Raises:
-        UserError: a constituent without words, beyond the sentence, without a label, out of order, or across the end
-            of another.
 
     >>> check_constituents([(0, 3, "S"), (1, 3, "VP")], 3, "here")
     >>> check_constituents([(0, 2, "NP"), (1, 3, "VP")], 3, "here", words="the cat sat".split())
@@ -97,19 +89,21 @@ def check_constituents(
         return f"{label} over words {start + 1} to {end}{text}"
 
     around: list[Constituent] = []
-    for before, each in zip((None, *constituents), constituents, strict=False):
-        start, end, label = each
+    for before, constituent in zip((None, *constituents), constituents, strict=False):
+        start, end, label = constituent
         if not 0 <= start < end <= length:
-            raise UserError(f"{where}: constituent {named(each)}, but the sentence has {length} words")
+            raise UserError(f"{where}: constituent {named(constituent)}, but the sentence has {length} words")
         if not label.strip():
-            raise UserError(f"{where}: constituent {named(each)} has no label")
-        if before is not None and _top_down(before) > _top_down(each):
-            raise UserError(f"{where}: constituent {named(each)} comes after {named(before)}: expected top-down order")
+            raise UserError(f"{where}: constituent {named(constituent)} has no label")
+        if before is not None and _top_down(before) > _top_down(constituent):
+            raise UserError(
+                f"{where}: constituent {named(constituent)} comes after {named(before)}: expected top-down order"
+            )
         while around and around[-1][1] <= start:
             around.pop()
         if around and around[-1][1] < end:
-            raise UserError(f"{where}: constituent {named(each)} crosses {named(around[-1])}")
-        around.append(each)
+            raise UserError(f"{where}: constituent {named(constituent)} crosses {named(around[-1])}")
+        around.append(constituent)
 
 
 def _top_down(constituent: Constituent) -> tuple[int, int]:
@@ -120,74 +114,41 @@ def _top_down(constituent: Constituent) -> tuple[int, int]:
 
 
 def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
-    """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
-
-    Raises:
-        UserError: brackets that do not match, a word without its own tag, an empty file.
-    """
-    reader = _Reader(path)
+    """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`."""
+    trees, number = 0, 0
+    opened: list[tuple[int, list[str]]] = []  # of each open bracket the first word, and symbols directly within
+    words, tags, constituents = list[str](), list[str](), list[Constituent]()
     for number, line in read_lines(path):
         for part in _PART.findall(line):
-            if (tree := reader.read(part, number)) is not None:
-                yield tree
-    reader.close()
-
-
-class _Reader:
-    """The brackets that are open at a place in a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.trees, self.number = path, 0, 0
-        self._clear()
-
-    def _clear(self) -> None:
-        self.open: list[tuple[int, list[str]]] = []  # first word, and symbols directly within
-        self.words, self.tags, self.constituents = list[str](), list[str](), list[Constituent]()
-
-    def read(self, part: str, number: int) -> ConstituencyTree | None:
-        """The tree that ends with this bracket or symbol, if one does."""
-        self.number = number
-        if part == "(":
-            self.open.append((len(self.words), []))
-        elif not self.open:
-            raise self._error("expected an opening bracket", part)
-        elif part != ")":
-            self.open[-1][1].append(part)
-        else:
-            self._close_constituent()
-            if not self.open:
-                self.constituents.reverse()  # the last closed is the outermost
-                top_down = tuple(sorted(self.constituents, key=_top_down))
-                tree = ConstituencyTree(tuple(self.words), tuple(self.tags), top_down)
-                self._clear()
-                self.trees += 1
-                return tree
-        return None
-
-    def _close_constituent(self) -> None:
-        start, symbols = self.open.pop()
-        if len(symbols) == 2 and start == len(self.words):
-            self.tags.append(symbols[0])
-            self.words.append(symbols[1])
-            return
-        if len(symbols) > 1 or start == len(self.words):
-            raise self._error("expected (TAG word) or (LABEL constituents)", f"({' '.join(symbols)} ...)")
-        span = start, len(self.words)
-        category = _LABEL.match(symbols[0]) if symbols else None
-        if symbols:
-            self.constituents.append((*span, category[0] if category else symbols[0]))
-        elif not self.constituents or self.constituents[-1][:2] != span:
-            self.constituents.append((*span, UNNAMED))
-
-    def close(self) -> None:
-        """The file ends here."""
-        if self.open:
-            raise self._error(f"expected {len(self.open)} closing brackets more", "the end of the file")
-        if not self.trees:
-            raise UserError(f"{self.path}: expected bracketed trees, found none.")
-
-    def _error(self, expected: str, found: str) -> UserError:
-        return UserError(f"{self.path}:{self.number}: {expected}, found {found}")
+            if part == "(":
+                opened.append((len(words), []))
+            elif not opened:
+                raise UserError(f"{path}:{number}: expected an opening bracket, found {part}")
+            elif part != ")":
+                opened[-1][1].append(part)
+            else:
+                start, symbols = opened.pop()
+                span = start, len(words)
+                if len(symbols) == 2 and start == len(words):
+                    tags.append(symbols[0])
+                    words.append(symbols[1])
+                elif len(symbols) > 1 or start == len(words):
+                    raise UserError(
+                        f"{path}:{number}: expected (TAG word) or (LABEL constituents), found ({' '.join(symbols)} ...)"
+                    )
+                elif symbols:
+                    category = _LABEL.match(symbols[0])
+                    constituents.append((*span, category[0] if category else symbols[0]))
+                elif not constituents or constituents[-1][:2] != span:
+                    constituents.append((*span, UNNAMED))
+                if not opened:
+                    constituents.reverse()  # the last closed is the outermost
+                    yield ConstituencyTree(tuple(words), tuple(tags), tuple(sorted(constituents, key=_top_down)))
+                    trees, words, tags, constituents = trees + 1, [], [], []
+    if opened:
+        raise UserError(f"{path}:{number}: expected {len(opened)} closing brackets more, found the end of the file")
+    if not trees:
+        raise UserError(f"{path}: expected bracketed trees, found none.")
 
 
 # -- bracketings --------------------------------------------------------------------------------------------------
@@ -260,9 +221,8 @@ def format_bracketing(words: Sequence[str], bracketing: Bracketing) -> str:
 def format_constituents(words: Sequence[str], constituents: Iterable[Constituent]) -> str:
     """The words with a pair of brackets around each constituent and its label, as in the Penn Treebank without tags.
 
-    Args:
-        words: their brackets are written as in the Penn Treebank.
-        constituents: in any order, but of several over the same words the outermost first; "" for no label.
+    Brackets among the words are written as in the Penn Treebank. Constituents come in any order, but of several over
+    the same words the outermost first; "" is no label.
 
     >>> format_constituents(["the", "dog", "barks"], [(0, 3, "S"), (0, 2, "NP"), (2, 3, "VP")])
     '(S (NP the dog) (VP barks))'
@@ -273,30 +233,6 @@ def format_constituents(words: Sequence[str], constituents: Iterable[Constituent
         closed[end - 1] += 1
     parts = zip(opened, (word.translate(_ESCAPED) for word in words), closed, strict=True)
     return " ".join(f"{before}{word}{')' * after}" for before, word, after in parts)
-
-
-def heads_of_bracketing(length: int, bracketing: Bracketing, *, head: Literal["leftmost", "rightmost"]) -> list[int]:
-    """A dependency tree by a rule as crude as its name: a constituent's head is that of its first, or last, part.
-
-    Returns 1-based heads, 0 for the head of the whole. A bracketing says nothing about heads: what is measured on these
-    is the rule as much as the bracketing.
-
-    >>> heads_of_bracketing(3, frozenset({(0, 3), (1, 3)}), head="rightmost")
-    [3, 3, 0]
-    """
-    heads = [0] * length
-    parts = {start: (start + 1, start) for start in range(length)}  # of what is joined so far: end and head
-    for start, end in sorted({*bracketing, (0, length)}, key=lambda span: span[1] - span[0]):
-        within, place = [], start
-        while place < end:
-            place, word = parts.pop(place)
-            within.append(word)
-        if within:
-            chosen = within[0 if head == "leftmost" else -1]
-            for word in within:
-                heads[word] = 0 if word == chosen else chosen + 1
-            parts[start] = (end, chosen)
-    return heads
 
 
 # -- agreement ----------------------------------------------------------------------------------------------------
@@ -333,13 +269,13 @@ def unlabelled_f1(
         gold: one bracketing a sentence.
         predicted: likewise.
         lengths: words of each sentence.
-        whole_sentence: count the span of all words, which is always right.
-        single_words: count each word as a span, which is always right.
+        whole_sentence: also count the span of all words, which is always right.
+        single_words: also count each word as a span, which is always right.
     """
     assert len(gold) == len(predicted) == len(lengths)
     scores, totals = [], np.zeros(2, dtype=np.int64)
     for one, other, length in zip(gold, predicted, lengths, strict=True):
-        counted = [_counted(each, length, whole_sentence, single_words) for each in (one, other)]
+        counted = [_counted(spans, length, whole_sentence, single_words) for spans in (one, other)]
         shared, both = 2 * len(counted[0] & counted[1]), len(counted[0]) + len(counted[1])
         scores.append(shared / both if both else 1.0)
         totals += (shared, both)

@@ -17,12 +17,11 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing
-from depgen.language_models.word_synchronous import StringState
 from depgen.models.dtg import DTG, ArcStrings, edges_of_actions, string_of
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
-from tests.models.projective_trees import all_beginnings, all_heads, all_trees, edges_of_heads
+from tests.models.projective_trees import all_heads, all_trees, edges_of_heads
 from tests.models.searches import hypotheses
 from tests.nn.test_relative_positions import HEADS, WIDTH
 from tests.nn.test_stack_attention import literal, table
@@ -136,14 +135,6 @@ def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
     assert joint(model, ids, [right_first]).sum() > -math.inf
 
 
-def test_padding_sees_itself_alone_and_predicts_nothing():
-    found = ArcStrings.of([five_words(), string_of([], [], [], eos=0, size=VOCABULARY)])
-    assert found.symbols[1, :3].tolist() == [0, ROOT, 0]
-    assert torch.equal(found.attention.visible[1, 2:], torch.eye(16, dtype=torch.bool)[2:])
-    assert (found.actions[1, 2:] == -1).all()
-    assert found.attention.visible[1, :2, :2].tolist() == [[True, False], [True, True]]
-
-
 def test_choices_and_actions_of_a_text_are_one_another():
     vocabulary = Vocabulary.of_words("abcdefghijk")
     for edges in all_trees(4):
@@ -162,11 +153,6 @@ def test_trees_that_are_not_projective_are_lifted():
     batch = batch_of(model, items)
     lifted = batch_of(model, [item_of(0, [3, 4, 5, 6], [3, 3, 0, 3])])
     assert torch.equal(batch.strings.symbols[0], lifted.strings.symbols[0])
-
-
-def test_later_roots_depend_on_the_first():
-    found = batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 0])])
-    assert torch.equal(found.strings.symbols, batch_of(made(), [item_of(0, [3, 4, 5], [0, 3, 1])]).strings.symbols)
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
@@ -354,31 +340,7 @@ def test_words_of_several_pieces_are_joined_when_they_are_whole(model):
     assert len(words) == int(batch.opens.sum())
 
 
-@torch.no_grad()
-def test_the_score_of_a_prefix_is_the_sum_over_what_may_be_built_before_it(model):
-    ids = [8, 9, 3, 4]
-    found = model.log_probs(batch_of(model, [item_of(0, ids)]))[0].cumsum(0)
-    assert (found.diff() < 0).all()
-    for words in range(1, 4):
-        edges = [[each for each in tree if each[0]] for tree in all_beginnings(words)]
-        totals = joint(model, ids[: words + 1], edges)[:, : words + 1].sum(1)
-        assert np.logaddexp.reduce(totals) == pytest.approx(float(found[words]), abs=1e-8)
-
-
 SENTENCES = [[4, 3, 7, 9, 5], [5], [], [8, 9, 3], [3, 3]]
-
-
-@torch.no_grad()
-def test_columns_that_are_on_no_stack_may_be_dropped_or_not(model, monkeypatch):
-    batch = batch_of(model, [item_of(k, ids) for k, ids in enumerate(SENTENCES)])
-    dropped, trees = model.search(batch, beam_size=7)
-    compacted = StringState.compacted
-    monkeypatch.setattr(  # at the beginning alone
-        StringState, "compacted", lambda state: compacted(state) if state.backbone.length == 1 else state
-    )
-    kept, same_trees = model.search(batch, beam_size=7)
-    torch.testing.assert_close(dropped, kept, **EXACT)
-    assert trees == same_trees
 
 
 @pytest.mark.slow
@@ -418,13 +380,6 @@ def test_the_tree_of_a_sentence_is_the_likeliest(model):
         best = trees[int(joint(model, ids, trees).sum(1).argmax())]
         expected = tuple(sorted(best, key=lambda edge: edge[1]))
         assert model.parse([ids, [5], ids], vocabulary=PLAIN, beam_size=50) == [expected, ((0, 1, "root"),), expected]
-
-
-def test_an_arc_moves_nothing_before_what_follows_it(model):
-    ids = [8, 9, 3, 4, 5]
-    first, other = joint(model, ids, [edges_of_heads([2, 0, 4, 2, 2]), edges_of_heads([2, 0, 2, 2, 2])])
-    moved = np.abs(first - other) > 1e-9
-    assert moved.tolist() == [False, False, False, True, True, True]
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
@@ -477,24 +432,3 @@ def test_a_piece_that_continues_a_word_follows_no_arc():
     found = choices.isfinite()[:, 1:VOCABULARY]
     assert found[0].tolist() == opens[1:].tolist()
     assert found[1].all()
-
-
-@pytest.mark.slow
-def test_it_learns_the_trees_of_eight_sentences():
-    torch.manual_seed(3)
-    model = DTG(partial(TRANSFORMER_XL, width=16), VOCABULARY, beam_size=30, word_beam_size=None)
-    generator = np.random.default_rng(1)
-    sentences = [generator.integers(3, VOCABULARY, 5).tolist() for _ in range(8)]
-    heads = [all_heads(5)[k] for k in generator.integers(0, 143, 8)]
-    batch = batch_of(model, [item_of(k, ids, of) for k, (ids, of) in enumerate(zip(sentences, heads, strict=True))])
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(150):
-        optimizer.zero_grad()
-        loss = model.training_step(batch, 0)
-        loss.backward()
-        optimizer.step()
-    model.eval()
-    assert loss.item() < 0.8
-    assert model.parse(sentences, vocabulary=PLAIN) == [edges_of_heads(each) for each in heads]
-    bound = model.sentence_log_probs([[ids] for ids in sentences], vocabulary=PLAIN)
-    assert -sum(each[0].sum() for each in bound) / 48 <= loss.item() + 0.05

@@ -16,7 +16,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.levels import LevelItem, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.models.itexp import ITEXP, collate_levels
+from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
 from depgen.reporting.experiments import experiments_root
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
@@ -129,36 +129,6 @@ def test_states_follow_the_equations(layer):
     mean, variance = inner.mean(-1, keepdim=True), inner.var(-1, keepdim=True, unbiased=False)
     inner = (inner - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
     torch.testing.assert_close(states, inner)
-
-
-@pytest.mark.parametrize("layer", [0, -1])
-@torch.no_grad()
-def test_expansions_are_chosen_by_the_scores_and_move_words_alone(layer):
-    model, batch = small(FULL, expansion_layer=layer), batch_of_trees([2, 0, 2])
-    seen = []
-    states, scores = model.encode(
-        batch.inputs, batch.heads, batch.is_word, lambda each: seen.append(each) or batch.expansions
-    )
-    assert torch.equal(seen[0], scores)
-    moved = batch.expansions.where(~batch.is_open, 4)
-    others, same = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: moved)
-    assert torch.equal(same, scores)
-    differs = (others != states).any(-1)
-    other = moved != batch.expansions
-    expected = other if layer == -1 else other.any(1, keepdim=True) & batch.is_word
-    assert torch.equal(differs & batch.is_word, expected)
-
-
-@torch.no_grad()
-def test_heads_move_the_scores_of_expansions():
-    model, batch = small(FULL), batch_of_trees([2, 0, 2])
-    for place in range(3):
-        heads = batch.heads.clone()
-        heads[1, place] += 1
-        _, scores = model.encode(batch.inputs, heads, batch.is_word, lambda _: batch.expansions)
-        _, before = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
-        assert (scores[1] != before[1]).any(-1).all()
-        assert torch.equal(scores[0], before[0])
 
 
 def test_written_positions_get_no_expansion_and_teach_it_nothing():
@@ -307,7 +277,7 @@ def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sen
     batch = collate_levels(ItemBatch(items, 1, FULL))
     _, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     row = batch.sentences.tolist().index(0)  # the root of the first sentence
-    unknown = model.expansion_log_probs(scores, restricted=True)[row, 0, 1]
+    unknown = expansion_log_probs(scores, restricted=True)[row, 0, 1]
     states, _ = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
     weight, bias = model.outputs(batch.eos, restricted=True)
     word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]

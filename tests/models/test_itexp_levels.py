@@ -129,17 +129,6 @@ def test_a_vocabulary_without_an_unknown_word_pads_and_names_labels_by_the_end(t
     assert batch.unk == -1
 
 
-def test_trees_that_are_irregular_are_lifted_in_the_words_order():
-    crossing = Sentence(("a", "b", "c", "d"), (3, 4, 0, 0), ("x", "y", "root", "z"))
-    vocabulary = built([crossing])
-    batch = collate_levels(ItemBatch([item_of(0, crossing, vocabulary)], 1, vocabulary))
-    *_, (inputs, heads, targets, _, places) = rows_of(batch, vocabulary)
-    assert targets == ["a", "b", "c", "d"]
-    assert places == [0, 1, 2, 3]
-    assert [head + 1 for head in heads] == oracle.binarised(oracle.lifted([3, 4, 0, 3]))
-    assert inputs[2] == "c"
-
-
 def test_sentences_without_trees_and_vocabularies_without_placeholders_are_refused():
     vocabulary = built([LIKES])
     bare = LevelItem(TokenItem(3, np.array([2, 3])))

@@ -14,7 +14,6 @@ from depgen.trees.constituency import (
     check_constituents,
     format_bracketing,
     format_constituents,
-    heads_of_bracketing,
     left_branching,
     random_bracketing,
     read_bracketed,
@@ -111,13 +110,13 @@ def nested(distances, words, lone_word):
     return right if left is None else [left, right]
 
 
-def spans_of(tree, start=0):
+def spans_of_nested(tree, start=0):
     """Spans of a nested list of words, and where it ends."""
     if not isinstance(tree, list):
         return set(), start + 1
     spans, end = set(), start
     for part in tree:
-        within, end = spans_of(part, end)
+        within, end = spans_of_nested(part, end)
         spans |= within
     return spans | {(start, end)}, end
 
@@ -131,7 +130,7 @@ def test_distances_are_cut_as_the_recursion_cuts_them(distances, lone_word):
     words = [f"w{k}" for k in range(len(distances))]
     tree = nested(distances, words, lone_word)
     found = bracketing_of_distances(np.array(distances), lone_word=lone_word)
-    assert found == spans_of(tree)[0]
+    assert found == spans_of_nested(tree)[0]
     assert format_bracketing(words, found) == written(tree)
     assert len(found) == len(distances) - 1  # binary
 
@@ -167,33 +166,6 @@ def test_brackets_among_the_words_do_not_count_as_brackets():
     assert format_bracketing(["(see", "below)"], right_branching(2)) == "(-LRB-see below-RRB-)"
 
 
-def head_of(tree, rule, heads):
-    """The head word of a nested list, arcs within it added to `heads`."""
-    if not isinstance(tree, list):
-        return tree
-    found = [head_of(part, rule, heads) for part in tree]
-    chosen = found[0] if rule == "leftmost" else found[-1]
-    heads.update({word: chosen for word in found if word != chosen})
-    return chosen
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=9), st.sampled_from(["leftmost", "rightmost"]))
-def test_heads_follow_the_rule_from_the_bottom_up(distances, rule):
-    words, heads = list(range(1, len(distances) + 1)), {}
-    root = head_of(nested(distances, words, True), rule, heads)
-    expected = [0 if word == root else heads[word] for word in words]
-    assert (
-        heads_of_bracketing(len(words), bracketing_of_distances(np.array(distances, dtype=float)), head=rule)
-        == expected
-    )
-
-
-def test_heads_of_flat_trees():
-    assert heads_of_bracketing(4, frozenset({(0, 4), (1, 3)}), head="leftmost") == [0, 1, 2, 1]
-    assert heads_of_bracketing(1, frozenset(), head="leftmost") == [0]
-    assert heads_of_bracketing(0, frozenset(), head="rightmost") == []
-
-
 # -- agreement ----------------------------------------------------------------------------------------------------
 
 
@@ -210,18 +182,6 @@ def test_agreement_counted_by_hand():
     every = unlabelled_f1(gold, predicted, [5, 4, 2], whole_sentence=True, single_words=True)
     assert every.corpus == pytest.approx((8 + 2 * 11) / (14 + 2 * 11))
     assert scores.sentences == 3
-
-
-def test_one_side_without_spans_agrees_in_nothing():
-    flat = frozenset({(0, 3)})
-    assert unlabelled_f1([flat], [right_branching(3)], [3]).sentence == 0
-    assert unlabelled_f1([right_branching(3)], [flat], [3]).sentence == 0
-
-
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=8))
-def test_a_tree_agrees_with_itself(distances):
-    tree = bracketing_of_distances(np.array(distances, dtype=float))
-    assert unlabelled_f1([tree], [tree], [len(distances)]).sentence == 1
 
 
 # -- constituents with labels -------------------------------------------------------------------------------------
