@@ -65,11 +65,9 @@ class AttentionCall:
     Attributes:
         visibility: which keys each query sees.
         past: keys and values of earlier positions, a layer each.
-        layer: the layer whose attention is wanted.
-        carry: keep the keys.
+        layer: the layer whose attention is wanted, `log_probs`.
+        carry: keep the keys and values for later positions, a layer each in `carried`.
         score_function: what is added to the scaled scores of each layer.
-        log_probs: that layer's attention before dropout.
-        carried: the keys and values for later positions, a layer each.
         layers: how many layers have mixed values.
     """
 
