@@ -43,13 +43,6 @@ def test_a_network_that_sees_later_words_is_refused(transformer):
         model_of(partial(transformer, causal=False))
 
 
-def test_each_phase_gets_a_fresh_optimiser(backbone):
-    model = model_of(backbone)
-    first, second = model.configure_optimizers(), model.configure_optimizers()
-    assert first is not second
-    assert not second.state
-
-
 SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 3), (1, 3)]]
 REGULARIZATION = TreeRegularization(layer=1, share=0.5, weight=0.3, every=1)
 
