@@ -434,7 +434,7 @@ def _by_library_names(
     Raises:
         UserError: the architecture has no name for one of them.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
         own = [each for each in NAMES[name] if hasattr(config, each)]
         if not own and value:

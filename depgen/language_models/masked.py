@@ -305,7 +305,7 @@ class MaskedLanguageModel(LanguageModel):
             items = [TokenItem(int(place), sentences[place]) for place in share.indices]
             batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary)).to(self.device)
             assert isinstance(batch, WordBatch)
-            for item, log_probs in zip(items, self(batch).double().cpu().numpy(), strict=True):
+            for item, log_probs in zip(items, self(batch).cpu().double().numpy(), strict=True):
                 scores[item.index] = log_probs[: len(item.ids)]
         in_order = iter(scores)
         return [[next(in_order) for _ in document] for document in documents]
