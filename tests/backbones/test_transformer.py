@@ -208,41 +208,6 @@ def test_weights_of_another_kind_against_literal_loops(causal):
         torch.testing.assert_close(output.hidden[row, :length], model.final_norm(hidden), atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_flow_through_the_attention_returned_and_through_the_values_it_mixes():
-    model = small(dropout=0.0)
-    output = model(some_tokens(), attention_layer=1)
-    projections = [layer.attention.projection.weight for layer in model.layers]
-    through_attention = torch.autograd.grad(
-        output.attention.exp().square().sum(), projections, allow_unused=True, retain_graph=True
-    )
-    assert through_attention[0].abs().sum() > 0
-    queries, keys, values = through_attention[1].chunk(3)
-    assert queries.abs().sum() > 0
-    assert keys.abs().sum() > 0
-    assert values.abs().sum() == 0
-    assert through_attention[2] is None
-    weights = torch.randn(3, 9, 16)
-    in_the_open = torch.autograd.grad((output.hidden * weights).sum(), projections)
-    fused = torch.autograd.grad((model(some_tokens()).hidden * weights).sum(), projections)
-    torch.testing.assert_close(in_the_open, fused, atol=1e-4, rtol=1e-4)
-
-
-def test_all_layers_start_with_the_embedding_and_end_before_the_final_norm():
-    model = small().eval()
-    output = model(some_tokens(), all_layers=True)
-    assert len(output.layers) == 4
-    torch.testing.assert_close(output.layers[0], embedded(model, some_tokens()))
-    assert torch.equal(model.final_norm(output.layers[-1]), output.undropped)
-    assert model(some_tokens()).layers is None
-
-
-@pytest.mark.parametrize(("changes", "share"), [({"dropout": 0.5}, 0.5), ({"embedding_dropout": 0.2}, 0.2)])
-def test_embeddings_are_dropped_as_the_rest_is_unless_said_otherwise(changes, share):
-    model = small(width=256, **{"dropout": 0.0, **changes}).train()
-    first = model(some_tokens(), all_layers=True).layers[0]
-    assert (first == 0).float().mean().item() == pytest.approx(share, abs=0.03)
-
-
 def test_bf16_autocast_keeps_the_attention_in_fp32():
     model = small().eval()
     expected = model(some_tokens(), attention_layer=1)

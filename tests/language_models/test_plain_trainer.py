@@ -52,32 +52,6 @@ def trainer(folder, **options):
     return L.Trainer(default_root_dir=folder, **{"max_epochs": 3, **quiet, **options})
 
 
-class Order(L.Callback):
-    """Notes the items of each epoch's batches, and how often the validation split was seen."""
-
-    def __init__(self):
-        self.epochs, self.validations = [], 0
-
-    def on_train_epoch_start(self, trainer, model):
-        self.epochs.append([])
-
-    def on_train_batch_start(self, trainer, model, batch, batch_idx):
-        self.epochs[-1].append(batch.items.tolist())
-
-    def on_validation_end(self, trainer, model):
-        self.validations += not trainer.sanity_checking
-
-
-def test_each_epoch_has_a_new_order_and_every_item_once(data, tmp_path):
-    order = Order()
-    trainer(tmp_path, callbacks=[order]).fit(CausalLM(TINY, data.vocabulary_size), data)
-    assert [sorted(item for batch in batches for item in batch) for batches in order.epochs] == [
-        list(range(LINES["train"]))
-    ] * 3
-    assert len({str(batches) for batches in order.epochs}) == 3
-    assert order.validations == 3
-
-
 class Phases(L.Callback):
     """Notes the phase that each epoch trains."""
 

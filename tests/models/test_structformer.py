@@ -13,8 +13,8 @@ from depgen.models.structformer import (
     calibrated,
     head_distribution,
 )
-from tests.models.encoders import drift, eight_sentences, encoder, spread, states_and_attention
-from tests.models.masked import batch_of, trained
+from tests.models.encoders import drift, encoder, spread, states_and_attention
+from tests.models.masked import batch_of
 
 VOCABULARY = 9
 SENTENCES = [[3, 4, 5, 8, 5], [6, 2, 7], [4]]
@@ -251,13 +251,3 @@ def test_parameters_at_the_papers_size():
         model = StructFormer(encoder(**sizes), vocabulary)
     assert transformer == 30_999_086
     assert sum(each.numel() for each in model.parameters()) == transformer + parser + 2 + 8 * 8 * 2 == 38_867_122
-
-
-@pytest.mark.slow
-def test_overfits_eight_sentences_and_its_parser_takes_part():
-    model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
-    before = model.parser.height.weight.clone()
-    losses = trained(model, [batch_of(*eight_sentences())], steps=150, rate=1e-2)
-    assert losses[0] > 3
-    assert sum(losses[-20:]) / 20 < 0.5
-    assert (model.parser.height.weight - before).abs().max() > 1e-2
