@@ -69,13 +69,7 @@ class AWDLSTM(RecurrentStack):
 
 
 class LSTMLayer(nn.Module):
-    """One LSTM whose recurrent weights are dropped in training (D1).
-
-    Args:
-        input_size: of what it reads.
-        size: of its state.
-        dropped: share of dropped recurrent connections.
-    """
+    """One LSTM of whose recurrent connections a share is dropped in training (D1)."""
 
     def __init__(self, input_size: int, size: int, *, dropped: float = 0.0) -> None:
         super().__init__()

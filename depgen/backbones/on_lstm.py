@@ -96,14 +96,7 @@ class ONLSTM(RecurrentStack):
 
 
 class ONLSTMLayer(nn.Module):
-    """One ON-LSTM.
-
-    Args:
-        input_size: of what it reads.
-        size: of its state.
-        chunk_size: neurons that share a value of the master gates.
-        dropped: share of dropped recurrent connections.
-    """
+    """One ON-LSTM of whose recurrent connections a share is dropped in training (D1)."""
 
     def __init__(self, input_size: int, size: int, *, chunk_size: int, dropped: float = 0.0) -> None:
         super().__init__()

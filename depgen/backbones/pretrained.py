@@ -47,6 +47,8 @@ ATTENTION = "depgen"
 READS_AT_ONCE = ("max_position_embeddings", "sliding_window", "attention_chunk_size")
 """What may bound the text in which every query sees all earlier tokens."""
 NAMES = {
+    "model_type": ("model_type",),
+    "tied": ("tie_word_embeddings",),
     "layers": ("num_hidden_layers",),
     "width": ("hidden_size",),
     "attention_heads": ("num_attention_heads",),
@@ -56,6 +58,8 @@ NAMES = {
     "attention_dropout": ("attn_pdrop", "attention_dropout"),
 }
 """Our arguments by the names that the library's configurations give them; an architecture has one or some of them."""
+DROPOUTS = ("dropout", "attention_dropout")
+"""What of a pretrained model may be changed."""
 
 
 @dataclass
@@ -65,11 +69,9 @@ class AttentionCall:
     Attributes:
         visibility: which keys each query sees.
         past: keys and values of earlier positions, a layer each.
-        layer: the layer whose attention is wanted.
-        carry: keep the keys.
+        layer: the layer whose attention is wanted, `log_probs`.
+        carry: keep the keys and values for later positions, a layer each in `carried`.
         score_function: what is added to the scaled scores of each layer.
-        log_probs: that layer's attention before dropout.
-        carried: the keys and values for later positions, a layer each.
         layers: how many layers have mixed values.
     """
 
@@ -174,18 +176,17 @@ class PretrainedTransformer(Backbone):
 
         AttentionInterface.register(ATTENTION, _attention)
         self.network: Any  # untyped in the library
-        sizes: dict[str, float | int | None] = {
-            "layers": layers, "width": width, "attention_heads": attention_heads, "feedforward": feedforward,
-            "max_length": max_length,
+        arguments = {
+            "model_type": model_type, "layers": layers, "width": width, "attention_heads": attention_heads,
+            "feedforward": feedforward, "max_length": max_length, "dropout": dropout,
+            "attention_dropout": attention_dropout,
         }  # fmt: skip
-        dropouts = {"dropout": dropout, "attention_dropout": attention_dropout}
         if architecture is not None:
             self.network = network_of(json.loads(architecture))
         elif pretrained is None:
-            changes = {} if tied is None else {"tie_word_embeddings": tied}
-            self.network = new_network(vocabulary_size, model_type, sizes | dropouts, changes, settings or {})
+            self.network = new_network(vocabulary_size, {**arguments, "tied": tied}, settings or {})
         else:
-            self.network = loaded(pretrained, vocabulary_size, model_type, sizes, dropouts, settings or {})
+            self.network = loaded(pretrained, vocabulary_size, arguments, settings or {})
             _tie(self.network, tied)
         self.config = self.network.config
         self.vocabulary_size, self.width = self.config.vocab_size, self.config.hidden_size
@@ -318,34 +319,21 @@ def network_of(values: Mapping[str, Any]) -> Any:  # noqa: ANN401
             raise UserError(f"No {config.model_type} can be made: the library has no {error} for it.") from error
 
 
-def new_network(
-    vocabulary_size: int,
-    model_type: str | None,
-    arguments: Mapping[str, float | int | None],
-    changes: Mapping[str, Any],
-    settings: Mapping[str, Any],
-) -> Any:  # noqa: ANN401
+def new_network(vocabulary_size: int, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """A network with random weights of an architecture (GPT-2's unless another is named) and some sizes."""
     from transformers import AutoConfig
 
-    usual = AutoConfig.for_model(model_type or "gpt2")
+    usual = AutoConfig.for_model(arguments["model_type"] or "gpt2")
     width = arguments["width"] or usual.hidden_size
     no_ids = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))  # the defaults lie beyond small embeddings
-    values = {"model_type": usual.model_type, "vocab_size": vocabulary_size, **no_ids, **changes}
+    values = {"model_type": usual.model_type, "vocab_size": vocabulary_size, **no_ids}
     values |= {name: 4 * width for name in NAMES["feedforward"] if hasattr(usual, name)}
     if hasattr(usual, "num_key_value_heads"):
         values["num_key_value_heads"] = arguments["attention_heads"] or usual.num_attention_heads
-    return network_of({**values, **_by_library_names(usual, arguments, settings)})
+    return network_of({**values, **_by_library_names(usual, arguments), **_known(usual, settings)})
 
 
-def loaded(
-    name: str,
-    vocabulary_size: int,
-    model_type: str | None,
-    sizes: Mapping[str, float | int | None],
-    dropouts: Mapping[str, float | int | None],
-    settings: Mapping[str, Any],
-) -> Any:  # noqa: ANN401
+def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run.
 
     Raises:
@@ -361,7 +349,8 @@ def loaded(
     else:
         config, state = _of_run(run)
         tokens = config.vocab_size
-    expected = {**({"model_type": model_type} if model_type else {}), **_by_library_names(config, sizes, {})}
+    dropouts = {each: arguments[each] for each in DROPOUTS}
+    expected = _by_library_names(config, {**arguments, **dict.fromkeys(DROPOUTS)})
     wrong = [
         f"{key} {getattr(config, key)}, not {each}" for key, each in expected.items() if getattr(config, key) != each
     ]
@@ -373,7 +362,7 @@ def loaded(
             f"the data's vocabulary has {vocabulary_size}. Take the model's own: under data.init_args.vocabulary the "
             f"class path depgen.data.vocabulary.SubwordPieces with tokenizer: {name}, of a folder also its eos_token."
         )
-    for key, value in _by_library_names(config, dropouts, settings).items():
+    for key, value in {**_by_library_names(config, dropouts), **_known(config, settings)}.items():
         setattr(config, key, value)
     if run is not None:
         network = network_of(config.to_dict())
@@ -426,23 +415,20 @@ def _tie(network: Any, tied: bool | None) -> None:  # noqa: ANN401
         network.get_output_embeddings().weight = nn.Parameter(weight.detach().clone())
 
 
-def _by_library_names(
-    config: Any,  # noqa: ANN401
-    arguments: Mapping[str, float | int | None],
-    settings: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Our arguments, those that are given, under the names that an architecture has for them, and further settings.
-
-    Raises:
-        UserError: the architecture has no name for one of them.
-    """
-    values = {}
+def _by_library_names(config: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
+    """Our arguments, those that are given, under the names that an architecture has for them."""
+    values: dict[str, Any] = {}
     for name, value in arguments.items():
         own = [each for each in NAMES[name] if hasattr(config, each)]
         if not own and value:
             raise UserError(f"The architecture {config.model_type} has no {name}: leave it out.")
         values |= {} if value is None else dict.fromkeys(own, value)
+    return values
+
+
+def _known(config: Any, settings: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401
+    """Settings that an architecture has; the library takes any without a word."""
     for name in settings:
         if not hasattr(config, name):
             raise UserError(f"The architecture {config.model_type} has no setting {name!r}.")
-    return {**values, **settings}
+    return settings

@@ -43,12 +43,9 @@ Memory = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class PRPNState(StreamState):
-    """The state from which the next token is encoded.
+    """The last embeddings, which the next distance looks back at, the last distances, and each layer's memory.
 
-    Attributes:
-        embedded: the last embeddings, which the next distance looks back at.
-        distances: the last distances; infinite, hence closed, before a text's first token.
-        memories: each layer's memory.
+    Distances are infinite, hence slots closed, before a text's first token.
     """
 
     embedded: Float[Tensor, "batch lookback width"]
@@ -192,14 +189,7 @@ class PRPN(EmbeddingBackbone):
 
 
 class Parsing(nn.Module):
-    """Distances from a window of embeddings.
-
-    Args:
-        embedding_size: of what it reads.
-        size: of its layer; half of it gives d_t, the other half d^_{t+1}.
-        lookback: earlier tokens in the window.
-        dropout: of embeddings and layer.
-    """
+    """Distances from a window of embeddings; half of its layer gives d_t, the other half d^_{t+1}."""
 
     def __init__(self, embedding_size: int, size: int, lookback: int, *, dropout: float) -> None:
         super().__init__()
@@ -218,7 +208,8 @@ class Parsing(nn.Module):
         units = self.dropout(units)
         with torch.autocast(units.device.type, enabled=False):  # a tenth of a distance closes a gate: bf16 blurs it
             both = self.distance(full_precision(units).transpose(1, 2))  # batch 2 length
-        return both.sigmoid().unbind(1)  # d_t, d^_{t+1} = sigmoid(w u_t + b) (D1)
+        distances: Tensor = both.sigmoid()  # d_t, d^_{t+1} = sigmoid(w u_t + b) (D1)
+        return distances.unbind(1)
 
 
 def open_slots(
@@ -231,12 +222,8 @@ def open_slots(
 ) -> Float[Tensor, "batch length slots"]:
     """How open each memory slot is to each token, oldest slot first: g_{t,k} = prod_{j <= k} alpha_{t,j}.
 
-    Args:
-        distances: d_t, or d^_{t+1} for what predicts the next token.
-        known: the distances of `slots` tokens before the first, and of all tokens.
-        slots: number of memory slots.
-        resolution: tau.
-        hard: alpha is a clipped line; false: a sigmoid.
+    Distances are d_t, or d^_{t+1} for what predicts the next token; those known are of `slots` tokens before the first,
+    and of all tokens. The resolution is tau; alpha is a clipped line if `hard`, else a sigmoid.
 
     >>> known = torch.tensor([[torch.inf, 0.9, 0.2, 0.5]])
     >>> open_slots(known[:, 2:], known, slots=2, resolution=0.1, hard=True).tolist()
@@ -264,12 +251,7 @@ def gated_softmax(
 class ReadingLayer(nn.Module):
     """One layer of an LSTM whose state is what attention finds in the open slots of its memory.
 
-    Args:
-        input_size: of what it reads.
-        size: of its state.
-        input_dropout: of what the LSTM reads.
-        key_dropout: of what the key is computed from, and of the key.
-        memory_dropout: of the neurons of h~.
+    Dropouts are of what the LSTM reads; of what the key is computed from, and of the key; of the neurons of h~.
     """
 
     def __init__(
@@ -325,13 +307,7 @@ class ReadingLayer(nn.Module):
 
 
 class Prediction(nn.Module):
-    """Hidden states of the top layer and what attention finds in the slots open to the next token.
-
-    Args:
-        size: of the top layer.
-        output_size: of what the output matrix reads.
-        dropout: of all inputs and of the key.
-    """
+    """Hidden states of the top layer and what attention finds in the slots open to the next token."""
 
     def __init__(self, size: int, output_size: int, *, dropout: float) -> None:
         super().__init__()
@@ -365,10 +341,7 @@ def batch_norm_of_tokens(
 ) -> Float[Tensor, "batch length width"]:
     """Batch normalisation with the statistics of tokens, not of padding; zero at padding.
 
-    Args:
-        normalize: the normalisation, over the last axis.
-        values: one vector per position.
-        places: of the tokens among all positions, row by row; None: all positions are tokens.
+    `places` are those of the tokens among all positions, row by row; None: all positions are tokens.
     """
     flat = values.flatten(0, 1)
     if places is None:

@@ -1,7 +1,7 @@
-"""The thin base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
+"""The base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -137,16 +137,13 @@ class LanguageModel(L.LightningModule):
         """
         raise UserError(f"{type(self).__name__} gives texts no likelihood.")
 
-    def _refuse_structure(self, structure: object) -> None:
+    def refuse_structure(self, structure: object) -> None:
         """Raises UserError if structure is given, which this system doesn't score."""
         if structure is not None:
-            raise self._scores_no_structure()
-
-    def _scores_no_structure(self) -> UserError:
-        return UserError(
-            f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
-            "that gives texts and their structure a joint probability."
-        )
+            raise UserError(
+                f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
+                "that gives texts and their structure a joint probability."
+            )
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
@@ -190,11 +187,8 @@ class LanguageModel(L.LightningModule):
     ) -> None:
         """Clip each group of parameters that has a `clip` by itself, and all others together by the trainer's value.
 
-        Called once a step of the optimiser, after all batches that are accumulated. Where no group has one, and with
-        optimisers that clip by themselves, the trainer's value holds for all parameters together.
-
-        Raises:
-            UserError: the trainer clips values, not norms.
+        Where no group has one, and with optimisers that clip by themselves, the trainer's value holds for all
+        parameters together.
         """
         if not clips_by_group(optimizer):
             super().configure_gradient_clipping(optimizer, gradient_clip_val, gradient_clip_algorithm)
@@ -207,11 +201,7 @@ class LanguageModel(L.LightningModule):
         clip_groups(optimizer, others=gradient_clip_val)
 
     def setup(self, stage: str) -> None:
-        """Refuse, before training, constructor arguments that a checkpoint could not store, and precisions of batches.
-
-        Raises:
-            UserError: such an argument, or a `trainer.precision` for which Lightning converts each batch.
-        """
+        """Refuse, before training, arguments that a checkpoint could not store, and precisions that change batches."""
         precision = getattr(self._attached, "precision", "32-true")
         if precision.endswith("-true") and precision != "32-true":
             raise UserError(
@@ -243,27 +233,24 @@ class LanguageModel(L.LightningModule):
             UserError: the vocabulary has no such table, its table has another size than the one given, or there is
                 neither a size nor a data module.
         """
-        vocabulary = getattr(getattr(self._attached, "datamodule", None), "vocabulary", None)
+        vocabulary: Vocabulary | None = getattr(getattr(self._attached, "datamodule", None), "vocabulary", None)
         for argument, table in tables.items():
-            self.hparams[argument] = self._table_size(argument, table, vocabulary)
-
-    def _table_size(self, argument: str, table: str, vocabulary: Vocabulary | None) -> int:
-        given: int | None = self.hparams[argument]
-        if vocabulary is None and given is not None:
-            return given
-        if vocabulary is None or table not in vocabulary.tables:
-            where = "there is no data module" if vocabulary is None else f"it has {sorted(vocabulary.tables) or 'none'}"
-            raise UserError(
-                f"{argument}: {type(self).__name__} takes it from the table {table!r} of the data's vocabulary, but "
-                f"{where}. Set data.init_args.vocabulary to one that makes this table, or give a number."
-            )
-        found = len(vocabulary.tables[table])
-        if given not in (None, found):
-            raise UserError(
-                f"{argument}: expected {found}, as many rows as the vocabulary's table {table!r} has, found {given}. "
-                "Leave it out, so that it is taken from the table."
-            )
-        return found
+            given: int | None = self.hparams[argument]
+            if vocabulary is None and given is not None:
+                continue
+            if vocabulary is None or table not in vocabulary.tables:
+                there = "there is no data module" if vocabulary is None else f"it has {sorted(vocabulary.tables)}"
+                raise UserError(
+                    f"{argument}: {type(self).__name__} takes it from the table {table!r} of the data's vocabulary, "
+                    f"but {there}. Set data.init_args.vocabulary to one that makes this table, or give a number."
+                )
+            rows = len(vocabulary.tables[table])
+            if given not in (None, rows):
+                raise UserError(
+                    f"{argument}: expected {rows}, as many rows as the vocabulary's table {table!r} has, found "
+                    f"{given}. Leave it out, so that it is taken from the table."
+                )
+            self.hparams[argument] = rows
 
     def configure_callbacks(self) -> list[L.Callback]:
         """The callbacks that training needs: phases with their best checkpoints, a seed for each step, optimisers.
@@ -309,11 +296,7 @@ class LanguageModel(L.LightningModule):
         return loss
 
     def compile_network(self, **options: Any) -> None:  # noqa: ANN401, of torch.compile
-        """Have torch compile the backbone, in place, so that checkpoints keep their names; options as torch.compile.
-
-        Raises:
-            UserError: the system takes no backbone.
-        """
+        """Have torch compile the backbone, in place, so that checkpoints keep their names; options as torch.compile."""
         backbone = getattr(self, "backbone", None)
         if backbone is None:
             raise UserError(f"--compile: {type(self).__name__} takes no backbone that could be compiled: leave it out.")
@@ -330,7 +313,10 @@ class LanguageModel(L.LightningModule):
         self.test_items.update(self._measure("test", self.test_figures, batch))
 
     def _measure(self, stage: str, figures: MetricCollection, batch: Any) -> ItemScores:  # noqa: ANN401
-        with self.evaluation_precision():
+        trainer = self._attached
+        fitting = trainer is not None and trainer.state.fn == TrainerFn.FITTING
+        # while a model is fitted in the precision of training; else in full precision, since bf16 logits blur log Z
+        with nullcontext() if fitting else torch.autocast(self.device.type, enabled=False):
             scores = self.item_scores(batch).to(precise_device(self.device))
         figures.update(scores)
         self._of_text = self._of_text and scores.of_text
@@ -359,12 +345,6 @@ class LanguageModel(L.LightningModule):
                     self.log(f"{stage}/{name}", figure, prog_bar=shown, batch_size=1)
                 else:
                     figure.reset()
-
-    def evaluation_precision(self) -> AbstractContextManager[None]:
-        """That of training while a model is fitted; else full precision, since bf16 logits blur log Z."""
-        trainer = self._attached
-        fitting = trainer is not None and trainer.state.fn == TrainerFn.FITTING
-        return nullcontext() if fitting else torch.autocast(self.device.type, enabled=False)
 
     def on_test_epoch_start(self) -> None:
         """Forget the scores of an earlier test."""

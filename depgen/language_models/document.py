@@ -134,7 +134,7 @@ class DocumentLanguageModel(LanguageModel):
         structure: Sequence[Sequence[Any]] | None = None,
     ) -> list[list[Float[np.ndarray, " tokens"]]]:
         """See `LanguageModel`; every sentence ends with `<eos>`."""
-        self._refuse_structure(structure)
+        self.refuse_structure(structure)
         most, longest = max(map(len, documents)), 1 + max(len(ids) for document in documents for ids in document)
         rows, scores = max(1, PADDED_AT_ONCE // (most * longest)), list[list[Float[np.ndarray, " tokens"]]]()
         for first in range(0, len(documents), rows):

@@ -35,12 +35,9 @@ class GraphNetwork(Protocol):
     def parse(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
     ) -> list[tuple[Edge, ...]]:
-        """The likeliest graph of each sentence of token ids; words are those of `Vocabulary.word_of_token`.
+        """The likeliest graph of each sentence of token ids, by a beam of hypotheses about it.
 
-        Args:
-            sentences: without beginning and end; none is empty.
-            vocabulary: that the system was trained with.
-            beam_size: hypotheses about the graph of a sentence.
+        Words are those of `Vocabulary.word_of_token`; sentences are without beginning and end, and none is empty.
         """
         ...
 
@@ -76,11 +73,7 @@ class LeftToRight(LanguageModel):
         return {**super().figures(passes), "word_perplexity": WordPerplexity(passes)}
 
     def use_backbone(self, backbone: Backbone) -> None:
-        """Set `backbone`; constructor arguments that it inferred become hyper-parameters.
-
-        Raises:
-            UserError: its positions see later ones, hence the tokens that they predict.
-        """
+        """Set `backbone`, which must be causal; constructor arguments that it found out become hyper-parameters."""
         if not backbone.causal:
             raise UserError(f"{type(self).__name__} writes from left to right: its backbone needs causal: true.")
         self.backbone = backbone
@@ -99,10 +92,7 @@ class LeftToRight(LanguageModel):
     def encode(self, batch: TokenBatch, *, attention_layer: int | None = None) -> BackboneOutput:
         """The backbone's output over a batch; in a stream, from the state after the segment before.
 
-        Training and evaluation carry a state each. A later segment begins from `BackboneOutput.state`.
-
-        Raises:
-            UserError: a stream for a network that carries no state of fixed size.
+        Training and evaluation carry a state each.
         """
         streams = batch.segment is not None
         state = self._carried.get(self.training) if batch.segment else None
@@ -140,11 +130,7 @@ class LeftToRight(LanguageModel):
         checkpoint["carried"] = shares
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Restore the carried state.
-
-        Raises:
-            UserError: training is resumed with another number of devices.
-        """
+        """Restore the carried state, with as many devices as before."""
         shares = checkpoint.get("carried")
         trainer = self._attached
         if shares is None or trainer is None or trainer.state.fn != TrainerFn.FITTING:
@@ -178,15 +164,13 @@ class LeftToRight(LanguageModel):
         used nor changed.
         """
         items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
-        self._refuse_longer(max(len(item.ids) for item in items))
         tokens = sum(len(item.ids) + 1 for item in items)
         batch = self.collate(ItemBatch(items, tokens, vocabulary)).to(self.device)
         assert isinstance(batch, TokenBatch)
-        found = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
-        scores = found.cpu().numpy()
+        log_probs = self.log_probs(batch) if structure is None else self.joint_log_probs(batch, documents, structure)
         return [
             np.split(row[: len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
-            for row, item, document in zip(scores, items, documents, strict=True)
+            for row, item, document in zip(log_probs.cpu().numpy(), items, documents, strict=True)
         ]
 
     def joint_log_probs(
@@ -198,18 +182,9 @@ class LeftToRight(LanguageModel):
         """The log-probability (nats) of each target together with its part of the structure, given all before it.
 
         Called by `sentence_log_probs` with structure. A system with a joint distribution overrides this method alone.
-
-        Raises:
-            UserError: the system scores no structure.
         """
-        raise self._scores_no_structure()
-
-    def _refuse_longer(self, tokens: int) -> None:
-        if self.longest_scored is not None and tokens > self.longest_scored:
-            raise UserError(
-                f"A text of {tokens} tokens does not fit into the {self.longest_scored + 1} positions of this model, "
-                "of which <eos> takes the first: cut it into shorter ones, or read its sentences by themselves."
-            )
+        self.refuse_structure(structure)
+        raise NotImplementedError
 
     def generation_step(
         self,
@@ -217,11 +192,7 @@ class LeftToRight(LanguageModel):
         padding: Bool[Tensor, "batch length"] | None,
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch vocab"], StepState]:
-        """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state.
-
-        Raises:
-            UserError: the system writes no texts.
-        """
+        """Log-probabilities of the token after `tokens`, which follow those already in `state`; and the new state."""
         raise UserError(f"{type(self).__name__} does not write texts: it has no generation_step.")
 
     def drawing_step(
@@ -262,11 +233,7 @@ class LeftToRight(LanguageModel):
         )
 
     def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
-        """The syntactic distance before each word; without meaning at padding.
-
-        Raises:
-            UserError: the backbone has none.
-        """
+        """The syntactic distance before each word, of backbones that have such; without meaning at padding."""
         backbone = getattr(self, "backbone", None)
         if not isinstance(backbone, DistanceNetwork):
             of = self if backbone is None else backbone
@@ -300,8 +267,6 @@ class LeftToRight(LanguageModel):
             batch_size: prompts written at once.
             progress: show a progress bar.
 
-        Raises:
-            UserError: prompts and continuations would not fit into what the system can read.
         """
         self.refuse_longer_texts(prompts, max_new_tokens)
         return generate(
@@ -321,21 +286,21 @@ class LeftToRight(LanguageModel):
         """Raises UserError if prompts and texts after them would not fit into what the system can read."""
         if self.longest_scored is None:
             return
-        longest, positions = 1 + max(map(len, prompts), default=0), self.longest_scored + 1
-        room = positions + 1 - longest  # the last token drawn is not read again
+        longest = 1 + max(map(len, prompts), default=0)
+        room = max(0, self.longest_scored + 2 - longest)  # the last token drawn is not read again
         if max_new_tokens > room:
-            remedy = f"Ask for at most {room} new tokens." if room > 0 else "Shorten the prompts."
             raise UserError(
                 f"The longest prompt has {longest} tokens, <eos> in front included; with {max_new_tokens} new ones it "
-                f"does not fit into the {positions} positions of this model. {remedy}"
+                f"does not fit into the {self.longest_scored + 1} positions of this model. Ask for at most {room} new "
+                "tokens, or shorten the prompts."
             )
 
 
 def _with(made_from: Any, backbone: Backbone) -> Any:  # noqa: ANN401
     """A backbone's hyper-parameter, a block or a callable, with the arguments that the network has found out."""
-    found = backbone.arguments_found
+    arguments = backbone.arguments_found
     if isinstance(made_from, str):
         made_from = {"class_path": made_from}
     if isinstance(made_from, Mapping):
-        return {**made_from, "init_args": {**(made_from.get("init_args") or {}), **found}}
-    return partial(type(backbone) if isfunction(made_from) else made_from, **found)
+        return {**made_from, "init_args": {**(made_from.get("init_args") or {}), **arguments}}
+    return partial(type(backbone) if isfunction(made_from) else made_from, **arguments)

@@ -163,11 +163,7 @@ class MaskedLanguageModel(LanguageModel):
         return collate_words
 
     def use_backbone(self, backbone: Transformer) -> None:
-        """Take a network as `backbone`.
-
-        Raises:
-            UserError: its positions do not see later ones.
-        """
+        """Take a network that sees both sides as `backbone`."""
         if backbone.causal:
             raise UserError(
                 f"{type(self).__name__} reads from both sides: set model.init_args.backbone.init_args.causal to false."
@@ -301,20 +297,15 @@ class MaskedLanguageModel(LanguageModel):
         no `<eos>`; a sentence of n words is read n times. An unknown word is hidden too and scored as `<unk>`, which
         training never predicts: its probability is close to 0.
         """
-        self._refuse_structure(structure)
+        self.refuse_structure(structure)
         sentences = [np.asarray(ids) for document in documents for ids in document]
         lengths = np.array([len(ids) for ids in sentences])
-        if self.longest_scored is not None and lengths.max() > self.longest_scored:
-            raise UserError(
-                f"A sentence of {lengths.max()} words does not fit into the {self.longest_scored} positions of this "
-                "model: cut it into shorter ones."
-            )
         scores: list[Any] = [None] * len(sentences)
         for share in TokenBudgetBatches(lengths**2, tokens_per_batch=MASKED_AT_ONCE, shuffle=False, tokens=lengths):
             items = [TokenItem(int(place), sentences[place]) for place in share.indices]
             batch = collate_words(ItemBatch(items, share.global_tokens, vocabulary)).to(self.device)
             assert isinstance(batch, WordBatch)
-            for item, log_probs in zip(items, self(batch).double().cpu().numpy(), strict=True):
+            for item, log_probs in zip(items, self(batch).cpu().double().numpy(), strict=True):
                 scores[item.index] = log_probs[: len(item.ids)]
         in_order = iter(scores)
         return [[next(in_order) for _ in document] for document in documents]
@@ -339,11 +330,7 @@ class MaskedLanguageModel(LanguageModel):
         return log_probs
 
     def predict_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, "batch dependents heads"]:
-        """The probability of each word to be each other's head.
-
-        Raises:
-            UserError: the system does not parse.
-        """
+        """The probability of each word to be each other's head, of systems that parse."""
         if not isinstance(self, HeadNetwork):
             raise UserError(f"{type(self).__name__} has no trees to predict: take UDGN or StructFormer.")
         with torch.autocast(self.device.type, enabled=False):
@@ -372,11 +359,7 @@ class MaskedLanguageModel(LanguageModel):
         return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
 
     def on_validation_epoch_end(self) -> None:
-        """Log the perplexity of the validation split, and refuse one in which no word was masked.
-
-        Raises:
-            UserError: so that there is no loss.
-        """
+        """Log the perplexity of the validation split, and refuse one in which no word was masked: it has no loss."""
         super().on_validation_epoch_end()
         masked = cast(Tensor, self.all_gather(self.val_figures["loss"].tokens))
         if not self.trainer.sanity_checking and not masked.any():

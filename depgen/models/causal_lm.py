@@ -124,11 +124,7 @@ class CausalLM(LeftToRight):
         word_starts: Sequence[Bool[np.ndarray, " _"]],
         beam_size: int | None = None,
     ) -> list[list[Constituent]]:
-        """The spans of each sentence's tree by the scores of `tree_regularization`; there is no beam.
-
-        Raises:
-            UserError: the model was trained without.
-        """
+        """The spans of each sentence's tree by the scores of `tree_regularization`; there is no beam."""
         trees = self.tree_regularization
         if trees is None:
             raise UserError(

@@ -66,6 +66,11 @@ from depgen.training.hyper_parameters import Factory, factory
 Cell = Literal["cnn2015", "standard"]
 Variant = Literal["paper", "code2015"]
 LSTMS: dict[Cell, type[PeepholeLSTM] | type[StandardLSTM]] = {"cnn2015": PeepholeLSTM, "standard": StandardLSTM}
+Documents = Float[Tensor, "batch sentence word embedding"]
+Sentences = Float[Tensor, "batch word embedding"]
+Lengths = Int[Tensor, "batch sentence"]
+Step = tuple[Float[Tensor, "batch word features"], Any]
+"""The features of a sentence, and a network's own state after it."""
 ATTENTION_SIZE = 48
 """The paper's size of ADCLM's attention (A)."""
 
@@ -86,23 +91,12 @@ class ContextNetwork(nn.Module):
     output_bias: bool = True
     sentence_context: SentenceContext = "document"
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """Features of each position, which depend on earlier positions and sentences alone."""
         raise NotImplementedError
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401, the network's own
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
-        """The features of one more sentence, which has no padding, and the state after it.
-
-        Args:
-            embedded: the sentence from its beginning on.
-            before: the state after the sentence before; None for the first.
-        """
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
+        """The features of one more sentence, which has no padding, and the state after it; None begins a document."""
         raise NotImplementedError
 
 
@@ -123,17 +117,11 @@ class NoContext(ContextNetwork):
         self.features = size
         self.core = LSTMS[cell](embedding_size, size, layers=layers)
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """All sentences at once."""
         return DocumentOutput(encode_each(self.core, embedded, lengths))
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is empty."""
         return self.core(embedded)[0], ()
 
@@ -143,9 +131,7 @@ class CarriedState(NoContext):
 
     sentence_context: SentenceContext = "document"
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """One sequence a document, without the padding between sentences."""
         is_word = mask_of(lengths, embedded.shape[2])
         longest = int(lengths.sum(1).max())
@@ -156,11 +142,7 @@ class CarriedState(NoContext):
         hidden = F.pad(hidden, (0, 0, 0, places.shape[1] - longest))
         return DocumentOutput(hidden[rows, places.argsort(1)].view(*is_word.shape, -1))
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is that of all layers."""
         hidden, state = self.core(embedded, state=before)
         return hidden, state
@@ -178,9 +160,7 @@ class ContextToContext(ContextNetwork):
         self.core = LSTMS[cell](embedding_size, size, layers=layers, constant_size=size)
         self.first_context = nn.Parameter(_one_row(size))
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """Sentence by sentence; one without words passes its context on."""
         context, features = self.first_context.expand(len(lengths), -1), []
         for sentence, longest in enumerate(longest_of_each(lengths)):
@@ -190,11 +170,7 @@ class ContextToContext(ContextNetwork):
             features.append(F.pad(hidden, (0, 0, 0, embedded.shape[2] - longest)))
         return DocumentOutput(torch.stack(features, 1))
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is the last hidden state."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before  # c_{t-1}
         hidden, _ = self.core(embedded, constant=context)  # Eq. 4, 5
@@ -215,25 +191,19 @@ class ContextToOutput(ContextNetwork):
         self.core = LSTMS[cell](embedding_size, size, layers=layers)
         self.first_context = nn.Parameter(_one_row(size))
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """[h_{t,n}; c_{t-1}] of each position: the output matrix is [W_h, W_c] of Eq. 7."""
         hidden, contexts = self._encode_all(embedded, lengths)
         return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is the last hidden state."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before
         hidden, _ = self.core(embedded)  # Eq. 6
         return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]  # Eq. 7
 
     def separately(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+        self, embedded: Documents, lengths: Lengths
     ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
         """The features in two summands, [h; 0] of the sentence itself and [0; c] of each context."""
         hidden, contexts = self._encode_all(embedded, lengths)
@@ -241,7 +211,7 @@ class ContextToOutput(ContextNetwork):
         return F.pad(hidden, (0, size)), F.pad(contexts, (size, 0))
 
     def _encode_all(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
+        self, embedded: Documents, lengths: Lengths
     ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
         """Hidden states, and the contexts at the beginning and after each sentence."""
         hidden = encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
@@ -284,9 +254,7 @@ class AttentionContext(ContextNetwork):
         self.first_context = nn.Parameter(_one_row(size)) if paper else None
         self.output_bias = not paper if output_bias is None else output_bias
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
         features, memory = [], self._beginning(embedded)
         for sentence, longest in enumerate(longest_of_each(lengths)):
@@ -390,9 +358,7 @@ class HierarchicalContext(ContextNetwork):
         self.sentences = LSTMS[cell](embedding_size, size, layers=layers)
         self.first_context = nn.Parameter(_one_row(size))
 
-    def forward(
-        self, embedded: Float[Tensor, "batch sentence word embedding"], lengths: Int[Tensor, "batch sentence"]
-    ) -> DocumentOutput:
+    def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """The sentences' network first, then all sentences at once."""
         is_word = mask_of(lengths, embedded.shape[2], device=embedded.device)
         is_word[:, :, 0] = False  # the beginning is no word
@@ -402,11 +368,7 @@ class HierarchicalContext(ContextNetwork):
         context = torch.cat((first, states[:, :-1].detach()), 1)  # of the sentence before
         return DocumentOutput(encode_each(self.core, embedded, lengths, constant=context), states)
 
-    def step(
-        self,
-        embedded: Float[Tensor, "batch word embedding"],
-        before: Any,  # noqa: ANN401
-    ) -> tuple[Float[Tensor, "batch word features"], Any]:
+    def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is that of the sentences' network."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before[-1].hidden
         hidden, _ = self.core(embedded, constant=context)

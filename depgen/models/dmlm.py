@@ -196,9 +196,7 @@ def log_dependency_attention(
 ) -> Float[Tensor, "batch length context"]:
     """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, at unseen positions.
 
-    Args:
-        attention: log-probabilities before dropout.
-        window: attend to this many positions, the present one included, and renormalise; None: to all.
+    With a window, rows are normalised again over its positions.
     """
     lowest = torch.finfo(attention.dtype).min / 4
     mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
@@ -212,9 +210,6 @@ class QueryKeyAttention(nn.Module):
     """a^(t), Eq. 2: the attention of one head over the hidden states, for backbones without self-attention.
 
     Weights are initialised from U(-0.1, 0.1), biases (D8) with zeros.
-
-    Args:
-        width: size of the hidden states, queries and keys.
     """
 
     def __init__(self, width: int) -> None:
@@ -235,13 +230,7 @@ class QueryKeyAttention(nn.Module):
         """Log a^(t) in fp32, very low at unseen positions and at padding, and the keys for the next call.
 
         a^(t) = softmax over tau of (W_Q h_t + b_Q) . (W_K h_tau + b_K) / sqrt(width). Rows run over all positions,
-        those of `past` first; with a window, `past` holds as many at most.
-
-        Args:
-            hidden: h of the positions that follow `past`.
-            padding: True at positions that are no tokens.
-            past: the keys that an earlier call returned.
-            window: attend to this many positions, the current one included; None: to all.
+        those of `past` (what an earlier call returned) first; with a window, these are as many at most.
         """
         if padding is None:
             padding = torch.zeros(hidden.shape[:2], dtype=torch.bool, device=hidden.device)

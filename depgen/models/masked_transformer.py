@@ -36,12 +36,8 @@ def undirected_matches(
 ) -> Int[Tensor, "*some"]:
     """How many given arcs join a word to the one that either of the two weighs most, itself left out.
 
-    Over the number of words this is UDA of the argmax decoding: a root is never right, a mutual pair counts once.
-
-    Args:
-        weights: of every other word as each word's head.
-        heads: 1-based heads, 0 = root; no two words are each other's.
-        is_word: True at words.
+    Over the number of words this is UDA of the argmax decoding: a root is never right, a mutual pair counts once. Given
+    heads are 1-based, 0 = root, and no two words are each other's.
     """
     places = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     arcs = (heads[:, :, None] == places) & is_word[:, :, None]
@@ -101,11 +97,7 @@ class MaskedTransformer(MaskedLanguageModel):
     # -- trees, which the paper does not take from it (D3) ----------------------------------------------------------
 
     def parse_by(self, attention_head: tuple[int, int]) -> None:
-        """Parse by this attention head from here on; see `AttentionParser`.
-
-        Raises:
-            UserError: there is no such layer or head.
-        """
+        """Parse by this attention head from here on; see `AttentionParser`."""
         sizes = self.backbone.attention_layers, self.backbone.attention_heads
         if not all(0 <= part < size for part, size in zip(attention_head, sizes, strict=True)):
             raise UserError(
@@ -117,11 +109,7 @@ class MaskedTransformer(MaskedLanguageModel):
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """What the attention head that it parses by weighs, without the diagonal (`HeadNetwork`).
-
-        Raises:
-            UserError: no attention head was given or chosen.
-        """
+        """What the attention head that it parses by weighs, without the diagonal (`HeadNetwork`)."""
         if self.parses_by is None:
             raise UserError(
                 "A masked Transformer parses by one of its attention heads, and none is chosen: `depgen parse` and "
@@ -137,11 +125,7 @@ class MaskedTransformer(MaskedLanguageModel):
 
     @torch.no_grad()
     def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
-        """Parse by the attention head of the highest argmax UDA on these sentences, the lowest and first of equals.
-
-        Raises:
-            UserError: sentences without trees, or none at all.
-        """
+        """Parse by the attention head of the highest argmax UDA on these sentences, the lowest and first of equals."""
         training, counts = self.training, list[Tensor]()
         self.eval()
         for batch in batches:

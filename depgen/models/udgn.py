@@ -404,11 +404,7 @@ class UDGN(MaskedLanguageModel):
     def head_probabilities(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch dependents heads"]:
-        """p_ij (`HeadNetwork`), without the diagonal unless trees have taught the parser its roots (D9).
-
-        Raises:
-            UserError: the parser has not been trained.
-        """
+        """p_ij (`HeadNetwork`), without the diagonal unless trees have taught the parser its roots (D9)."""
         if not self._parser_learns:
             raise UserError(
                 "This UDGN is given its trees (mask_from: trees) and its parser has learnt nothing (supervised_weight: "

@@ -40,7 +40,7 @@ class Visibility:
     Attributes:
         mask: True where a query sees a key; every query sees at least one. None: everything that `causal` allows.
         causal: with no mask, query i sees keys 0 … i (as many keys as queries).
-        padded_queries: queries that are no tokens; their results are finite and mean nothing.
+        padded_queries: queries that are no tokens.
     """
 
     mask: Bool[Tensor, "#batch 1 #length context"] | None
@@ -133,11 +133,9 @@ class KeyValues:
         return KeyValues(self._keys.extended(_in_slots(keys)), self._values.extended(_in_slots(values)), places)
 
     def select(self, rows: Int[Tensor, " kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
-        """Some rows of the batch.
+        """Some rows of the batch; those that come more than once share what they have so far.
 
-        Args:
-            rows: their numbers; those that come more than once share what they have so far.
-            like: the same rows of another layer of the network, which lie as these do.
+        `like` has the same rows of another layer of the network, which lie as these do; so in the other methods.
         """
         if self.places is not None:
             places = self.places.select(rows) if like is None else like.places
@@ -153,24 +151,14 @@ class KeyValues:
         return KeyValues(keys, values, places)
 
     def columns(self, kept: Int[Tensor, "batch columns"], *, like: "KeyValues | None" = None) -> "KeyValues":
-        """Some positions of each row, in the order given, none twice.
-
-        Args:
-            kept: their numbers.
-            like: the same positions of another layer of the network, which lie as these do.
-        """
+        """Some positions of each row, in the order given, none twice."""
         if self.places is not None:
             places = Places(self.places.table.gather(1, kept)) if like is None else like.places
             return KeyValues(self._keys, self._values, places)
         return KeyValues.of(_columns_of(self.keys, kept), _columns_of(self.values, kept))
 
     def in_new_slots(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
-        """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing.
-
-        Args:
-            kept: their numbers.
-            like: the same columns of another layer of the network.
-        """
+        """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing."""
         rows = torch.arange(len(kept), device=kept.device)
         places = Places.of(len(kept), 1 + kept.size(1), rows) if like is None else like.places
         held = (F.pad(_columns_of(each, kept), (0, 0, 1, 0)) for each in (self.keys, self.values))
@@ -182,10 +170,7 @@ class KeyValues:
     ) -> "KeyValues":
         """All rows with the columns that some have got since; others have their first column there, which none may see.
 
-        Args:
-            rows: which have got some; all lie in slots.
-            longer: these rows, by `select`, and their new columns.
-            like: the same rows of another layer of the network.
+        `longer` has these rows, by `select`, and their new columns; all lie in slots.
         """
         if like is not None:
             return KeyValues(longer._keys, longer._values, like.places)
@@ -212,13 +197,7 @@ class SelfAttention(nn.Module):
     """Multi-head scaled dot-product self-attention with one projection for queries, keys and values (in that order).
 
     Initialised as in fairseq: the three projections Xavier-uniform with gain 1/√2 each, the output one
-    with gain 1 and a zero bias.
-
-    Args:
-        width: size of a hidden state, a multiple of `attention_heads`.
-        attention_heads: number of heads.
-        dropout: of attention probabilities.
-        bias: of the projections.
+    with gain 1 and a zero bias. Dropout is of attention probabilities.
     """
 
     def __init__(self, width: int, attention_heads: int, *, dropout: float = 0.0, bias: bool = True) -> None:

@@ -26,8 +26,7 @@ def _shifted(state: Int[Tensor, "*shape"], bits: int) -> Int[Tensor, "*shape"]:
 def hashed_uniform(*keys: int | Int[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """A number in [0, 1) for each place, uniform over places; float64, on `depgen.nn.precise.precise_device`.
 
-    Args:
-        keys: what identifies a place: numbers, and integer tensors that broadcast against each other.
+    Numbers, and integer tensors that broadcast against each other, identify a place.
 
     >>> drawn = hashed_uniform(1, torch.arange(3))
     >>> bool((drawn[1:] == hashed_uniform(1, torch.arange(1, 3))).all())

@@ -72,13 +72,7 @@ class PeepholeLayer(nn.Module):
         constant: Float[Tensor, "batch constants"] | None = None,
         state: LayerState | None = None,
     ) -> tuple[Float[Tensor, "batch length size"], Float[Tensor, "batch length size"]]:
-        """Hidden and cell states of every step; what follows a row's end does not change what precedes it.
-
-        Args:
-            inputs: from the first step on.
-            constant: the input that is the same at all steps.
-            state: the last state of an earlier call; None begins from zero.
-        """
+        """Hidden and cell states of every step, from the last state of an earlier call or from zero."""
         additive = F.linear(inputs, self.input_weight, self.bias)
         if self.constant_weight is not None:
             assert constant is not None, "a layer with a constant input reads one"
@@ -89,13 +83,10 @@ class PeepholeLayer(nn.Module):
 
 
 class _LayerSteps:
-    """A layer going through a sequence: each call is a step.
+    """A layer going through a sequence from a state, or from zero: each call is a step.
 
-    Args:
-        layer: whose recurrence it is.
-        additive: the part of the gates that is known for all steps.
-        weight: of the inputs that are given at each step, and of the hidden states.
-        state: the first state; None: zero.
+    `additive` is the part of the gates that is known for all steps, `weight` that of the inputs that are given at each
+    step, and of the hidden states.
     """
 
     def __init__(
@@ -130,14 +121,7 @@ class _LayerSteps:
 
 
 class PeepholeLSTM(nn.Module):
-    """A stack of layers; the first also has an input that stays the same through a sequence.
-
-    Args:
-        input_size: of the input that each step has.
-        size: of all layers.
-        layers: how many.
-        constant_size: of what stays the same; 0 for none.
-    """
+    """A stack of layers; the first also has an input of `constant_size` that stays the same through a sequence."""
 
     def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
         super().__init__()
@@ -167,8 +151,7 @@ class PeepholeLSTM(nn.Module):
     ) -> Callable[[Float[Tensor, "batch varying"]], tuple[LayerState, ...]]:
         """Goes through a sequence from a zero state where the end of each step's input depends on the steps before.
 
-        Args:
-            known: the beginning of each step's input; a call gives its end and returns the states of all layers.
+        The beginning of each step's input is known; a call gives its end and returns the states of all layers.
         """
         length, size = known.shape[1], known.shape[2]
         first, *others = cast(Iterable[PeepholeLayer], self.layers)
@@ -189,14 +172,7 @@ class PeepholeLSTM(nn.Module):
 
 
 class StandardLSTM(nn.Module):
-    """The interface of `PeepholeLSTM` over `torch.nn.LSTM`, which fused kernels compute.
-
-    Args:
-        input_size: of the input that each step has.
-        size: of all layers.
-        layers: how many.
-        constant_size: of what stays the same; 0 for none.
-    """
+    """The interface of `PeepholeLSTM` over `torch.nn.LSTM`, which fused kernels compute."""
 
     def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
         super().__init__()

@@ -16,14 +16,11 @@ def sinusoids(
 
     An odd width ends with a zero.
 
+    Frequencies are 10000^(-k / (width/2 - 1)) as in fairseq, or the 10000^(-k / (width/2)) of Vaswani et al., computed
+    in float64.
+
     >>> sinusoids(1, 4)
     tensor([[0., 0., 1., 1.]])
-
-    Args:
-        length: number of positions.
-        width: size of an embedding.
-        fairseq: frequencies 10000^(-k / (width/2 - 1)) as in fairseq, not the 10000^(-k / (width/2)) of Vaswani et al.
-        dtype: of the table; computed in float64.
     """
     half = width // 2
     steps = max(half - fairseq, 1)
@@ -45,13 +42,7 @@ def counted_positions(
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids for positions of any size; the table grows when a longer text comes.
-
-    Args:
-        width: size of an embedding.
-        initial_length: number of positions computed at once.
-        fairseq: see `sinusoids`.
-    """
+    """Fixed sinusoids for positions of any size; the table grows when a longer text comes."""
 
     table: Tensor
 
@@ -63,11 +54,9 @@ class SinusoidalPositions(nn.Module):
         self._longer: Tensor | None = None
 
     def forward(self, positions: Int[Tensor, "batch length"] | slice, *, stop: int) -> Tensor:
-        """Embeddings of positions: [batch length width], or [length width] for a slice, which all rows share.
+        """Embeddings of positions below `stop`: [batch length width], or [length width] for a slice that rows share.
 
-        Args:
-            positions: 0-based positions, all below `stop`.
-            stop: a bound known without reading `positions`, which would wait for a GPU.
+        The bound is given, since reading the positions would wait for a GPU.
         """
         table = self.table if stop <= self.table.size(0) else self._grown(stop)
         return table[positions]
@@ -83,23 +72,14 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector per position, drawn from N(0, 1/width) as fairseq does.
-
-    Args:
-        width: size of an embedding.
-        max_length: number of positions; a longer text is an error.
-    """
+    """One trained vector per position, drawn from N(0, 1/width) as fairseq does; a longer text is an error."""
 
     def __init__(self, width: int, *, max_length: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_length, width).normal_(std=width**-0.5))
 
     def forward(self, positions: Int[Tensor, "batch length"] | slice, *, stop: int) -> Tensor:
-        """Embeddings of positions, as `SinusoidalPositions.forward`.
-
-        Raises:
-            UserError: when the text is longer than the table.
-        """
+        """Embeddings of positions, as `SinusoidalPositions.forward`."""
         if stop > self.weight.size(0):
             raise UserError(
                 f"a text of {stop} tokens does not fit into {self.weight.size(0)} learned positions; "

@@ -36,13 +36,8 @@ def vocabulary_logsumexp(
     """The log-sum-exp of `hidden @ weight.T + bias` over the vocabulary, in fp32 (nats).
 
     Matrix products run in the autocast type where autocast is on, sums in fp32 (float64 for float64 input). Memory is
-    O(chunk x vocab) and at most `KEPT_BYTES` more instead of O(positions x vocab), in the backward pass too.
-
-    Args:
-        hidden: hidden states.
-        weight: output matrix.
-        bias: output bias.
-        chunk: positions computed at once; by default as many as `CHUNK_ELEMENTS` scores allow.
+    O(chunk x vocab) and at most `KEPT_BYTES` more instead of O(positions x vocab), in the backward pass too. A chunk
+    has as many positions as `CHUNK_ELEMENTS` scores allow, unless it is given.
 
     >>> vocabulary_logsumexp(torch.zeros(2, 3), torch.zeros(4, 3)).exp().tolist()
     [4.0, 4.0]

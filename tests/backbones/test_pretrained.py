@@ -14,7 +14,7 @@ from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import best_checkpoint
 from tests.backbones.conftest import VOCABULARY, words
-from tests.invented_models import write_gpt2, write_gpt2_run, write_udgn_run
+from tests.invented_models import write_gpt2_run, write_udgn_run
 
 ARCHITECTURES = {
     "gpt2": {"dropout": 0.0, "settings": {"scale_attn_by_inverse_layer_idx": True}},
@@ -326,14 +326,6 @@ def test_the_best_weights_of_a_run_are_taken_by_name_and_by_folder(run):
         torch.testing.assert_close(logits(network, tokens), library(network)(tokens).logits)
     alone = PretrainedTransformer(vocabulary.size, **network.arguments_found)
     assert alone.config.resid_pdrop == 0.4, "a checkpoint carries what it found"
-
-
-@pytest.mark.slow
-def test_a_folder_of_weights_comes_before_a_run_of_that_name(run, tmp_path):
-    write_gpt2(tmp_path / "gpt2", width=8)
-    vocabulary = SubwordPieces(tokenizer="gpt2", eos_token="<|endoftext|>").build(())
-    assert vocabulary.files()["tokenizer.json"] == (tmp_path / "gpt2" / "tokenizer.json").read_text()
-    assert PretrainedTransformer(vocabulary.size, pretrained="gpt2").width == 8
 
 
 @pytest.mark.slow

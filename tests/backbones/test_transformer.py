@@ -208,65 +208,6 @@ def test_weights_of_another_kind_against_literal_loops(causal):
         torch.testing.assert_close(output.hidden[row, :length], model.final_norm(hidden), atol=1e-5, rtol=1e-5)
 
 
-def test_gradients_reach_what_a_score_function_holds():
-    model = small().double()
-    slope = torch.zeros((), dtype=torch.float64, requires_grad=True)
-    weights = torch.randn(3, 9, 16, dtype=torch.float64)
-
-    def loss(slope):
-        def score_function(layer, queries, keys):
-            return slope * torch.arange(keys.context, dtype=torch.float64)
-
-        return (model.eval()(some_tokens(), score_function=score_function).hidden * weights).sum()
-
-    (gradient,) = torch.autograd.grad(loss(slope), slope)
-    with torch.no_grad():
-        numeric = (loss(slope + 1e-6) - loss(slope - 1e-6)) / 2e-6
-    torch.testing.assert_close(gradient, numeric, atol=1e-6, rtol=1e-6)
-
-
-def test_gradients_flow_through_the_attention_returned_and_through_the_values_it_mixes():
-    model = small(dropout=0.0)
-    output = model(some_tokens(), attention_layer=1)
-    projections = [layer.attention.projection.weight for layer in model.layers]
-    through_attention = torch.autograd.grad(
-        output.attention.exp().square().sum(), projections, allow_unused=True, retain_graph=True
-    )
-    assert through_attention[0].abs().sum() > 0
-    queries, keys, values = through_attention[1].chunk(3)
-    assert queries.abs().sum() > 0
-    assert keys.abs().sum() > 0
-    assert values.abs().sum() == 0
-    assert through_attention[2] is None
-    weights = torch.randn(3, 9, 16)
-    in_the_open = torch.autograd.grad((output.hidden * weights).sum(), projections)
-    fused = torch.autograd.grad((model(some_tokens()).hidden * weights).sum(), projections)
-    torch.testing.assert_close(in_the_open, fused, atol=1e-4, rtol=1e-4)
-
-
-def test_all_layers_start_with_the_embedding_and_end_before_the_final_norm():
-    model = small().eval()
-    output = model(some_tokens(), all_layers=True)
-    assert len(output.layers) == 4
-    torch.testing.assert_close(output.layers[0], embedded(model, some_tokens()))
-    assert torch.equal(model.final_norm(output.layers[-1]), output.undropped)
-    assert model(some_tokens()).layers is None
-
-
-def test_output_dropout_spares_the_undropped_states():
-    output = small(output_dropout=0.5, dropout=0.0).train()(some_tokens())
-    dropped = output.hidden == 0
-    assert 0.3 < dropped.float().mean() < 0.7
-    torch.testing.assert_close(output.hidden[~dropped], 2 * output.undropped[~dropped])
-
-
-@pytest.mark.parametrize(("changes", "share"), [({"dropout": 0.5}, 0.5), ({"embedding_dropout": 0.2}, 0.2)])
-def test_embeddings_are_dropped_as_the_rest_is_unless_said_otherwise(changes, share):
-    model = small(width=256, **{"dropout": 0.0, **changes}).train()
-    first = model(some_tokens(), all_layers=True).layers[0]
-    assert (first == 0).float().mean().item() == pytest.approx(share, abs=0.03)
-
-
 def test_bf16_autocast_keeps_the_attention_in_fp32():
     model = small().eval()
     expected = model(some_tokens(), attention_layer=1)
@@ -316,16 +257,6 @@ def test_layer_norms_without_gains_and_leaky_activations():
     visibility = Visibility.of(5, None, causal=False, context=5, device=hidden.device)
     expected = hidden + layer.contract(torch.where(inner > 0, inner, 0.01 * inner))
     torch.testing.assert_close(layer(hidden, visibility)[0], expected, atol=1e-5, rtol=1e-5)
-
-
-def test_the_output_matrix_is_the_embedding_unless_untied():
-    tied, untied = small(), small(tied=False, output_bias=True)
-    assert tied.output_weight is tied.embedding.weight
-    assert tied.output_bias is None
-    assert untied.output_weight.shape == untied.embedding.weight.shape
-    assert untied.output_weight is not untied.embedding.weight
-    extra = VOCABULARY * 16 + VOCABULARY
-    assert sum(p.numel() for p in untied.parameters()) == sum(p.numel() for p in tied.parameters()) + extra
 
 
 def test_parameters_at_the_papers_size_follow_the_closed_form():

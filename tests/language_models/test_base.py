@@ -12,10 +12,6 @@ from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
 
 
-def test_a_system_that_has_tested_nothing_has_no_scores():
-    assert LanguageModel().test_scores() is None
-
-
 def test_the_default_optimiser_is_fairseqs_adam():
     """Two steps against the formula: betas 0.9 and 0.98, decoupled weight decay 0.01, learning rate 5e-4."""
     model = LanguageModel()
@@ -58,12 +54,6 @@ def test_a_size_comes_from_a_table_of_the_vocabulary_and_is_kept(given):
     for _ in range(2):  # a later call of the trainer
         model.configure_model()
     assert model.embedding.num_embeddings == model.hparams.relations == 3
-
-
-def test_a_size_is_given_where_there_are_no_data():
-    model = Related(4)
-    model.configure_model()
-    assert model.embedding.num_embeddings == 4
 
 
 def test_sizes_that_no_table_gives_are_refused():

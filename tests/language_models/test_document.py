@@ -114,20 +114,6 @@ def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
     assert largest.numbers <= batch.targets.numel() * 2, "ids alone, never states"
 
 
-def test_pairs_of_a_long_sentence_and_short_ones_are_those_of_all_at_once(monkeypatch):
-    found, sentences = model(ContextToOutput), [*SENTENCES, [3, 4] * 20, *SENTENCES[::-1]]
-    expected = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
-    monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 12)
-    sizes, encode_separately = [], found.encode_separately
-    monkeypatch.setattr(
-        found, "encode_separately", lambda batch: sizes.append(batch.targets.numel()) or encode_separately(batch)
-    )
-    table = found.pair_log_likelihoods(sentences, vocabulary=VOCABULARY)
-    np.testing.assert_allclose(table, expected, rtol=0, atol=1e-10)
-    assert sorted(sizes)[-1] == 41
-    assert sorted(sizes)[-2] <= 12
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("loss_per", ["segment", "token"])
 def test_two_processes_train_as_one(loss_per, tmp_path):

