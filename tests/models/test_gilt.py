@@ -68,21 +68,8 @@ def batch_of(model, graphs=GRAPHS):
 # -- a second implementation ------------------------------------------------------------------------------------------
 
 
-def scorer_weights(scorer):
-    """The scorer's weights by the oracle's names."""
-    found = {"root": scorer.root[0], "arc": scorer.arc, "pair": scorer.sum}
-    found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
-    names = [oracle.FEATURES[row] for row in scorer.feature_rows]
-    found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
-    for side, part in (("parent", scorer.parent), ("child", scorer.child)):
-        layers = {"norm1": part.of_word[0], "mlp1.in": part.of_word[1], "mlp1.out": part.of_word[3]}
-        layers |= {"norm2": part.norm, "mlp2.in": part.hidden, "mlp2.out": part.output}
-        for name, layer in layers.items():
-            found |= {f"{side}.{name}": layer.weight, f"{side}.{name}.bias": layer.bias}
-        found[f"{side}.position"] = part.position.weight
-        if part.features is not None:
-            found[f"{side}.tape"] = part.features.weight
-    return {name: value.detach() for name, value in found.items()}
+def detached(weights):
+    return {name: weight.detach() for name, weight in weights.items()}
 
 
 def layer_weights(model, number):
@@ -102,7 +89,7 @@ def layer_weights(model, number):
             if name in found:  # of the second graph: the oracle takes a pair of values as one
                 keys = (found[name][:, None] + keys).flatten(0, 1)
             found |= {name: keys, f"{name}.to_key": torch.eye(keys.size(1)).double()}
-    return {name: each.detach() for name, each in found.items()}
+    return detached(found)
 
 
 class Slow:
@@ -114,7 +101,7 @@ class Slow:
         self.word = [0, *(1 + sum(ends[:k]) for k in range(len(ids)))]
         self.words = max(self.word)
         self.first = [self.word.index(word) for word in range(1, self.words + 1)]
-        self.scorer = scorer_weights(model.scorers[0])
+        self.scorers = [detached(oracle.scorer_weights(scorer)) for scorer in model.scorers]
         self.layers_of = cache(self._layers_of)
 
     @property
@@ -160,11 +147,11 @@ class Slow:
 
     def logits(self, word, arcs):
         """The logits of a word's arcs."""
-        return oracle.arc_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word)
+        return oracle.arc_logits(self.scorers[0], self.vectors(arcs), self.tape(arcs), word)
 
     def count_log_probs(self, word, arcs):
         """The log-probabilities of its numbers of arcs."""
-        return oracle.log_softmax(oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word))
+        return oracle.log_softmax(oracle.count_logits(self.scorers[0], self.vectors(arcs), self.tape(arcs), word))
 
     @property
     def callbacks(self):
@@ -359,11 +346,17 @@ class SlowPair(Slow):
         return one * (oracle.LARGEST + 1) + other
 
     def logits(self, word, arcs, place):
-        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        weights, tape = (
+            detached(oracle.scorer_weights(self.model.scorers[place])),
+            self.tape(self.of_graph(arcs, place)),
+        )
         return oracle.arc_logits(weights, self.vectors(arcs), tape, word)
 
     def count_log_probs(self, word, arcs, place):
-        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        weights, tape = (
+            detached(oracle.scorer_weights(self.model.scorers[place])),
+            self.tape(self.of_graph(arcs, place)),
+        )
         return oracle.log_softmax(oracle.count_logits(weights, self.vectors(arcs), tape, word))
 
 
