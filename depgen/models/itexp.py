@@ -32,11 +32,7 @@ Deviations, numbered
         whether that option was set, by which all begin as N(0, 0.02^2).
     D10. Positions count from 0; fairseq's count from 1.
     D11. Written positions have no expansion in scoring either (D1); the authors' code gives them the unknown one.
-    D12. A tree with an expansion not seen in training, which is never written, has probability 0. The authors' code
-        scores the unknown expansion there, which many trees share, so that sums over trees would be no bounds. The
-        losses of validation and test do so too, as they would be infinite; `unseen_expansions` is the share of
-        sentences with such an expansion.
-    D13. A given tree (`skeletons`) and forbidden relations are ours.
+    D12. A given tree (`skeletons`) and forbidden relations are ours.
 """
 
 import logging
@@ -53,7 +49,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import Tensor, nn
-from torchmetrics import Metric, MetricCollection
+from torchmetrics import Metric
 
 from depgen.backbones.transformer import ScoreFunction, TransformerFactory
 from depgen.data.batch import Batch, ItemBatch, TokenItem
@@ -740,15 +736,6 @@ class ITEXP(LanguageModel):
         unknown = (batch.is_open & (batch.targets == batch.unk)).sum()
         return ItemScores(batch.items, nll[:, None], tokens[:, None], batch.words, unknown, tokens.sum())
 
-    def _measure(self, stage: str, figures: MetricCollection, batch: LevelBatch) -> ItemScores:
-        unseen = torch.zeros(len(batch.items), device=batch.inputs.device)
-        rows = (batch.expansions == UNKNOWN_EXPANSION).any(1)
-        unseen[batch.sentences.to(rows.device)[rows]] = 1.0
-        self.log(
-            f"{stage}/unseen_expansions", unseen.mean(), on_epoch=True, batch_size=len(batch.items), sync_dist=True
-        )
-        return super()._measure(stage, figures, batch)
-
     @torch.inference_mode()
     def sentence_log_probs(
         self,
@@ -773,8 +760,7 @@ class ITEXP(LanguageModel):
                 continue
             self._refuse_longer(max(map(len, document)))
             batch = self.collate(ItemBatch(items, 1, vocabulary))
-            scores = self(batch.to(self.device)).cpu().double()
-            scores = scores.masked_fill(batch.expansions == UNKNOWN_EXPANSION, -torch.inf).numpy()
+            scores = self(batch.to(self.device)).cpu().double().numpy()
             opened = batch.is_open.numpy()
             for row, sentence in enumerate(batch.sentences.tolist()):
                 of_sentences[sentence][batch.places[row].numpy()[opened[row]]] = scores[row, opened[row]]
