@@ -14,8 +14,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.language_models.structured import Writing, in_turn
-from depgen.models.gilt import GiLT, count_codes
+from depgen.models.gilt import GiLT
 from depgen.trees.graph import joined_graphs, parted_graphs
 from tests import oracles_of_gilt as oracle
 
@@ -252,20 +251,6 @@ def test_pieces_of_a_word_share_its_row_of_the_tape():
 
 
 @torch.no_grad()
-def test_a_words_graph_moves_nothing_before_the_word():
-    model = system()
-    ids, arcs = GRAPHS[0]
-    before = model.teacher_forced(batch_of(model, [(ids, arcs)]))
-    for word in range(1, 6):
-        other = {arc for arc in arcs if max(arc) != word} | {(0, word), (word, max(word - 1, 1))}
-        after = model.teacher_forced(batch_of(model, [(ids, sorted(other))]))
-        moved = (before[0] != after[0])[0].tolist()
-        assert not any(moved[:word])
-        assert moved[word]
-        assert torch.equal(before[1][0].counts[0, :word], after[1][0].counts[0, :word])
-
-
-@torch.no_grad()
 def test_word_vectors_hold_the_embedding_without_positions_in_training_and_in_the_beam():
     model, found = system(GPT2), []
     ids = [4, 4, 4]
@@ -448,20 +433,6 @@ def test_each_graph_has_one_of_its_likeliest_numbers(small_pair_model, most):
             tried = one in likeliest[0] and other in likeliest[1]
             expected = of_graphs[0][one] + of_graphs[1][other] if tried else -torch.inf
             assert found[row, one, other].item() == pytest.approx(expected)
-
-
-@torch.no_grad()
-def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
-    model, wide = small_pair_model, MOST + 1
-    given = [
-        [first[0] * wide + first[1], second[0] * wide + second[1]]
-        for first, second in product(product((0, 1), repeat=2), product(range(wide), repeat=2))
-    ]
-    writing = Writing(LETTERS, model.device, max_new_tokens=1, longest=2)
-    choices = [in_turn(TOKENS.tolist(), each, 14) for each in given]
-    graphs = model.written_structures(choices, writing)
-    word = LETTERS.word_of_token(TOKENS.numpy())
-    assert [count_codes(word, graph, graphs=NAMES, max_count=MOST) for graph in graphs] == given
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------
