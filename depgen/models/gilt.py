@@ -473,7 +473,7 @@ class GiLT(StructuredLanguageModel):
         self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
         self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
         self.middle_layer = layers // 2 + 1  # D3
-        self.scorers = nn.ModuleList(
+        self.scorers: Any = nn.ModuleList(  # typed loosely, for torch does not type what a list holds
             GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
             for _ in range(max(1, len(graphs)))
         )
@@ -553,9 +553,10 @@ class GiLT(StructuredLanguageModel):
 
     def _tables(self) -> tuple[Float[Tensor, "features codes width"], ...]:
         """The key of each value of each feature in each layer that sees features."""
-        layers, backbone = range(self.first_tape_layer, self.backbone.attention_layers), self.backbone
-        relative = isinstance(backbone, Transformer) and backbone.relative is not None
-        weights = [backbone.key_weight(layer) if relative else None for layer in layers]
+        layers = range(self.first_tape_layer, self.backbone.attention_layers)
+        weights: list[Tensor | None] = [None] * len(layers)
+        if isinstance(self.backbone, Transformer) and self.backbone.relative is not None:
+            weights = [self.backbone.key_weight(layer) for layer in layers]
         return tuple(map(self.tape_attention.table, range(len(layers)), weights))
 
     def _tape_scores(
