@@ -128,7 +128,7 @@ def affine(weights, name, vector):
 def layer_norm(weights, name, vector, epsilon=1e-5):
     """LayerNorm of one vector."""
     centred = vector - vector.mean()
-    normal = centred / math.sqrt(float((centred**2).mean()) + epsilon) * weights[name]
+    normal = centred / ((centred**2).mean() + epsilon).sqrt() * weights[name]
     return normal + weights[f"{name}.bias"] if f"{name}.bias" in weights else normal
 
 
@@ -152,21 +152,43 @@ def representation(weights, side, vectors, tape, *, current, word):
     return mlp(weights, side, 2, mlp(weights, side, 1, vector) + position_term(weights, side, current - word, codes))
 
 
-def arc_logits(weights, vectors, tape, word):
+def scorer_weights(scorer):
+    """The scorer's weights by the names above."""
+    found = {"root": scorer.root[0], "arc": scorer.arc, "pair": scorer.sum}
+    found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
+    names = [FEATURES[row] for row in scorer.feature_rows]
+    found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
+    for side, part in (("parent", scorer.parent), ("child", scorer.child)):
+        layers = {"norm1": part.of_word[0], "mlp1.in": part.of_word[1], "mlp1.out": part.of_word[3]}
+        layers |= {"norm2": part.norm, "mlp2.in": part.hidden, "mlp2.out": part.output}
+        for name, layer in layers.items():
+            found |= {f"{side}.{name}": layer.weight, f"{side}.{name}.bias": layer.bias}
+        found[f"{side}.position"] = part.position.weight
+        if part.features is not None:
+            found[f"{side}.tape"] = part.features.weight
+    return found
+
+
+def arc_scores(weights, vectors, tape, word):
     """{(head, dependent): logit} of `word` with the root, all earlier words and itself (the self-loop)."""
     pairs = [(j, word) for j in range(word + 1)] + [(word, j) for j in range(1, word)]
     found = {}
     for head, dependent in pairs:
         parent = representation(weights, "parent", vectors, tape, current=word, word=head)
         child = representation(weights, "child", vectors, tape, current=word, word=dependent)
-        found[head, dependent] = float((parent * weights["arc"] * child).sum())
+        found[head, dependent] = (parent * weights["arc"] * child).sum()
     return found
+
+
+def arc_logits(weights, vectors, tape, word):
+    """`arc_scores` as numbers."""
+    return {arc: float(score) for arc, score in arc_scores(weights, vectors, tape, word).items()}
 
 
 # -- counts (Sec. 3.2) ------------------------------------------------------------------------------------------------
 
 
-def count_logits(weights, vectors, tape, word):
+def count_scores(weights, vectors, tape, word):
     """Logits of 0 ... C arcs of `word` (Eq. 3, over sqrt(2i)); -inf for more than the 2i - 1 that there can be."""
     pairs = [(j, word) for j in range(word)] + [(word, j) for j in range(1, word + 1)]
     total = torch.zeros(weights["count"].shape[1], dtype=torch.float64)
@@ -175,7 +197,12 @@ def count_logits(weights, vectors, tape, word):
         child = representation(weights, "child", vectors, tape, current=word, word=dependent)
         total = total + parent * weights["pair"] * child
     logits = affine(weights, "count", total / math.sqrt(2 * word))
-    return [float(logit) if count <= 2 * word - 1 else -math.inf for count, logit in enumerate(logits)]
+    return logits.masked_fill(torch.arange(len(logits)) > 2 * word - 1, -math.inf)
+
+
+def count_logits(weights, vectors, tape, word):
+    """`count_scores` as numbers."""
+    return count_scores(weights, vectors, tape, word).tolist()
 
 
 def log_softmax(logits):

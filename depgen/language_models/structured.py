@@ -189,7 +189,8 @@ class StructuredLanguageModel(LeftToRight):
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
         texts, columns = _without_structures(batch), self.columns_kept(length)
         for rows in search_parts(items, length=columns, beam_size=beam_size, device=batch.inputs.device):
-            part = {name: column[rows] for name, column in vars(texts).items() if isinstance(column, Tensor)}
+            fields_of = vars(texts).items()
+            part: dict[str, Any] = {name: column[rows] for name, column in fields_of if isinstance(column, Tensor)}
             of_part, best = self._search(replace(texts, **part), beam_size, with_end)
             log_probs.append(F.pad(of_part, (0, length - of_part.size(1))))
             structures += best

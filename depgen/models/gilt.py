@@ -473,7 +473,7 @@ class GiLT(StructuredLanguageModel):
         self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
         self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
         self.middle_layer = layers // 2 + 1  # D3
-        self.scorers = nn.ModuleList(
+        self.scorers: Any = nn.ModuleList(  # typed loosely, for torch does not type what a list holds
             GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
             for _ in range(max(1, len(graphs)))
         )
@@ -553,9 +553,10 @@ class GiLT(StructuredLanguageModel):
 
     def _tables(self) -> tuple[Float[Tensor, "features codes width"], ...]:
         """The key of each value of each feature in each layer that sees features."""
-        layers, backbone = range(self.first_tape_layer, self.backbone.attention_layers), self.backbone
-        relative = isinstance(backbone, Transformer) and backbone.relative is not None
-        weights = [backbone.key_weight(layer) if relative else None for layer in layers]
+        layers = range(self.first_tape_layer, self.backbone.attention_layers)
+        weights: list[Tensor | None] = [None] * len(layers)
+        if isinstance(self.backbone, Transformer) and self.backbone.relative is not None:
+            weights = [self.backbone.key_weight(layer) for layer in layers]
         return tuple(map(self.tape_attention.table, range(len(layers)), weights))
 
     def _tape_scores(
@@ -631,7 +632,8 @@ class GiLT(StructuredLanguageModel):
         for name, of_sentences in zip(("token_loss", "arc_loss", "count_loss"), losses, strict=False):
             self.log_train(of_sentences.detach().sum(), batch.global_tokens, name=name)
         weights = (1.0, self.arc_weight, self.count_weight)
-        loss = torch.stack([weight * each for weight, each in zip(weights, losses, strict=False)]).sum(0).sum()
+        weighted = [weight * of_sentences for weight, of_sentences in zip(weights, losses, strict=False)]
+        loss = torch.stack(weighted).sum(0).sum()
         if self.tokens_alone:  # training on several devices expects a gradient of each parameter, here 0
             loss = loss + 0 * sum(parameter.sum() for parameter in self.scorers.parameters())
         return self.log_train(loss, batch.global_tokens)
@@ -644,7 +646,7 @@ class GiLT(StructuredLanguageModel):
             return [tokens]
         assert batch.from_earlier is not None
         assert batch.to_earlier is not None
-        learnt = (each.unbind(1) for each in (batch.from_earlier, batch.to_earlier, batch.counts))
+        learnt = (labels.unbind(1) for labels in (batch.from_earlier, batch.to_earlier, batch.counts))
         of_graphs = [
             graph_losses(scores, from_earlier, to_earlier, counts, batch.word_lengths)
             for scores, from_earlier, to_earlier, counts in zip(self._graph_scores(batch, layers), *learnt, strict=True)
@@ -684,13 +686,13 @@ class GiLT(StructuredLanguageModel):
         for document, sentences, word in zip(documents, structure, batch.word.tolist(), strict=True):
             graphs = zip(*(parted_graphs(of_sentence, self.graph_names) for of_sentence in sentences), strict=True)
             edges.append([joined_edges(document, of_sentences, word) for of_sentences in graphs])
-        given = with_graphs(batch.to("cpu"), edges, self.tapes, self.max_count, lambda row: f"document {row + 1}")
-        given = given.to(self.device)
-        tokens, scores = self.teacher_forced(given)
+        with_given = with_graphs(batch.to("cpu"), edges, self.tapes, self.max_count, lambda row: f"document {row + 1}")
+        with_given = with_given.to(self.device)
+        tokens, scores = self.teacher_forced(with_given)
         log_probs = torch.stack([of_graph.counts.log_softmax(-1) for of_graph in scores], 1)
-        counts = log_probs.gather(-1, given.counts[..., None])[..., 0].sum(1)
-        is_word = mask_of(given.word_lengths, counts.size(1), device=counts.device)
-        return tokens.scatter_add(1, (given.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
+        counts = log_probs.gather(-1, with_given.counts[..., None])[..., 0].sum(1)
+        is_word = mask_of(with_given.word_lengths, counts.size(1), device=counts.device)
+        return tokens.scatter_add(1, (with_given.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
 
     # -- search over graphs -------------------------------------------------------------------------------------------
 
@@ -778,7 +780,7 @@ class GiLT(StructuredLanguageModel):
     ) -> HypothesisState:
         """The state after one more token a row, whose tapes are those of the graphs."""
         word = torch.cat((word, graphs[0].lengths[:, None]), 1)
-        rows = torch.cat([each.features for each in graphs]).transpose(0, 1)[:, :, None]
+        rows = torch.cat([graph.features for graph in graphs]).transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.encode_tokens(
             tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding

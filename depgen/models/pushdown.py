@@ -370,8 +370,8 @@ class Pushdown(StructuredLanguageModel):
             batch.depths[:, :-1, :-1], distances, open_positions(batch.attachments)[:, :-1, :-1],
         )  # fmt: skip
         labels = batch.attachments[:, 1:]
-        found = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
-        attachments = F.pad(torch.where(labels == steps[1:], own, found), (1, 0))
+        before = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
+        attachments = F.pad(torch.where(labels == steps[1:], own, before), (1, 0))
         return self._word_log_probs(hidden, batch.targets), attachments
 
     def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
@@ -381,13 +381,13 @@ class Pushdown(StructuredLanguageModel):
             UserError: the data have no constituents.
         """
         self.refuse_without_structures(batch)
-        words, attachments = (-each.masked_fill(~batch.is_word, 0).sum() for each in self.both_log_probs(batch))
+        words, attachments = (-part.masked_fill(~batch.is_word, 0).sum() for part in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
         return self.log_train(words + attachments, batch.global_tokens)
 
     def joint_nll(self, batch: BracketingBatch) -> Float[Tensor, " batch"]:
         """The nats of each item's tokens and attachments."""
-        words, attachments = (precise(each).masked_fill(~batch.is_word, 0) for each in self.both_log_probs(batch))
+        words, attachments = (precise(part).masked_fill(~batch.is_word, 0) for part in self.both_log_probs(batch))
         return -(words + attachments).sum(1)
 
     # -- search --------------------------------------------------------------------------------------------------------
@@ -491,7 +491,10 @@ class Pushdown(StructuredLanguageModel):
     ) -> list[list[Constituent]]:
         """The spans of the likeliest binary bracketing of each sentence; see `depgen.evaluation.trees.bracketing`."""
         joins = self.best_structures(sentences, vocabulary=vocabulary, beam_size=beam_size or self.beam_size)
-        return [[(*span, "") for span in closed_at_the_end(spans_of_joins(each), len(each))] for each in joins]
+        return [
+            [(*span, "") for span in closed_at_the_end(spans_of_joins(of_sentence), len(of_sentence))]
+            for of_sentence in joins
+        ]
 
     # -- generation ----------------------------------------------------------------------------------------------------
 

@@ -425,12 +425,11 @@ class GraphScorer(nn.Module):
         )  # fmt: skip
         self_loops = (words.par * (words.chd * self.arc)).sum(-1)
         to_earlier = to_earlier.flatten().index_copy(0, places * nodes + numbers, self_loops)
+        of_places = counts.new_zeros(batch * longest, counts.size(1)).index_copy(0, places, counts)
         return GraphScores(
             from_earlier.view(batch, longest, nodes),
             to_earlier.view(batch, longest, nodes),
-            counts.new_zeros(batch * longest, counts.size(1))
-            .index_copy(0, places, counts)
-            .unflatten(0, (batch, longest)),
+            of_places.view(batch, longest, counts.size(1)),
         )
 
     def root_state(self, rows: int, *, words: int) -> ScorerState:

@@ -19,11 +19,6 @@ def coded_scores(
     >>> queries, tables = torch.tensor([[[[2.0]]]]), torch.tensor([[[1.0]], [[10.0]]])
     >>> coded_scores(queries, tables, torch.tensor([[[1, 0, 1]]]))
     tensor([[[[20.,  2., 20.]]]])
-
-    Args:
-        queries: of the last positions.
-        tables: a vector for each code and head; one table, or several along a first axis.
-        codes: of each query and key, from 0; one a table.
     """
     batch, heads, length, size = queries.shape
     context, count = codes.size(-1), tables.size(-3)
@@ -31,6 +26,6 @@ def coded_scores(
     products = queries.transpose(0, 1).reshape(heads, batch * length, size) @ vectors
     by_code = products.view(heads, batch, length, -1, count)
     scores = products.new_zeros(())
-    for feature, each in enumerate(codes.reshape(batch, -1, length, context).unbind(1)):
-        scores = scores + by_code[..., feature, :].gather(-1, each.long().expand(heads, -1, -1, -1))
+    for feature, of_feature in enumerate(codes.reshape(batch, -1, length, context).unbind(1)):
+        scores = scores + by_code[..., feature, :].gather(-1, of_feature.long().expand(heads, -1, -1, -1))
     return scores.transpose(0, 1)

@@ -14,8 +14,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.language_models.structured import Writing, in_turn
-from depgen.models.gilt import GiLT, count_codes
+from depgen.models.gilt import GiLT
 from depgen.trees.graph import joined_graphs, parted_graphs
 from tests import oracles_of_gilt as oracle
 
@@ -68,21 +67,8 @@ def batch_of(model, graphs=GRAPHS):
 # -- a second implementation ------------------------------------------------------------------------------------------
 
 
-def scorer_weights(scorer):
-    """The scorer's weights by the oracle's names."""
-    found = {"root": scorer.root[0], "arc": scorer.arc, "pair": scorer.sum}
-    found |= {"count": scorer.count.weight, "count.bias": scorer.count.bias}
-    names = [oracle.FEATURES[row] for row in scorer.feature_rows]
-    found |= {name: each.weight for name, each in zip(names, scorer.embeddings, strict=True)}
-    for side, part in (("parent", scorer.parent), ("child", scorer.child)):
-        layers = {"norm1": part.of_word[0], "mlp1.in": part.of_word[1], "mlp1.out": part.of_word[3]}
-        layers |= {"norm2": part.norm, "mlp2.in": part.hidden, "mlp2.out": part.output}
-        for name, layer in layers.items():
-            found |= {f"{side}.{name}": layer.weight, f"{side}.{name}.bias": layer.bias}
-        found[f"{side}.position"] = part.position.weight
-        if part.features is not None:
-            found[f"{side}.tape"] = part.features.weight
-    return {name: value.detach() for name, value in found.items()}
+def detached(weights):
+    return {name: weight.detach() for name, weight in weights.items()}
 
 
 def layer_weights(model, number):
@@ -102,7 +88,7 @@ def layer_weights(model, number):
             if name in found:  # of the second graph: the oracle takes a pair of values as one
                 keys = (found[name][:, None] + keys).flatten(0, 1)
             found |= {name: keys, f"{name}.to_key": torch.eye(keys.size(1)).double()}
-    return {name: each.detach() for name, each in found.items()}
+    return detached(found)
 
 
 class Slow:
@@ -114,7 +100,7 @@ class Slow:
         self.word = [0, *(1 + sum(ends[:k]) for k in range(len(ids)))]
         self.words = max(self.word)
         self.first = [self.word.index(word) for word in range(1, self.words + 1)]
-        self.scorer = scorer_weights(model.scorers[0])
+        self.scorers = [detached(oracle.scorer_weights(scorer)) for scorer in model.scorers]
         self.layers_of = cache(self._layers_of)
 
     @property
@@ -160,11 +146,11 @@ class Slow:
 
     def logits(self, word, arcs):
         """The logits of a word's arcs."""
-        return oracle.arc_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word)
+        return oracle.arc_logits(self.scorers[0], self.vectors(arcs), self.tape(arcs), word)
 
     def count_log_probs(self, word, arcs):
         """The log-probabilities of its numbers of arcs."""
-        return oracle.log_softmax(oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word))
+        return oracle.log_softmax(oracle.count_logits(self.scorers[0], self.vectors(arcs), self.tape(arcs), word))
 
     @property
     def callbacks(self):
@@ -265,20 +251,6 @@ def test_pieces_of_a_word_share_its_row_of_the_tape():
 
 
 @torch.no_grad()
-def test_a_words_graph_moves_nothing_before_the_word():
-    model = system()
-    ids, arcs = GRAPHS[0]
-    before = model.teacher_forced(batch_of(model, [(ids, arcs)]))
-    for word in range(1, 6):
-        other = {arc for arc in arcs if max(arc) != word} | {(0, word), (word, max(word - 1, 1))}
-        after = model.teacher_forced(batch_of(model, [(ids, sorted(other))]))
-        moved = (before[0] != after[0])[0].tolist()
-        assert not any(moved[:word])
-        assert moved[word]
-        assert torch.equal(before[1][0].counts[0, :word], after[1][0].counts[0, :word])
-
-
-@torch.no_grad()
 def test_word_vectors_hold_the_embedding_without_positions_in_training_and_in_the_beam():
     model, found = system(GPT2), []
     ids = [4, 4, 4]
@@ -359,11 +331,17 @@ class SlowPair(Slow):
         return one * (oracle.LARGEST + 1) + other
 
     def logits(self, word, arcs, place):
-        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        weights, tape = (
+            detached(oracle.scorer_weights(self.model.scorers[place])),
+            self.tape(self.of_graph(arcs, place)),
+        )
         return oracle.arc_logits(weights, self.vectors(arcs), tape, word)
 
     def count_log_probs(self, word, arcs, place):
-        weights, tape = scorer_weights(self.model.scorers[place]), self.tape(self.of_graph(arcs, place))
+        weights, tape = (
+            detached(oracle.scorer_weights(self.model.scorers[place])),
+            self.tape(self.of_graph(arcs, place)),
+        )
         return oracle.log_softmax(oracle.count_logits(weights, self.vectors(arcs), tape, word))
 
 
@@ -455,20 +433,6 @@ def test_each_graph_has_one_of_its_likeliest_numbers(small_pair_model, most):
             tried = one in likeliest[0] and other in likeliest[1]
             expected = of_graphs[0][one] + of_graphs[1][other] if tried else -torch.inf
             assert found[row, one, other].item() == pytest.approx(expected)
-
-
-@torch.no_grad()
-def test_a_text_has_as_many_arcs_as_its_choices_say(small_pair_model):
-    model, wide = small_pair_model, MOST + 1
-    given = [
-        [first[0] * wide + first[1], second[0] * wide + second[1]]
-        for first, second in product(product((0, 1), repeat=2), product(range(wide), repeat=2))
-    ]
-    writing = Writing(LETTERS, model.device, max_new_tokens=1, longest=2)
-    choices = [in_turn(TOKENS.tolist(), each, 14) for each in given]
-    graphs = model.written_structures(choices, writing)
-    word = LETTERS.word_of_token(TOKENS.numpy())
-    assert [count_codes(word, graph, graphs=NAMES, max_count=MOST) for graph in graphs] == given
 
 
 # -- phases -----------------------------------------------------------------------------------------------------------

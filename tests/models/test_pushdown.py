@@ -258,19 +258,6 @@ def test_the_score_of_a_prefix_is_the_sum_over_its_bracketings(model):
         assert float(totals.logsumexp(0)) == pytest.approx(float(found[target]), abs=1e-9)
 
 
-@torch.no_grad()
-def test_an_attachment_moves_nothing_before_the_token_after_it(one_model):
-    ids = [8, 9, 3, 4, 5]
-    first = [(0, 5), (0, 2), (2, 5), (3, 5)]
-    other = [(0, 5), (0, 2), (0, 3), (3, 5)]  # the third token is attached to the second
-    words, attachments = one_model.both_log_probs(batch_of([ids, ids], [first, other]))
-    assert torch.equal(words[0, :3], words[1, :3])
-    assert torch.equal(attachments[0, :3], attachments[1, :3])
-    assert ((words[0, 3:] - words[1, 3:]).abs() > 1e-9).all()
-    moved = (attachments[0] - attachments[1]).abs() > 1e-9
-    assert moved.tolist() == [False, False, False, True, True, True]
-
-
 # -- bracketings and texts --------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,5 @@
 """Tapes by node insertion against shortest paths in the graph over each prefix; GiLT's worked example."""
 
-import networkx
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 
 from depgen.errors import UserError
 from depgen.trees.feature_tapes import LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
+from tests import oracles_of_gilt as oracle
 
 
 @st.composite
@@ -23,27 +23,6 @@ def arcs_of(*pairs):
     return np.array([head for head, _ in pairs], int), np.array([dependent for _, dependent in pairs], int)
 
 
-def tapes_by_prefix(heads, dependents, words, degree_weights, distance_weights):
-    """The same by networkx, from the whole graph over each prefix."""
-    found = np.zeros((3, words + 1, words + 1), int)
-    for t in range(words + 1):
-        graph, ways = networkx.DiGraph(), networkx.DiGraph()
-        for each in (graph, ways):
-            each.add_nodes_from(range(t + 1))
-        graph.add_edges_from((h, d) for h, d in zip(heads, dependents, strict=True) if max(h, d) <= t)
-        for head, dependent in graph.edges:
-            for start, end, weight in ((dependent, head, distance_weights[0]), (head, dependent, distance_weights[1])):
-                known = ways.get_edge_data(start, end, {"weight": weight})["weight"]
-                ways.add_edge(start, end, weight=min(weight, known))
-        depth = networkx.single_source_shortest_path_length(graph.to_undirected(), 0)
-        distance = networkx.single_source_dijkstra_path_length(ways, t)
-        for j in range(t + 1):
-            found[0, t, j] = degree_weights[0] * graph.in_degree(j) + degree_weights[1] * graph.out_degree(j)
-            found[1, t, j] = 1 + depth[j] if j in depth else 0
-            found[2, t, j] = distance.get(j, 0)
-    return found.clip(max=LARGEST)
-
-
 @settings(deadline=None)  # the first call compiles
 @given(arc_lists(), st.sampled_from([(1, 10), (1, 1), (10, 1), (7, 70)]))
 @example((3, *arcs_of((0, 2), (1, 2), (2, 1), (2, 3), (3, 3))), (1, 10))
@@ -53,7 +32,8 @@ def test_tapes_are_those_of_the_graph_over_each_prefix(graph, weights):
     for degree, distance in ((weights, (1, 10)), ((1, 10), weights)):
         found = feature_tapes(heads, dependents, words, TapeOptions(degree, distance))
         assert found.dtype == np.uint8
-        assert found.tolist() == tapes_by_prefix(heads, dependents, words, degree, distance).tolist()
+        arcs = set(zip(heads.tolist(), dependents.tolist(), strict=True))
+        assert found.tolist() == oracle.tapes(arcs, words, degree_weights=degree, distance_weights=distance).tolist()
 
 
 def test_the_tapes_of_a_sentence_of_five_words():
@@ -65,6 +45,18 @@ def test_the_tapes_of_a_sentence_of_five_words():
     assert depth == 3 * [[1, 0, 0, 0, 0, 0]] + 2 * [[1, 3, 4, 2, 0, 0]] + [[1, 3, 4, 2, 4, 3]]
     before = [nothing, nothing, [0, 10, 0, 0, 0, 0]]
     assert distance == [*before, [1, 10, 11, 0, 0, 0], nothing, [2, 11, 12, 1, 1, 0]]
+
+
+def test_a_path_may_lead_through_the_root():
+    tapes = feature_tapes(*arcs_of((0, 1), (0, 2)), 2, TapeOptions())
+    assert tapes[2].tolist() == [[0, 0, 0], [1, 0, 0], [1, 11, 0]]
+
+
+def test_of_arcs_in_both_directions_the_smaller_weight_counts():
+    tapes = feature_tapes(*arcs_of((1, 2), (2, 1), (2, 3)), 3, TapeOptions())
+    assert tapes[0, 3].tolist() == [0, 11, 21, 1]
+    assert tapes[2, 2].tolist() == [0, 1, 0, 0]
+    assert tapes[2, 3].tolist() == [0, 2, 1, 0]
 
 
 def test_a_self_loop_counts_once_in_and_once_out_and_is_no_path():
