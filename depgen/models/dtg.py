@@ -167,7 +167,7 @@ class ArcStrings(Strings):
 def string_of(
     ids: Sequence[int], opens: Sequence[bool], actions: Sequence[int], *, eos: int, size: int
 ) -> Int[np.ndarray, "columns positions"]:
-    """The string of a text and its arcs: the columns of `ArcStrings`, which see there.
+    """The string of a text and its arcs: the columns of `ArcStrings`, which are explained there.
 
     Args:
         ids: of the text's tokens.

@@ -179,7 +179,7 @@ class GrammarStrings(Strings):
 
 
 def positions_of(symbols: Sequence[int]) -> Int[np.ndarray, "columns positions"]:
-    """What a network reads of a string: the columns of `GrammarStrings`, which see there.
+    """What a network reads of a string: the columns of `GrammarStrings`, which are explained there.
 
     The first position of a closing bracket composes its constituent, the second predicts what follows. The last
     bracket, after which nothing comes, has none.

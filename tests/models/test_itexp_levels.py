@@ -64,24 +64,6 @@ def test_rows_are_the_levels_of_the_trees(data, sentences, scheme):
     assert (batch.inputs[~batch.is_word] >= 0).all()
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.lists(trees(), min_size=1, max_size=5), st.integers(1, 30))
-def test_parts_are_the_rows_in_batches_within_a_budget(sentences, tokens):
-    vocabulary = built(sentences)
-    items = [item_of(number, each, vocabulary, weight=1.0 + number) for number, each in enumerate(sentences)]
-    batch = collate_levels(ItemBatch(items, 5, vocabulary))
-    parts = list(batch.parts(tokens))
-    assert sorted(row for rows, _ in parts for row in rows.tolist()) == list(range(len(batch.lengths)))
-    whole = list(rows_of(batch, vocabulary))
-    for rows, part in parts:
-        assert list(rows_of(part, vocabulary)) == [whole[row] for row in rows.tolist()]
-        assert len(rows) == 1 or part.inputs.numel() <= tokens
-        assert part.inputs.shape[1] == part.lengths.max()
-        assert torch.equal(part.opened, part.is_open.flatten().nonzero()[:, 0])
-        for name in ("weights", "sentences"):
-            assert torch.equal(getattr(part, name), getattr(batch, name)[rows])
-
-
 def test_the_sentence_of_figure_2_is_read_level_by_level():
     vocabulary = built([LIKES])
     batch = collate_levels(ItemBatch([item_of(0, LIKES, vocabulary)], 1, vocabulary))

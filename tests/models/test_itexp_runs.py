@@ -70,17 +70,6 @@ def written(run, capsys):
     return of
 
 
-@pytest.fixture
-def refused(run, capsys):
-    """The message that options end with."""
-
-    def of(*options):
-        assert main([*SMALL_TEXT, "--run", str(run), *options]) == 2
-        return capsys.readouterr().err
-
-    return of
-
-
 def relations_of(texts):
     return [each["structure"]["relations"] for each in texts]
 
@@ -102,14 +91,6 @@ def test_texts_have_the_trees_that_python_gives_them(run, written):
         assert math.isclose(scores.sum(), row["log_prob"], abs_tol=1e-3)
         assert not {"<unk>", "<eos>"} & {*row["text"].split()}
         assert not {"[ROOT]", *(f"[{name}]" for name in structure["relations"])} & {*row["text"].split()}
-
-
-def test_limits_cut_texts_and_the_number_cut_is_said(written):
-    rows, said = written("--max_new_tokens", "3", "--temperature", "3")
-    assert max(len(row["text"].split()) for row in rows) == 3
-    assert " of 40 texts were cut at 3 tokens" in said
-    count = int(said.partition(" of 40 texts were cut")[0].split()[-1])
-    assert 0 < count < 40
 
 
 def test_the_trace_has_every_level(written):
@@ -148,31 +129,11 @@ def test_relations_are_forbidden(written, relation):
     assert not any(relation in row for row in relations_of(rows))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--forbid", '["amodd"]'), "'amodd'"),
-        (("--boost", '{"amod": -1}'), "boost of amod: "),
-        (("--levels", "0"), "levels"),
-    ],
-)
-def test_options_that_nothing_can_do_end_in_one_line(refused, options, message):
-    said = refused(*options)
-    assert message in said
-    assert "Traceback" not in said
-
-
 def test_plain_scores_are_refused(run, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("a text\n")
     assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
     assert "`depgen score --trees sampled`" in capsys.readouterr().err
-
-
-def test_prompts_are_refused(refused, tmp_path):
-    path = tmp_path / "prompts.txt"
-    path.write_text("she\n")
-    assert "continues none" in refused("--prompts", str(path))
 
 
 def conllu(heads, relations, words=None):
@@ -332,10 +293,6 @@ def trained(folder, monkeypatch, sentences, *options, annotator=GOLD, vocabulary
     config = folder / "experiment.yaml"
     config.write_text(yaml.safe_dump(experiment(model, data, 1)))
     return main(["fit", "--config", str(config), *options])
-
-
-def test_three_hundred_words_are_trained_on(tmp_path, monkeypatch):
-    assert trained(tmp_path, monkeypatch, [*PLAIN, LONG]) == 0
 
 
 CYCLE = conllu([2, 1], ["x", "y"], ["a", "b"])
