@@ -41,7 +41,7 @@ def check_sizes(model: object) -> None:
             continue
         if name.endswith("dropout") and not 0 <= value <= 1:
             raise UserError(f"{name}: expected a probability between 0 and 1, found {value}.")
-        if name.endswith(("size", "width", "attention_heads")) and isinstance(value, int):
+        if name.endswith(("size", "width", "attention_heads", "feedforward")) and isinstance(value, int):
             check_at_least(1, **{name: value})
 
 
