@@ -89,10 +89,11 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         answers={"data-statistics": former_statistics}, in_former=TORCH_DROPOUT,
     ),
     Generation(
-        "options of GiLT and Pushdown", ".golden/moves/w3_gilt.py", move="w3_gilt.py",
+        "options that no experiment set, versions of formats", "depgen/data/hub_corpus.py", move="wave3.py",
         parameters=(
             (r"^scorers\.0\.", "scorer."), (r"^scorers\.1\.", "further_scorers.0."),
             (r"^(scorer\.|further_scorers\.0\.)(arc|sum)$", r"\1\2.weight"),
+            (r"^action_network\.2\.", "action_network.3."),
         ),
     ),
 ]  # fmt: skip
