@@ -222,28 +222,6 @@ def renamed_word(place: Place) -> None:
         path.write_text(path.read_text().replace('"cat"', '"elsewhere"').replace('"the"', '"elsewhere"'))
 
 
-def tables(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
-    """Damage all tables of annotated text."""
-
-    def prepare(place: Place) -> None:
-        for path in (place.home / "cache" / "tables").glob("**/generator-*.arrow"):
-            content = path.read_bytes()
-            path.write_bytes(change(content))
-
-    return prepare
-
-
-def encodings(change: Callable[[bytes], bytes]) -> Callable[[Place], None]:
-    """Damage all tables of token ids."""
-
-    def prepare(place: Place) -> None:
-        for path in (place.home / "cache" / "tables").glob("*/table.arrow"):
-            content = path.read_bytes()
-            path.write_bytes(change(content))
-
-    return prepare
-
-
 def without(name: str, file: str = "best.ckpt") -> Callable[[Place], None]:
     """Take an entry out of a checkpoint."""
     return lambda place: place.checkpoint(lambda content: content.pop(name), file=file)
