@@ -8,7 +8,7 @@ the next shorter items, so that a rank never gets an empty share.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int
@@ -181,8 +181,9 @@ class ResumableLoader(DataLoader[Any]):
     offset = 0
 
     @property
-    def _batches(self) -> ResumableBatches:
-        return cast(ResumableBatches, self.batch_sampler)
+    def _batches(self) -> Any:  # noqa: ANN401
+        """The `ResumableBatches`, around which Lightning puts a wrapper where it predicts."""
+        return self.batch_sampler
 
     def state_dict(self) -> dict[str, int]:
         """The epoch and the batches handed out in it."""

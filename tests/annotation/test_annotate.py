@@ -60,4 +60,4 @@ def test_the_experiments_own_limit_holds(tmp_path, monkeypatch):
     assert (len(data.split("train")), data.documents("train"), len(data.split("valid"))) == (1, 2, 2)
     assert annotate(path).count("already there") == 2
     data.setup("test")
-    assert len(list((tmp_path / "cache" / "tables").glob("**/generator-*.arrow"))) == 3
+    assert len(list((tmp_path / "cache" / "tables").glob("**/table.arrow"))) == 6  # words and token ids

@@ -268,7 +268,7 @@ def show_vocabulary(*, vocabulary: VocabularyBuilder | None = None) -> str:
 
 def test_what_a_class_refuses_is_said_in_its_own_words():
     verb = Verb("show", f"{__name__}:show_vocabulary")
-    with pytest.raises(UserError, match=r"^max_size must be at least 3"):
+    with pytest.raises(UserError, match=r"^max_size: expected at least 3"):
         run_function("show", verb, ["--vocabulary=depgen.data.vocabulary.WordVocabulary", "--vocabulary.max_size=1"])
 
 

@@ -11,7 +11,6 @@ from depgen.errors import UserError
 from depgen.evaluation.predictions import TEST_TREES, PredictionWriter
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.induced_trees import InducedTrees
-from depgen.trees.annotator import SentenceError
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence
 
@@ -71,5 +70,5 @@ class WithAnEmptySentence(Ewt):
 
 
 def test_an_empty_sentence_is_refused(parsing_run, tmp_path):
-    with pytest.raises(SentenceError, match="sentence 2: expected words to parse, found none"):
+    with pytest.raises(UserError, match="first:2: expected words, found an empty document"):
         predict(parsing_run, tmp_path, WithAnEmptySentence())
