@@ -91,8 +91,10 @@ class ONLSTM(RecurrentStack):
         assert not self.training, "distances are those of evaluation mode"
         layers = self(tokens, padding=padding, all_layers=True).layers
         assert layers is not None
-        found = [layer.run(inputs, None, padding)[2] for layer, inputs in zip(self.layers, layers[:-1], strict=True)]  # type: ignore[operator]
-        return torch.stack(found)
+        distances = [
+            layer.run(inputs, None, padding)[2] for layer, inputs in zip(self.layers, layers[:-1], strict=True)
+        ]  # type: ignore[operator]
+        return torch.stack(distances)
 
 
 class ONLSTMLayer(nn.Module):

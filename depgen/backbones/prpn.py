@@ -283,12 +283,13 @@ class ReadingLayer(nn.Module):
             states = torch.stack(hidden[t : t + slots], 1)
             scores = torch.bmm(states, key.unsqueeze(2)).squeeze(2)  # e_k = <h_k, key>
             weights = gated_softmax(scores, gate).unsqueeze(1)  # s_k = g_k exp(e_k) / sum_j g_j exp(e_j)
-            found = torch.bmm(weights, states).squeeze(1)  # h~ = sum_k s_k h_k
-            found_cell = torch.bmm(weights, torch.stack(cells[t : t + slots], 1)).squeeze(1)  # c~ = sum_k s_k c_k
-            all_gates = input_t + self.recurrent_norm(recurrent(found * drop_memory))  # LN(W_i x + b) + LN(W_h h~ + b)
+            memory_state = torch.bmm(weights, states).squeeze(1)  # h~ = sum_k s_k h_k
+            memory_cell = torch.bmm(weights, torch.stack(cells[t : t + slots], 1)).squeeze(1)  # c~ = sum_k s_k c_k
+            # LN(W_i x + b) + LN(W_h h~ + b)
+            all_gates = input_t + self.recurrent_norm(recurrent(memory_state * drop_memory))
             i_and_f, candidate, output = torch.split(all_gates, [2 * self.size, self.size, self.size], -1)
             input_gate, forget_gate = i_and_f.sigmoid().chunk(2, -1)  # i, f = sigmoid(..), as o; g = tanh(..)
-            cell = torch.addcmul(forget_gate * found_cell, input_gate, candidate.tanh())  # c_t = f c~ + i g
+            cell = torch.addcmul(forget_gate * memory_cell, input_gate, candidate.tanh())  # c_t = f c~ + i g
             hidden.append(output.sigmoid() * self.cell_norm(cell).tanh())  # h_t = o tanh(LN(c_t))
             cells.append(cell)
         history = torch.stack(hidden, 1)
@@ -331,8 +332,8 @@ class Prediction(nn.Module):
         scores = torch.bmm(keys, history.transpose(1, 2)).gather(2, slots) / math.sqrt(self.size)
         weights = gated_softmax(scores, gates)  # s_k = g^_k exp(e_k) / sum_j g^_j exp(e_j), g^ from d^_{t+1}
         band = weights.new_zeros(*hidden.shape[:2], history.size(1)).scatter(2, slots, weights)
-        found = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
-        output = self.output(self.dropout(torch.cat((hidden, found), -1)))
+        memory = torch.bmm(band, history)  # m_t = sum_k s_k h_{t-1-k}
+        output = self.output(self.dropout(torch.cat((hidden, memory), -1)))
         return batch_norm_of_tokens(self.normalize, output, places).tanh()  # tanh(BN(W drop([h_t; m_t]) + b))
 
 

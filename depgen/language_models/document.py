@@ -122,8 +122,8 @@ class DocumentLanguageModel(LanguageModel):
     def _log_probs(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         places, targets = batch.places, batch.targets.flatten()
         features = output.features.flatten(0, 2)[places]
-        found = word_log_probs(features, self.output_weight, self.output_bias, targets[places])
-        return found.new_zeros(targets.shape).index_put((places,), found).view(batch.targets.shape)
+        log_probs = word_log_probs(features, self.output_weight, self.output_bias, targets[places])
+        return log_probs.new_zeros(targets.shape).index_put((places,), log_probs).view(batch.targets.shape)
 
     @torch.inference_mode()
     def sentence_log_probs(

@@ -45,13 +45,13 @@ def collate_cuts(batch: ItemBatch) -> CutBatch:
     tokens, first = collate_tokens(batch), 0
     if any(not isinstance(item, TokenItem) or item.spans is None for item in batch.items):
         return CutBatch(**vars(tokens))
-    found = [np.zeros((0, 6), dtype=np.int64)]
+    cuts = [np.zeros((0, 6), dtype=np.int64)]
     for row, item in enumerate(batch.items):
         ends = np.ones(len(item.ids), dtype=bool) if item.word_ends is None else item.word_ends
         spans = binary_constituents(with_words([tuple(span) for span in item.spans.tolist()], ends), len(ends))
-        found.append(possible_cuts(spans, np.roll(ends, 1), row=row, first=first))
-        first += int(found[-1][:, 5].sum())
-    return CutBatch(**vars(tokens), cuts=torch.from_numpy(np.concatenate(found)))
+        cuts.append(possible_cuts(spans, np.roll(ends, 1), row=row, first=first))
+        first += int(cuts[-1][:, 5].sum())
+    return CutBatch(**vars(tokens), cuts=torch.from_numpy(np.concatenate(cuts)))
 
 
 class CausalLM(LeftToRight):
@@ -137,8 +137,8 @@ class CausalLM(LeftToRight):
         assert layers is not None
         lengths = torch.tensor([len(ids) for ids in sentences], device=self.device)
         charts = trees.chart(layers[trees.layer][:, 1:], mask_of(lengths, inputs.size(1) - 1)).cpu()
-        found = (bracketing_of_chart(chart, starts) for chart, starts in zip(charts, word_starts, strict=True))
-        return [[(*span, "") for span in each] for each in found]
+        bracketings = (bracketing_of_chart(chart, starts) for chart, starts in zip(charts, word_starts, strict=True))
+        return [[(*span, "") for span in spans] for spans in bracketings]
 
     def generation_step(
         self,

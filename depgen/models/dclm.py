@@ -418,8 +418,8 @@ def last_states(
             [5.]])
     """
     rows, lengths = torch.arange(len(states), device=states.device), lengths.to(states.device, non_blocking=True)
-    found = states[rows, (lengths - 1).clamp_min(0)]
-    return found if otherwise is None else torch.where((lengths > 0)[:, None], found, otherwise)
+    last = states[rows, (lengths - 1).clamp_min(0)]
+    return last if otherwise is None else torch.where((lengths > 0)[:, None], last, otherwise)
 
 
 def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:

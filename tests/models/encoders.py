@@ -51,9 +51,3 @@ def states_and_attention(model, batch):
     assert torch.equal(model.backbone.final_norm(output.layers[-1]), output.hidden)
     return [output.hidden, *output.layers, *(weights.transpose(1, 2).transpose(2, 3) for each in output.attention
                              for weights in (each.before, each.after))]  # fmt: skip
-
-
-def eight_sentences():
-    """Of words 3 to 39, none like another."""
-    generator = torch.Generator().manual_seed(0)
-    return [torch.randint(3, 40, (n,), generator=generator).tolist() for n in (3, 5, 4, 6, 5, 4, 7, 6)]
