@@ -203,6 +203,7 @@ def test_how_far_back_a_context_reaches(name, reach):
         assert (moved > 1e-9) == (back <= reach), (back, moved)
 
 
+V, K, H, A = 10_003, 16, 48, 48
 PUBLISHED = {
     "rnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),
     "drnnlm": H * (13 * H + 3 * K + 6) + V * (H + K + 1),
