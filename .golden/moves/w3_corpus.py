@@ -27,7 +27,7 @@ def renamed(values: Any) -> Any:
     if isinstance(arguments, dict):
         for name in GONE.get(str(values.get("class_path")), ()):
             arguments.pop(name, None)
-        if values["class_path"] == MOVED["depgen.data.hub.HubCorpus"]:
+        if values.get("class_path") == MOVED["depgen.data.hub.HubCorpus"]:
             named = {kind: arguments.pop(f"{kind}_column", None) for kind in KINDS}
             columns = {kind: name for kind, name in named.items() if name is not None}
             if columns:
