@@ -363,6 +363,7 @@ class Pushdown(StructuredLanguageModel):
         assert batch.attachments is not None
         assert batch.depths is not None
         hidden = self.backbone(batch.inputs, score_function=self.depth_scores.of(batch.depths)).hidden
+        words = self._word_log_probs(hidden, batch.targets)
         states, steps = hidden[:, :-1], torch.arange(batch.inputs.size(1), device=hidden.device)
         distances = (steps[1:, None] - steps[:-1]).expand(hidden.size(0), -1, -1)
         columns, own = self.attachment_head(
@@ -371,8 +372,7 @@ class Pushdown(StructuredLanguageModel):
         )  # fmt: skip
         labels = batch.attachments[:, 1:]
         before = columns.gather(2, labels.clamp_max(columns.size(2) - 1)[..., None])[..., 0]
-        attachments = F.pad(torch.where(labels == steps[1:], own, before), (1, 0))
-        return self._word_log_probs(hidden, batch.targets), attachments
+        return words, F.pad(torch.where(labels == steps[1:], own, before), (1, 0))
 
     def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
         """Negative log-likelihoods of tokens and attachments, nats per token of the global batch.
