@@ -282,7 +282,7 @@ DAMAGE = [
     Attack("weight missing, score", weight_lost, SCORE, 2, "Missing key"),
     Attack("other shape, score", another_shape, SCORE, 2, "size mismatch"),
     Attack("no settings, score", without("hyper_parameters"), SCORE, 2, "settings"),
-    Attack("no system, score", setting("_class_path", value="depgen.nn.attention.SelfAttention"), SCORE, 2, "SelfAttention"),
+    Attack("no system, score", setting("_class_path", value="depgen.nn.attention.KeyValues"), SCORE, 2, "KeyValues"),
     Attack("no such system", setting("_class_path", value="depgen.models.none.None"), SCORE, 2, "depgen.models.none"),
     Attack("surplus setting, score", setting("surplus", value=1), SCORE, 2, "surplus"),
     *(
