@@ -91,9 +91,10 @@ class ONLSTM(RecurrentStack):
         assert not self.training, "distances are those of evaluation mode"
         layers = self(tokens, padding=padding, all_layers=True).layers
         assert layers is not None
-        distances = [
-            layer.run(inputs, None, padding)[2] for layer, inputs in zip(self.layers, layers[:-1], strict=True)
-        ]  # type: ignore[operator]
+        distances = []
+        for layer, inputs in zip(self.layers, layers[:-1], strict=True):
+            assert isinstance(layer, ONLSTMLayer)
+            distances.append(layer.run(inputs, None, padding)[2])
         return torch.stack(distances)
 
 
