@@ -1,14 +1,10 @@
 """Progress bars are for terminals; a log holds lines alone."""
 
-import shutil
 import sys
 
 import pytest
-from datasets import Dataset
 
 from depgen.annotation.spacy_training import _progress as steps_of_a_parser
-from depgen.data.table import _made
-from depgen.locations import cache_root
 from depgen.progress import progress_bar
 
 
@@ -17,16 +13,11 @@ def a_bar():
         advance(2)
 
 
-def a_table():
-    _made("rows", lambda folder: Dataset.from_generator(lambda: [{"words": 2}], cache_dir=str(folder)))
-    shutil.rmtree(cache_root())
-
-
 def some_steps():
     assert list(steps_of_a_parser(2)) == [1, 2]
 
 
-@pytest.mark.parametrize("made", [a_bar, a_table, some_steps])
+@pytest.mark.parametrize("made", [a_bar, some_steps])
 def test_a_bar_is_drawn_on_a_terminal_alone(made, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
     made()

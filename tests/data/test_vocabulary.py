@@ -220,7 +220,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "change", "message"), [
-    (VOCABULARY_FILE, lambda text: None, r"vocabulary\.json: expected a text"),
+    (VOCABULARY_FILE, lambda text: None, r"vocabulary\.json can't be read"),
     (VOCABULARY_FILE, lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
     (VOCABULARY_FILE, lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
     (VOCABULARY_FILE, lambda text: text.replace('"<eos>"', '"<end>"'), "The tokenizer has no token '<end>'"),

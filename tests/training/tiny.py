@@ -84,7 +84,7 @@ class TinyData(L.LightningDataModule):
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
         options = {"seed": self.seed, "epoch": epoch or 0, "shuffle": epoch is not None, "world": world, "rank": rank}
         data = self.sets[split]
-        batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, pool=2, **options)
+        batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, **options)
         return ResumableLoader(data, batch_sampler=batches, collate_fn=collate, num_workers=self.workers)
 
     def train_dataloader(self):
