@@ -257,7 +257,8 @@ def test_the_loss_is_that_of_loops_over_the_equations():
     assert model.item_scores(replace(batch, strings=None)).of_text
 
 
-def test_a_split_has_no_perplexity_where_structures_take_part_in_its_scores(model):
+def test_a_split_has_no_perplexity_where_structures_take_part_in_its_scores():
+    model = built(System(partial(DTG, partial(Transformer, **POST_LN))))
     batch = batch_of(model, [item_of(0, [3, 4, 5], [2, 0, 2]), item_of(1, [6], [0])])
     trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
     (logged,) = trainer.validate(model, DataLoader([batch], batch_size=None), verbose=False)
