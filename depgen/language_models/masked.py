@@ -51,9 +51,8 @@ class MaskedOutput:
     Attributes:
         hidden: of every position, ready for the output matrix.
         head_log_probs: the logarithm of how probable it is that the first position depends on the second; a word's own
-            position means that it has no head, or is the root where roots were learnt. Not normalised in models whose
-            heads are not. None in models that learn no heads from trees, and in UDGN where trees are given and
-            its parser does not learn.
+            position means that it has no head, or is the root where roots were learnt. Not normalised. None in other
+            models than UDGN, and in UDGN where trees are given and its parser does not learn.
         attention: one a layer, on request.
         layers: of every position, the embedding's first and then each layer's before a final norm, on request.
     """

@@ -26,14 +26,14 @@ Deviations
         so that the published clip and rate keep their meaning; `token` is the mean per token of today's recipes.
     D3. Matrices begin uniformly within sqrt(6 / (rows + columns)), as in paper and code. The code's bound for one-row
         parameters is sqrt(6 / size), for which it takes every embedding by itself (`initialization: code2015`, the
-        default); `paper` takes the embedding table as a matrix, whereby embeddings begin about ten times smaller, and
-        biases as columns. It is of embeddings, attention and outputs: the cell of 2015 and c_0 begin as in the code
-        either way, `cell: standard` as torch has it.
+        default); `paper` takes the embedding table as a matrix, whereby embeddings begin 15 times smaller, and biases
+        as columns. `initialization` covers embeddings, attention and outputs: the cell of 2015 and c_0 begin
+        as in the code either way, `cell: standard` as torch has it.
     D4. The authors' DRNNLM begins every sentence from zero, which makes it an RNNLM; ours carries hidden states and
         cells.
     D5. ADCLM as printed weighs by h_{t,n}, which depends on the outcome: the query is h_{t,n-1}, and there is none at
         the first word. `variant: code2015` is what the code does instead: the final states of all earlier sentences in
-        both layers, zeros for the first sentence, an output that mixes the word's embedding in.
+        all layers, zeros for the first sentence, an output that mixes the word's embedding in.
     D6. HRNNLM's sentence network has its own loss, the words of the next sentence as a bag, and neither network's loss
         reaches the other, as in the code, whose two optimisers touch nothing in common: one optimiser with two groups,
         each clipped by itself, is the same. `ClippedAdagrad` clips so; the trainer's `gradient_clip_val` takes one norm

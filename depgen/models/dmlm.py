@@ -15,7 +15,8 @@ Positions count from 0: position 0 reads `<eos>` (which is also BOS), position j
 
 Deviations
     D1. Eq. 3 mixes probabilities (the default, `mixture_space="probability"`). The authors' DM-LSTM mixed logits until
-        March 2022, after its experiments; `"logit"` is that: the attention pools hidden states before one softmax.
+        March 2022, after the paper's experiments; `"logit"` is that: the attention pools hidden states before one
+        softmax.
     D2. Eq. 1's Z_t names children and parents only. As in the authors' code the root is also a target of position 0
         (`root_target`) and `<eos>` of the last word (`eos_target`).
     D3. Z_t is a set of word *types* in the code: a type that depends twice on a token counts once (`set`); `multiset`
@@ -181,8 +182,7 @@ def dependency_nll(
 
 
 def unseen(length: int, context: int, *, window: int | None, device: torch.device) -> Bool[Tensor, "length context"]:
-    """True where none of the last `length` of `context` positions looks: after itself, and before a window that ends
-    with it.
+    """Whether query i, one of the last `length` positions, does not see key j: later than itself, or before its window.
 
     >>> unseen(2, 3, window=2, device=torch.device("cpu")).int().tolist()
     [[0, 0, 1], [1, 0, 0]]
@@ -192,14 +192,14 @@ def unseen(length: int, context: int, *, window: int | None, device: torch.devic
 
 
 def log_dependency_attention(
-    attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
+    log_attention: Float[Tensor, "batch attention_heads length context"], *, window: int | None = None
 ) -> Float[Tensor, "batch length context"]:
     """Log a^(t): the logarithm of the head mean of a layer's attention, fp32; very low, not -inf, at unseen positions.
 
     With a window, rows are normalised again over its positions.
     """
-    lowest = torch.finfo(attention.dtype).min / 4
-    mean = attention.clamp_min(lowest).logsumexp(1) - math.log(attention.shape[1])
+    lowest = torch.finfo(log_attention.dtype).min / 4
+    mean = log_attention.clamp_min(lowest).logsumexp(1) - math.log(log_attention.shape[1])
     if window is None:
         return mean
     near = mean.masked_fill(unseen(*mean.shape[1:], window=window, device=mean.device), lowest)
@@ -317,8 +317,8 @@ class DMLM(LeftToRight):
     Args:
         backbone: makes the network from the vocabulary size; the very block that the base model has.
         vocabulary_size: number of token types; linked from the data.
-        dependency_modeling_share: the first phase's part of `trainer.max_epochs`, below 1 (paper: half); 0: there is
-            no such phase.
+        dependency_modeling_share: the first phase's part of `trainer.max_epochs`, below 1 (paper: half; for LSTMs a
+            fifth); 0: there is no such phase.
         attention_layer: the layer whose head-averaged attention weighs the mixture (paper: the penultimate, -2).
         attention: for backbones without self-attention, what weighs the mixture instead, made from the width:
             `depgen.models.dmlm.QueryKeyAttention` (paper: for LSTMs, over their undropped outputs).

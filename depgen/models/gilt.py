@@ -16,8 +16,9 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | L (Eq. 6) | `graph_losses` |
 | p(x, y), p(x) (Eq. 7) | `joint_log_probs`; `log_probs`, over the graphs that a beam holds |
 
-Order of events: the word that token k begins gets its arcs from the states after token k - 1 and the embedding of token
-k. Token k and all further tokens of the word are then encoded with a tape that holds these arcs.
+Order of events, as in the authors' code: the word that token k begins gets its arcs from the states after token k - 1
+and the embedding of token k. Token k and all further tokens of the word are then encoded with a tape that holds these
+arcs. Eq. 7 has the count after the word's last token.
 
 Deviations:
 D1. The tape passes through the content keys of Transformer-XL with the bias u, as in the authors' code, which is Eq. 4;

@@ -20,9 +20,11 @@ Deviations
     D1. Written positions get no expansion, in training, scoring and generation. The authors' code draws one there when
         it writes, from an output that is never trained, and gives them the unknown one when it scores.
     D2. Positions of words are counted from 0; from 1 in the authors' code.
-    D3. The expansion layer is not given in the paper; the last one is the authors' default (`expansion_layer`).
+    D3. Expansions are predicted from the last layer, the authors' default (`expansion_layer`), and added to its states.
+        The paper has "one of the intermediate layers", and layers after it.
     D4. In scoring and generation, words are normalised without placeholders and `<eos>`, and expansions without
-        padding; in training, as in the authors' code, over the whole vocabulary.
+        padding; in training, as in the authors' code, over the whole vocabulary. The paper masks placeholders "in the
+        final softmax". Training embeds the given expansions, where section 3.1 speaks of sampled ones.
     D5. Each position sees the whole level, as in the paper. The authors' code can hide all but its ancestors.
     D6. Padding and unknown expansions are never drawn, as unknown words are not; the authors' code draws padding.
     D7. A tree with an expansion not seen in training, which is never written, has probability 0. The authors' code

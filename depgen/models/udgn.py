@@ -21,12 +21,12 @@ Deviations
     D4. Eq. 12 adds the direction's bias after the scaling by the root of the head size, ours as the code before it.
     D5. The inner width of a layer is heads times head size, 1,024, wider than the states; there is no layer
         normalisation inside the stack, and one after it.
-    D6. `<unk>` is never masked and never predicted, as in the code.
+    D6. `<unk>` is never masked, as in the paper, and never predicted, as in the code.
     D7. Batches are cut again each epoch from sentences of like length, by a budget that counts padding and an end a
         sentence; in the code their composition never changes, and the budget counts words.
     D8. The Kirchhoff variant: marginals of trees with a single root; how that root is scored is not stated, ours takes
         each word's own place, which the softmax reads as "no head". Its mass is the root's marginal. An arc
-        counts as at most 24 nats below its word's best.
+        counts as at most 24 nats below its word's best (`depgen.decoding.matrix_tree.DEPTH`).
     D9. Beyond the paper: `supervised_weight` adds the parser's cross-entropy against given trees, the mean over the
         words of the batch that have one; a root's target is its own place, by which roots are then found, too.
         `mask_from: trees` lets messages pass along given trees instead of the parser's. Without either, trees never
@@ -58,6 +58,7 @@ from depgen.nn.recurrent import call_lstm
 from depgen.nn.vocabulary import full_precision
 
 TINY = 1e-30
+"""The least probability whose logarithm is taken."""
 MASK_FLOOR = 1e-6
 """What is added to every m_ij (D3)."""
 
@@ -101,12 +102,12 @@ class HeadSelection(nn.Module):
         embedded = self.embedding(tokens)
         if self.tag_logits is not None:
             embedded = embedded + F.embedding(tokens, self.tag_logits).softmax(-1)[..., 1:] @ self.tag_vectors
-        states = self.dropout(self._contextual(self.dropout(embedded), lengths))  # Eq. 1: h_i = BiLSTM(x_i)
+        states = self.dropout(self._lstm_states(self.dropout(embedded), lengths))  # Eq. 1: h_i = BiLSTM(x_i)
         head, dependent = self.arcs(states).chunk(2, -1)  # Eq. 2, 3: h^H_i = W_H h_i + b_H, h^D_i = W_D h_i + b_D
         scores: Tensor = dependent @ head.mT * head.shape[-1] ** -0.5  # Eq. 4: e_ij = h^D_i . h^H_j / sqrt(D)
         return scores
 
-    def _contextual(
+    def _lstm_states(
         self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch length states"]:
         """The LSTM's states; packed only on a GPU, and only where sentences differ in length."""
@@ -114,14 +115,14 @@ class HeadSelection(nn.Module):
         if bool((lengths == length).all()):
             return call_lstm(self.lstm, embedded)[0]  # type: ignore[no-any-return]
         if embedded.device.type == "cpu":
-            return self._turned(embedded, lengths)
+            return self._padded_lstm(embedded, lengths)
         descending, order = lengths.cpu().sort(descending=True)
         back, order = (each.to(embedded.device, non_blocking=True) for each in (order.argsort(), order))
         packed = pack_padded_sequence(embedded[order], descending, batch_first=True)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=length)
         return states[back]
 
-    def _turned(
+    def _padded_lstm(
         self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
     ) -> Float[Tensor, "batch length states"]:
         """The LSTM's states, layer by layer: the backward direction runs forward over reversed sentences.

@@ -27,7 +27,8 @@ Deviations from the paper (P) and the authors' code (C)
         Targets are always possible, so a masked softmax loses nothing. C trains without a mask, and cuts to the best
         few counts before it drops the impossible ones, which can leave no hypothesis.
     D3. sqrt(2 i) as in C; P has sqrt(2 i - 1).
-    D4. The self-loop i -> i is scored and trained as a negative, as in C; no search uses it. Its pair is in s_i.
+    D4. The self-loop i -> i is scored and trained as a negative, as in C; no search uses it. Its pair is in s_i. The
+        root is no child, as in C; the first sum of Eq. 3 in P has it as one.
     D5. Features above the largest code count as that code, as in C.
 """
 

@@ -89,7 +89,7 @@ def test_what_is_read_without_packing_is_what_packing_reads():
     embedded = torch.randn(3, 4, WIDTH, dtype=torch.float64, requires_grad=True)
     packed = pack_padded_sequence(embedded, LENGTHS, batch_first=True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(made.lstm(packed)[0], batch_first=True)
-    found = made._contextual(embedded, LENGTHS) * WORDS[:, :, None]
+    found = made._lstm_states(embedded, LENGTHS) * WORDS[:, :, None]
     assert (found - expected).abs().max() < 1e-12
     weigh, wanted = torch.randn_like(expected), [embedded, *made.lstm.parameters()]
     one, other = (torch.autograd.grad((each * weigh).sum(), wanted) for each in (found, expected))
@@ -104,7 +104,7 @@ def test_the_reading_drops_as_much_between_layers_as_torch_does():
     lengths = torch.tensor([3, 4]).repeat(750)
     packed = pack_padded_sequence(many, lengths, batch_first=True, enforce_sorted=False)
     expected, _ = pad_packed_sequence(made.lstm(packed)[0], batch_first=True)
-    found = made._contextual(many, lengths)
+    found = made._lstm_states(many, lengths)
     for n in (3, 4):
         one, other = (each[lengths == n, :n] for each in (found, expected))
         error = (one.var(0) + other.var(0)).div(750).sqrt()
