@@ -22,8 +22,8 @@ and is put there as the head. The second copy, STACK (LEFT'), sees the stack and
 
 Deviations
     D1. Probabilities are over what is possible: arcs with two words at least, ROOT (a token in the authors' code) with
-        one word at most, `<eos>` after ROOT alone. In the authors' code they are over four actions, one of them for
-        padding, and over all token types, so that what the impossible gets is lost.
+        one word at most, `<eos>` after ROOT alone, where it is certain. In the authors' code they are over four
+        actions, one of them for padding, and over all token types, so that what the impossible gets is lost.
     D2. A tree has one string: words take dependents on the left first. The authors train on such strings, too; their
         beam also holds others. A piece that continues a word can't follow an arc; its probability there is lost.
     D3. Trees that are not projective are lifted; the authors leave them out. Of several roots, the later ones depend on
@@ -124,11 +124,11 @@ class ArcStrings(Strings):
         composes: whether it is a COMPOSE.
         depths: the height on the stack.
         is_dependent: whether it belongs to the dependent of the COMPOSE that takes it off.
-        actions: what follows: `SHIFT`, `LEFT` or `RIGHT`; `NOTHING` at first copies and padding.
+        actions: what follows: `SHIFT`, `LEFT` or `RIGHT`; `NOTHING` at first copies, at `ROOT` and at padding.
         targets: the token that follows, where one does.
         may_left: whether `LEFT` may follow.
         may_right: whether `RIGHT` may.
-        may_end: whether `ROOT` may, or `<eos>` after it.
+        may_end: whether `ROOT` may.
         places: the target of the text that what follows belongs to.
         shifts: the places of `SHIFT` among the actions of all rows, one row after the other.
     """
@@ -223,7 +223,6 @@ def string_of(
             read += 1
     if len(stack) < 3:
         join(ROOT)
-        followed_by(SHIFT, eos)
     return np.array([*map(attrgetter(*ArcStrings.columns), positions)], np.int64).T
 
 
@@ -246,7 +245,7 @@ class DerivationCollate(StringCollate):
         size: of the vocabulary.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     reads: ClassVar[Literal["heads"]] = "heads"
     kind: ClassVar[type] = ArcStrings
 
@@ -482,7 +481,7 @@ class DTG(WordSynchronous):
     ) -> Float[Tensor, "*positions"]:
         """p(x | s): log-probabilities (nats) of tokens, given that one follows; the type after all others is `ROOT`.
 
-        `<eos>`, which follows `ROOT` alone, has 0 there, where nothing else is possible.
+        `<eos>` is none of them: it follows `ROOT`, where nothing else is possible.
         """
         weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         root = torch.full_like(targets, size)
@@ -491,7 +490,7 @@ class DTG(WordSynchronous):
         total = vocabulary_logsumexp(hidden, weight[:size], token_bias)
         total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, root)), total)
         log_probs = word_scores(hidden, weight, bias, targets) - total
-        return log_probs.masked_fill(~may_end & (targets == size), -torch.inf).masked_fill(targets == eos, 0)
+        return log_probs.masked_fill(~may_end & (targets == size), -torch.inf)
 
     def string_log_probs(self, strings: ArcStrings, eos: int) -> tuple[Float[Tensor, "batch positions"], ...]:
         """Log-probabilities (nats) of the action and of the token that follow each position; 0 where none does."""
@@ -619,13 +618,7 @@ class DTG(WordSynchronous):
         )  # fmt: skip
         actions = torch.where(ends, ROOT, SHIFT)[beam.items]
         state = self.step(beam.state, actions, tokens[beam.items], opens[beam.items])
-        return beam.scored(torch.where(state.stack.ended, self._end_log_probs(state, batch.eos), 0), state)
-
-    def _end_log_probs(self, state: StringState, eos: int) -> Float[Tensor, " rows"]:
-        """Log-probabilities (nats) of `<eos>` after `ROOT`, where arcs are not possible."""
-        never = torch.zeros_like(state.stack.ended)
-        actions = self.action_log_probs(state.hidden, never[:, None].expand(-1, 2))[:, 0]
-        return actions + self.token_log_probs(state.hidden, torch.full_like(state.read, eos), never, eos)
+        return replace(beam, state=state)
 
     def structure_of(self, state: StringState, row: int) -> list[int]:
         """The actions of a hypothesis."""
@@ -676,7 +669,7 @@ class DTG(WordSynchronous):
         cut = ~stack.ended & (state.read >= writing.max_new_tokens)
         whole = whole.masked_fill((stack.ended | cut)[:, None], -torch.inf)
         whole[:, -1] = torch.where(cut, 0, -torch.inf)
-        whole[:, eos] = torch.where(stack.ended, self._end_log_probs(state, eos), whole[:, eos])
+        whole[:, eos] = torch.where(stack.ended, 0, whole[:, eos])
         return whole
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:

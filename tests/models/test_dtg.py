@@ -111,16 +111,16 @@ def test_the_string_of_five_words():
     last_of_heads = [-1, -1, -1, 4, 4, -1, -1, 6, 6, -1, -1, 8, 8, 6, 6, 0]
     assert found.heads[0].tolist() == last_of_heads
     actions, nothing = found.actions[0].tolist(), -1
-    assert actions == [0, 0, 1, nothing, 0, 0, 1, nothing, 0, 0, 1, nothing, 2, nothing, 0, 0]
+    assert actions == [0, 0, 1, nothing, 0, 0, 1, nothing, 0, 0, 1, nothing, 2, nothing, 0, nothing]
     tokens = [each for each, action in zip(found.targets[0].tolist(), actions, strict=True) if action == 0]
-    assert tokens == [3, 4, 5, 6, 7, 8, ROOT, 0]
-    # LEFT 1, RIGHT 2, ROOT or <eos> 4; RIGHT alone where the word on top has dependents on its right
+    assert tokens == [3, 4, 5, 6, 7, 8, ROOT]
+    # LEFT 1, RIGHT 2, ROOT 4; RIGHT alone where the word on top has dependents on its right
     may = found.may_left + 2 * found.may_right + 4 * found.may_end
     assert [may[0, k].item() for k, action in enumerate(actions) if action != nothing] == [
-        4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4, 4
+        4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4
     ]  # fmt: skip
     assert found.places[0, [k for k, each in enumerate(actions) if each != nothing]].tolist() == [
-        0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6, 6
+        0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 6
     ]  # fmt: skip
 
 
