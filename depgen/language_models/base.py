@@ -22,7 +22,7 @@ from depgen.metrics.item_scores import ItemScores, ItemTable, KeptItems, Loss, P
 from depgen.nn.precise import precise_device
 from depgen.training.clipping import clip_groups, clips_by_group
 from depgen.training.hyper_parameters import factory, plain_settings
-from depgen.training.optimizers import AfterValidation, ScaledSteps, optimization
+from depgen.training.optimizers import AfterValidation, optimization
 from depgen.training.optimizers import OptimizerFactory as OptimizerFactory
 from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
 from depgen.training.phases import Phase, Phases
@@ -73,7 +73,7 @@ class LanguageModel(L.LightningModule):
         super().__init__()
         self._optimizer = None if optimizer is None else factory(optimizer, OptimizerFactory)
         self._scheduler = None if scheduler is None else factory(scheduler, SchedulerFactory)
-        self.phase = 0
+        self.phase, self._rate_scale = 0, 1.0
         self._measure_in(passes=1)
         self.test_items = KeptItems()
         self._of_text = True
@@ -261,7 +261,7 @@ class LanguageModel(L.LightningModule):
         if any(isinstance(each, Phases) for each in callbacks):  # from an earlier call of the same trainer
             return []
         folder = Path(self.trainer.default_root_dir) / "checkpoints"
-        return [Phases(folder), StepSeed(), ScaledSteps(), AfterValidation()]
+        return [Phases(folder), StepSeed(), AfterValidation()]
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Store the constructor's arguments as plain values, so that the file loads without running code."""
@@ -284,6 +284,19 @@ class LanguageModel(L.LightningModule):
         """How many processes train together."""
         trainer = self._attached
         return 1 if trainer is None else trainer.world_size
+
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:  # noqa: ANN401, the system's own
+        """Remember by how much the batch scales the learning rate of its step."""
+        self._rate_scale = getattr(batch, "learning_rate_scale", 1.0)
+
+    def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+        """A step at the rates that the batch scales: a shorter segment of a stream gets a smaller step."""
+        rates = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            group["lr"] *= self._rate_scale
+        super().optimizer_step(epoch, batch_idx, optimizer, *arguments, **options)
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
 
     def log_train(
         self, nll_sum: Float[Tensor, ""], global_tokens: int | Float64[Tensor, ""], *, name: str = "loss"

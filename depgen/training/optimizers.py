@@ -77,34 +77,6 @@ def use_fused_kernels(optimizer: Optimizer) -> None:
             group["fused"] = all(parameter.device.type in ("cpu", "cuda") for parameter in group["params"])
 
 
-class ScaledSteps(L.Callback):
-    """Multiplies the learning rate of a step by the batch's `learning_rate_scale`: shorter segments, smaller steps."""
-
-    def __init__(self) -> None:
-        self.scale = 1.0
-
-    def on_train_batch_start(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
-    ) -> None:
-        """Remember the batch's scale."""
-        self.scale = getattr(batch, "learning_rate_scale", 1.0)
-
-    def on_before_optimizer_step(self, trainer: L.Trainer, pl_module: L.LightningModule, optimizer: Optimizer) -> None:
-        """Scale the rates until the step is done."""
-        if self.scale == 1.0:
-            return
-        rates = [group["lr"] for group in optimizer.param_groups]
-        for group in optimizer.param_groups:
-            group["lr"] *= self.scale
-
-        def restore(*_: object) -> None:
-            handle.remove()
-            for group, rate in zip(optimizer.param_groups, rates, strict=True):
-                group["lr"] = rate
-
-        handle = optimizer.register_step_post_hook(restore)
-
-
 class AfterValidation(Checkpoint):
     """Tells optimiser and schedule what a validation found, by the value that the phase is judged by.
 

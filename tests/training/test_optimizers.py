@@ -1,9 +1,11 @@
 from copy import deepcopy
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.optim import SGD, Adagrad, Adam, AdamW
 
+from depgen.language_models.base import LanguageModel
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.optimizers import use_fused_kernels
 
@@ -54,3 +56,26 @@ def test_what_was_asked_for_stays():
     before = [dict(group) for group in optimizer.param_groups]
     use_fused_kernels(optimizer)
     assert [set(group) for group in optimizer.param_groups] == [set(group) for group in before]
+
+
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_a_step_has_the_rate_that_its_batch_scales_and_no_other_step_has(is_skipped):
+    """Also one that is skipped, as with an infinite gradient in float16."""
+    parameter, rates = torch.zeros(1, requires_grad=True), []
+    optimizer, model = SGD([parameter], lr=0.5), LanguageModel()
+
+    class Step:
+        param_groups = optimizer.param_groups
+
+        def step(self, closure=None):
+            rates.append(optimizer.param_groups[0]["lr"])
+            if not is_skipped:
+                optimizer.step()
+
+    for scale in (0.25, 1.0, 0.5):
+        model.on_train_batch_start(SimpleNamespace(learning_rate_scale=scale), 0)
+        model.optimizer_step(0, 0, Step(), None)
+        assert optimizer.param_groups[0]["lr"] == 0.5
+    model.on_train_batch_start(SimpleNamespace(), 3)
+    model.optimizer_step(0, 3, Step(), None)
+    assert rates == [0.125, 0.5, 0.25, 0.5]
