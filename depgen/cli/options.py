@@ -1,4 +1,4 @@
-"""The options of Lightning's verbs: our own and Lightning.s, and a help that shows what the verb at hand takes."""
+"""The options of Lightning's verbs: our own, Lightning's, and a help that shows what the verb at hand takes."""
 
 import argparse
 from collections.abc import Callable

@@ -92,7 +92,7 @@ class CapitalizedNames:
                 for index, token in enumerate(sentence):
                     self._count(sentence, index, token)
         if not self._capitalized:
-            raise UserError("Expected stories with capitals, found none: name a spaCy pipeline with ner or a tagger.")
+            raise UserError("Expected stories with capitals, found none: leave the step PlaceholdersForNames out.")
 
     def _count(self, sentence: Sequence[str], index: int, token: str) -> None:
         if not _is_capitalized(token):

@@ -92,7 +92,8 @@ class StreamColumns(Dataset[StreamSlice]):
         positions = int(self.item_starts[-1])
         if columns > positions:
             raise UserError(
-                f"{positions} positions can't be cut into {columns} columns: set data.init_args.columns to fewer."
+                f"{positions} positions can't be cut into {columns} columns: take more text, or for training "
+                "fewer data.init_args.columns."
             )
         share, longer = divmod(positions, columns)
         sizes = np.full(columns, share) + (np.arange(columns) < longer)

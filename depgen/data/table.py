@@ -430,11 +430,11 @@ class EncodedSplit(Dataset[TokenItem]):
         return sum((np.bincount(ids, minlength=size) for ids in self.columns.values("ids")), np.zeros(size, np.int64))
 
     def viewed(self, collate: object) -> "EncodedSplit":
-        """The split with the view that a system's collate has of each item, made once; itself where it has none."""
+        """The split with the view that a system's collate has of each item, made once; without one if it has none."""
         import pyarrow as pa
 
         if not isinstance(collate, SystemCollate) or collate.reads not in self.table.column_names:
-            return self
+            return self if self.view is None else EncodedSplit(self.table, self.vocabulary)
         name = lines_sha256([self.table._fingerprint, collate.fingerprint()])
         if self.view is not None and self.view._fingerprint == name:
             return self

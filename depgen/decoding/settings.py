@@ -31,6 +31,7 @@ class Sampling:
     greedy: bool = False
 
     def __post_init__(self) -> None:
+        check_at_least(0, top_k=self.top_k)
         if not 0 < self.top_p <= 1:
             raise UserError(f"top-p must be above 0 and at most 1, but is {self.top_p}")
         if not 0 < self.temperature < float("inf"):

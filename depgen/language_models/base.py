@@ -48,7 +48,7 @@ class LanguageModel(L.LightningModule):
     targets that are `<unk>`.
 
     Args:
-        optimizer: makes the optimiser from the parameters; None = Adam as in fairseq's language models (betas 0.9 and
+        optimizer: makes the optimiser from the parameters; None = AdamW as in fairseq's language models (betas 0.9 and
             0.98, decoupled weight decay 0.01, learning rate 5e-4). Each phase gets a fresh one.
         scheduler: makes the learning-rate schedule, stepped every step; None = constant. Torch's ReduceLROnPlateau is
             stepped at every validation, by what the phase is judged by.

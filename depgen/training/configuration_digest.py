@@ -27,7 +27,7 @@ WITHOUT_EFFECT = frozenset({
     "trainer.strategy", "trainer.use_distributed_sampler", "data.workers", "data.eval_tokens_per_batch",
     "seed_everything", "resume_every_n_steps", "wandb",
 })  # fmt: skip
-"""Keys that change no number, and the seed, which a result names by itself."""
+"""Keys that make no other experiment, and the seed, which a result names by itself."""
 
 
 def settings_digest(content: Mapping[str, Any], where: str) -> str:

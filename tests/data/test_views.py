@@ -63,6 +63,12 @@ CASES = {
 }  # fmt: skip
 
 
+def test_a_split_without_what_a_system_reads_has_no_view_of_another_system():
+    split = data_of("tree", builder=SubwordPieces(size=260)).split("train").viewed(DependencyCollate())
+    assert split[0].view is not None
+    assert split.viewed(BracketingCollate())[0].view is None
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_batch_of_views_that_were_made_ahead_is_that_of_views_made_now(case, monkeypatch):
     structure, builder, collate = CASES[case]

@@ -235,6 +235,7 @@ def test_carried_keys_find_what_whole_prefixes_do(beam_size):
     [
         ({"top_p": 0.0}, "top-p"),
         ({"top_p": 1.1}, "top-p"),
+        ({"top_k": -1}, "top_k: expected at least 0"),
         ({"temperature": 0.0}, "temperature"),
         ({"temperature": math.nan}, "temperature"),
         ({"beam_size": 0}, "beam_size: expected at least 1"),

@@ -275,7 +275,7 @@ def stacked(
             of = f" ({title})" if title else ""
             raise UserError(
                 f"{place}: expected {needed}{of}, found none. Draw other sentences (--first), or leave "
-                "those of a corpus out that have none, by with_trees_only: true of its reader."
+                "those of a corpus out that have none, by the step depgen.data.steps.WithTreesOnly."
             )
         if structure == "tree" and each.heads is not None:
             check_tree(each.heads, place, words=each.words)
