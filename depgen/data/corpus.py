@@ -218,10 +218,13 @@ class CorpusOfSteps(ABC):
     @property
     def form(self) -> FormName | None:
         """The form that its text is in (`depgen.trees.text_form`); None where nothing says it."""
-        form = self.default_form
+        form = self._form_as_read()
         for step in self.steps or ():
             form = step.form(form)
         return form
+
+    def _form_as_read(self) -> FormName | None:
+        return self.default_form
 
 
 @dataclass(frozen=True)
@@ -331,12 +334,17 @@ class WithSteps(CorpusOfSteps):
         """The corpus's fingerprint."""
         return self.corpus.fingerprint(split)
 
+    def _form_as_read(self) -> FormName | None:
+        return form_of(self.corpus)
+
 
 def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
     """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
     names: Mapping[Split, Sequence[str]] = {}
     if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
         names = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
+    if isinstance(corpus, WithSteps):
+        names = drawn_documents(corpus.corpus)
     if isinstance(corpus, CorpusOfSteps):
         read: Read = corpus.read
         for step in corpus.steps or ():

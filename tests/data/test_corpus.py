@@ -243,7 +243,7 @@ def test_corpora_say_in_which_form_their_text_is(news):
         name: [name] * len(corpora) for name, corpora in forms.items()
     }
     bare = Ewt(steps=[BareWords()])
-    assert form_of(WithSteps(bare, steps=[SingleSentences()])) is None, "the steps are those of the corpus within"
+    assert form_of(WithSteps(bare, steps=[SingleSentences()])) == "bare"
     assert form_of(TextLines("news", steps=[WithoutSentences(bare)])) == "bare"
     assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
 
