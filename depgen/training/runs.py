@@ -208,8 +208,6 @@ def place_of_run(run: Path) -> tuple[str, ...]:
 def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
     """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
 
-    Of an experiment or a folder, runs of no size come first, which `depgen fit` makes without a table.
-
     Args:
         experiment: only its runs; None = all.
         holding: the file of the checkpoint that it must hold.
@@ -218,8 +216,7 @@ def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path
     Raises:
         UserError: there is none.
     """
-    runs = all_runs(experiment, root=root)
-    for run in runs if experiment is None and root is None else sorted(runs, key=has_size):
+    for run in all_runs(experiment, root=root):
         if (checkpoint_folder(run) / holding).is_file():
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
