@@ -102,7 +102,7 @@ class ProgressLines(L.Callback):
         phases = Phases.of(trainer)
         figures = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
         if self._batches:
-            figures = {"train/loss": float(self._sum) / self._batches, **figures}
+            figures = {"mean of what is minimised": float(self._sum) / self._batches, **figures}
         self._sum, self._batches = 0.0, 0
         logger.info(
             "Epoch %d of %s, step %d, phase %s: %s; best %s %.4g; %s.",
