@@ -1,18 +1,21 @@
 """The base of the systems that write a text and a structure over it together: graphs, bracketings or trees.
 
 A system has p(x, y) of tokens x and a structure y. The hypotheses of the search are structures over the tokens so far:
-p(x) is at least the sum over those that a beam holds. A system says
+p(x) is at least the sum over those that a beam holds. Its batch is a subclass of `TokenBatch` whose added fields of
+default None hold structures. A system says
 
-    beginning_of(batch)         the state of hypotheses after the input that begins each text
-    with_input(beam, batch, k)  the hypotheses after input k and its part of the structure
-    with_target(beam, batch, k) the hypotheses with target k and what is built before it
-    structure_of(state, row)    what a hypothesis has built
+    joint_nll(batch)                    the nats of each text and its structure, by which it is validated
+    beginning_of(batch)                 the state of hypotheses after the input that begins each text
+    with_input(beam, batch, k)          the hypotheses after input k and its part of the structure
+    next_log_probs(state, tokens)       the log-probability of target k, or, where something is built before the target,
+    with_target(beam, batch, k, ...)    the hypotheses with target k
+    structure_of(state, row)            what a hypothesis has built
 
 and, for texts that are written choice by choice, tokens and parts of the structure in one alphabet,
 
-    choices_of(ids, structure)  the choices of a prompt
-    writing_step(tokens, state) the distribution of the next choice
-    written_structures(choices) what all choices of a text have built
+    choices_of(ids, structure, vocabulary)         the choices of a prompt
+    writing_step(writing, tokens, padding, state)  the distribution of the next choice
+    written_structures(choices, writing)           what all choices of a text have built
 """
 
 from collections.abc import Sequence

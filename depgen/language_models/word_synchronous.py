@@ -7,9 +7,9 @@ Grammars (`depgen.models.dtg`) arcs.
 
 Beside what `StructuredLanguageModel` names, a system says
 
-    beginning(tokens)                the state after the token that begins each text
-    after_choices(state, ids)        the state after one more choice of each text that is written
-    choice_log_probs(writing, state) the distribution of the next choice
+    beginning(tokens)                              the state after the token that begins each text
+    after_choices(writing, state, ids, is_choice)  the state after one more choice of some texts that are written
+    choice_log_probs(writing, state)               the distribution of the next choice
 """
 
 from abc import abstractmethod
