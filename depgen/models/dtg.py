@@ -516,11 +516,8 @@ class DTG(WordSynchronous):
 
     def training_step(self, batch: DerivationBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The sum of both cross-entropies, nats per token of the global batch."""
-        if batch.strings is None:
-            raise UserError(
-                "DTG trains on dependency trees, and at least one sentence of a batch has none: set "
-                "data.init_args.annotator to one that gives every sentence a tree."
-            )
+        self.refuse_without_structures(batch)
+        assert batch.strings is not None
         actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch.strings, batch.eos))
         self.log_train(actions, batch.global_tokens, name="action_loss")
         return self.log_train(actions + tokens, batch.global_tokens)

@@ -42,7 +42,7 @@ from depgen.backbones.transformer import ScoreFunction, Transformer, Transformer
 from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import Beam, representatives
-from depgen.errors import UserError, check_at_least
+from depgen.errors import check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import KeyValues
 from depgen.nn.coded_scores import coded_scores
@@ -108,17 +108,11 @@ class BracketingCollate(SystemCollate):
         return {"attachments": np.array(attachments_of(binary_constituents(spans, length), length), dtype=np.int32)}
 
     def __call__(self, batch: ItemBatch) -> BracketingBatch:
-        """The batch.
-
-        Raises:
-            UserError: slices of a stream.
-        """
-        tokens = collate_tokens(batch)
-        if not all(isinstance(item, TokenItem) for item in batch.items):
-            raise UserError("Pushdown reads sentence by sentence: take depgen.data.text.TextData for the data.")
-        if any(item.spans is None for item in batch.items):
+        """The batch."""
+        tokens, sentences = collate_tokens(batch), batch.sentences
+        if any(item.spans is None for item in sentences):
             return BracketingBatch(**vars(tokens))
-        views = [self.view_of(item, batch.vocabulary) for item in batch.items]
+        views = [self.view_of(item, batch.vocabulary) for item in sentences]
         return _with_bracketings(tokens, [view["attachments"] for view in views])
 
 

@@ -50,7 +50,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from depgen.backbones.transformer import TransformerFactory
-from depgen.data.batch import NO_CONSTITUENTS, ItemBatch, TokenBatch, TokenItem
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
 from depgen.decoding.generation import Generated
@@ -493,8 +493,7 @@ class TransformerGrammar(WordSynchronous):
 
     def training_step(self, batch: StringBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The negative log-likelihood of words and brackets, nats per token of the global batch."""
-        if batch.strings is None:
-            raise UserError(f"TransformerGrammar trains on constituents, {NO_CONSTITUENTS}")
+        self.refuse_without_structures(batch)
         return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
 
     def joint_nll(self, batch: StringBatch) -> Float[Tensor, " batch"]:

@@ -150,13 +150,6 @@ class KeyValues:
         keys, values = (Growing.of(_in_slots(each), dim=0) for each in (self.keys, self.values))
         return KeyValues(keys, values, places)
 
-    def columns(self, kept: Int[Tensor, "batch columns"], *, like: "KeyValues | None" = None) -> "KeyValues":
-        """Some positions of each row, in the order given, none twice."""
-        if self.places is not None:
-            places = Places(self.places.table.gather(1, kept)) if like is None else like.places
-            return KeyValues(self._keys, self._values, places)
-        return KeyValues.of(_columns_of(self.keys, kept), _columns_of(self.values, kept))
-
     def in_new_slots(self, kept: Int[Tensor, "batch kept"], *, like: "KeyValues | None" = None) -> "KeyValues":
         """Some columns of each row alone, in slots of a new pool, after a first column that holds nothing."""
         rows = torch.arange(len(kept), device=kept.device)
