@@ -381,7 +381,7 @@ class Pushdown(StructuredLanguageModel):
 
     def joint_nll(self, batch: BracketingBatch) -> Float[Tensor, " batch"]:
         """The nats of each item's tokens and attachments."""
-        words, attachments = (precise(part).masked_fill(~batch.is_word, 0) for part in self.both_log_probs(batch))
+        words, attachments = (precise(part.masked_fill(~batch.is_word, 0)) for part in self.both_log_probs(batch))
         return -(words + attachments).sum(1)
 
     # -- search --------------------------------------------------------------------------------------------------------

@@ -96,7 +96,11 @@ def assert_attended(state, other, generator):
                 expected, _ = attend(
                     queries, KeyValues.of(*repeated), visibility, scores=lambda *_, masked=masked: masked
                 )
-                scores = None if added is None else lambda q, k, added=added: added + 0 * (q @ k.tensor.mT)
+                scores = (
+                    None
+                    if added is None
+                    else lambda q, k, added=added: added + q.new_zeros(*q.shape[:3], k.keys.shape[2])
+                )
                 found, _ = attend(queries, state, visibility, scores=scores)
                 torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 

@@ -133,6 +133,16 @@ def test_an_early_stop_counts_anew_in_the_last_phase_and_is_remembered_over_a_ki
     assert curve(broken) == curve(whole)
 
 
+def test_an_early_stop_counts_from_the_best_value_not_from_the_last(tmp_path):
+    class Scripted(TinyModel):
+        def validation_step(self, batch, batch_idx):
+            self.log("val/loss", torch.tensor([5.0, 3.0, 4.0, 3.5, 2.0][self.current_epoch]), batch_size=1)
+
+    watch = Watch()
+    fit(tmp_path, watch, PhaseEarlyStopping(patience=2), model=Scripted(3, first_share=0.0), max_epochs=5)
+    assert epochs_by_phase(watch) == {0: [0, 1, 2, 3]}
+
+
 def test_what_gives_a_phase_no_epoch_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"trainer\.max_epochs: expected 2 or more.*found 1"):
         fit(tmp_path, max_epochs=1)

@@ -1,6 +1,7 @@
 """A system of two phases and its data, trained in a second: dropout on, batches of varying number."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import lightning as L
 import numpy as np
@@ -9,6 +10,7 @@ from torch import nn
 from torch.utils.data import Dataset
 from torchmetrics import MeanMetric
 
+from depgen.data import sampler
 from depgen.data.sampler import ResumableLoader, TokenBudgetBatches
 from depgen.errors import UserError
 from depgen.training.phases import Phase, Phases, after
@@ -84,7 +86,8 @@ class TinyData(L.LightningDataModule):
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
         options = {"seed": self.seed, "epoch": epoch or 0, "shuffle": epoch is not None, "world": world, "rank": rank}
         data = self.sets[split]
-        batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, **options)
+        with patch.object(sampler, "BATCHES_PER_POOL", 2):  # so small that epochs differ in length
+            batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, **options)
         return ResumableLoader(data, batch_sampler=batches, collate_fn=collate, num_workers=self.workers)
 
     def train_dataloader(self):
