@@ -1,16 +1,25 @@
 """Two CPU processes give what one gives on the same global batches, in both phases."""
 
+from unittest.mock import patch
+
 import pytest
 
 from depgen.training.checkpoints import load_checkpoint
 from tests.training.fits import fit
-from tests.training.tiny import TinyModel
+from tests.training.tiny import TinyData, TinyModel
 
 FILES = ("first-best.ckpt", "best.ckpt", "resume.ckpt")
 
 
 def model(**options):
     return TinyModel(3, dropout=0.0, **options)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def batches_that_two_processes_cut_alike():
+    """All in one pool: of several, a last batch of one item is another one for two processes."""
+    with patch.object(TinyData, "batches_per_pool", 256):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,9 @@ class TinyData(L.LightningDataModule):
         workers: processes that collate.
     """
 
+    batches_per_pool = 2
+    """So few that epochs differ in length."""
+
     vocabulary_size = 3
 
     def __init__(self, items: int = 60, seed: int = 0, workers: int = 0) -> None:
@@ -86,7 +89,7 @@ class TinyData(L.LightningDataModule):
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)
         options = {"seed": self.seed, "epoch": epoch or 0, "shuffle": epoch is not None, "world": world, "rank": rank}
         data = self.sets[split]
-        with patch.object(sampler, "BATCHES_PER_POOL", 2):  # so small that epochs differ in length
+        with patch.object(sampler, "BATCHES_PER_POOL", self.batches_per_pool):
             batches = TokenBudgetBatches(data.lengths, tokens_per_batch=50, **options)
         return ResumableLoader(data, batch_sampler=batches, collate_fn=collate, num_workers=self.workers)
 
