@@ -185,7 +185,7 @@ else:  # jsonargparse makes a callable of what YAML has
 
 
 def layers_up_to(layers: int, **chosen: int | None) -> int:
-    """The number of layers that an option of a backbone of so many layers chooses; all of them for None.
+    """The number of layers that an option chooses from those of a backbone; None chooses all.
 
     >>> layers_up_to(3, tape_layers=2), layers_up_to(3, tape_layers=None)
     (2, 3)

@@ -2,9 +2,9 @@
 
     documents --annotated--> words, trees --encoded--> token ids, trees over tokens --viewed--> what a system reads
 
-Each step is a table of its own, one row a document, in `$DEPGEN_CACHE/tables/<fingerprint>/`. A table of a fingerprint
-is never made again. So the fingerprint holds all that the rows depend on, and the number of the step's version, which
-rises whenever its rows may change.
+Each step writes one table, with a row for each document, into `$DEPGEN_CACHE/tables/<fingerprint>/`. A table of a
+fingerprint is never made again. So the fingerprint holds all that the rows depend on, and the number of the step's
+version, which rises whenever its rows may change.
 """
 
 import logging

@@ -204,7 +204,7 @@ def representatives(
     Args:
         targets: tokens; all items have the same one before them.
         opens: whether the token before each target begins a word.
-        lengths: targets of each item; after them an item stands for itself.
+        lengths: number of targets of each item; after its last target an item is its own representative.
 
     >>> all_open = torch.ones(3, 3, dtype=torch.bool)
     >>> representatives(torch.tensor([[5, 6, 0], [5, 7, 0], [5, 7, 0]]), all_open, torch.tensor([3, 3, 3])).tolist()

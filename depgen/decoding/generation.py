@@ -79,7 +79,7 @@ def generate(
 ) -> list[Generated]:
     """`number` texts after each prompt, those of a prompt together, without the prompt and without the closing eos.
 
-    Texts are sampled, each by a generator of its own, so that it does not depend on the batch it was in; or they are
+    Texts are sampled, each with its own generator, so that it does not depend on the batch it was in; or they are
     the likeliest that a beam finds, the best first. A text that reaches `max_new_tokens` before eos is cut there, and
     in a search comes after all those that are not; how many were cut is logged.
 

@@ -155,7 +155,7 @@ class LevelBatch(Batch):
         )  # fmt: skip
 
     def parts(self, tokens: int) -> Iterator[tuple[Int[Tensor, " some"], "LevelBatch"]]:
-        """Batches of rows of similar length with at most so many tokens, padding included, and the numbers of the rows.
+        """Batches of rows of similar length, of at most `tokens` tokens with padding, and the numbers of the rows.
 
         All levels of a sentence padded to its last one are twice as many tokens as they have. A row may be longer.
         """
@@ -469,7 +469,7 @@ class Skeletons:
 
     @classmethod
     def read(cls, path: str, vocabulary: Vocabulary, *, levels: int, tokens: int) -> "Skeletons":
-        """The trees of a CoNLL-U file with at most so many levels and tokens each; a word `_` is to be written."""
+        """The trees of a CoNLL-U file, refused above the limits of levels and tokens; a word `_` is to be written."""
         trees: list[TokenItem] = []
         for number, document in enumerate(read_conllu(Path(path), by_document=False), start=1):
             name, (sentence,) = f"{path}: sentence {number}", document.sentences

@@ -257,7 +257,7 @@ class StackState(Rows):
         return self.is_last.flip(1).cumsum(1).flip(1)
 
     def pushed(self, joins: Int[Tensor, " rows"], is_token: Bool[Tensor, " rows"]) -> "StackState":
-        """The stacks with one more token, which is then joined with so many constituents on top, one by one.
+        """The stacks with one more token, which is then joined with the topmost `joins` constituents, one by one.
 
         `joins` is 0, and `is_token` False, in rows whose new column is padding.
         """

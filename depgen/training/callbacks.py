@@ -58,7 +58,7 @@ class ProgressLines(L.Callback):
     """Logs the time that an epoch will take, and at each validation the losses, the best value and the time so far."""
 
     measured_steps = 20
-    """After so many steps of a phase the time of an epoch is said; the first one, which warms up, is left out."""
+    """The step of a phase after which the log gives the time of an epoch; the first step warms up and is left out."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()

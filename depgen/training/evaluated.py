@@ -78,7 +78,7 @@ def kept_numbers(run: Path, verb: str) -> dict[str, float]:
     if not are_kept(run, verb):
         raise UserError(
             f"{path} was not written, or the run was trained further since. Write it by depgen {verb} --run {run}, "
-            "with the data that it was trained on: numbers on others are not kept. Or train anew (--redo)."
+            "with the data that it was trained on: numbers of other data are not kept. Or train again (--redo)."
         )
     return {name.partition("/")[2]: float(value) for name, value in _read(path)["metrics"].items()}
 

@@ -100,10 +100,10 @@ class Cosine(_Schedule):
 
 
 def take_length(schedule: object, steps: float, phase: str) -> None:
-    """Let a schedule end with its phase of so many optimiser steps, and name one that ends before.
+    """Let a schedule end with its phase, which has `steps` optimiser steps, and name one that ends before.
 
     Raises:
-        UserError: the schedule can't be used for so many steps.
+        UserError: the schedule can't be used for that number of steps.
     """
     if isinstance(schedule, Cosine):
         schedule.end_with_phase(steps)
