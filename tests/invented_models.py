@@ -1,16 +1,26 @@
 """Models made on the spot: a pretrained one with random weights, and a run of a system that parses."""
 
+import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import yaml
 
+from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.cli import main
 
 END = "<|endoftext|>"
+
+
+def configured(vocabulary_size: int, *, settings: Mapping[str, Any], **sizes: Any) -> PretrainedTransformer:
+    """A network from scratch with settings of the library's configuration that are no arguments of ours."""
+    with torch.device("meta"):
+        found = PretrainedTransformer(vocabulary_size, **sizes).arguments_found["architecture"]
+    return PretrainedTransformer(vocabulary_size, architecture=json.dumps({**json.loads(found), **settings}))
 
 
 def write_gpt2(

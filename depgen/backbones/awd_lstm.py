@@ -30,41 +30,30 @@ class AWDLSTM(RecurrentStack):
 
     Args:
         vocabulary_size: number of token types; given by the system.
-        layers: number of LSTMs.
-        embedding_size: of the embedding and, when tied, of the last layer.
-        hidden_size: of all layers but the last; of the last too when the output is not tied.
-        tied: predict by the embedding matrix.
-        embedding_dropout: share of word types whose embedding is dropped.
         input_dropout: locked dropout of the embedded words (paper 0.4; code's default 0.5).
         hidden_dropout: locked dropout between layers (paper 0.25).
         output_dropout: locked dropout of the last layer's output (paper 0.4).
         weight_dropout: share of dropped recurrent connections (paper 0.5; code's default 0.4).
+        kwargs: see `RecurrentStack`.
     """
 
     def __init__(
         self,
         vocabulary_size: int,
-        layers: int = 3,
-        embedding_size: int = 400,
-        hidden_size: int = 1150,
-        tied: bool = True,
-        embedding_dropout: float = 0.1,
+        *,
         input_dropout: float = 0.4,
         hidden_dropout: float = 0.25,
         output_dropout: float = 0.4,
         weight_dropout: float = 0.5,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(
             vocabulary_size,
-            layers=layers,
-            embedding_size=embedding_size,
-            hidden_size=hidden_size,
-            tied=tied,
-            embedding_dropout=embedding_dropout,
+            make_layer=partial(LSTMLayer, dropped=weight_dropout),
             input_dropout=input_dropout,
             hidden_dropout=hidden_dropout,
             output_dropout=output_dropout,
-            make_layer=partial(LSTMLayer, dropped=weight_dropout),
+            **kwargs,
         )
 
 

@@ -41,43 +41,32 @@ class ONLSTM(RecurrentStack):
 
     Args:
         vocabulary_size: number of token types; given by the system.
-        layers: number of ON-LSTMs.
-        embedding_size: of the embedding and, when tied, of the last layer.
-        hidden_size: of all layers but the last; of the last too when the output is not tied.
         chunk_size: neurons that share a value of the master gates (paper 10).
-        tied: predict by the embedding matrix.
-        embedding_dropout: share of word types whose embedding is dropped.
         input_dropout: locked dropout of the embedded words.
         hidden_dropout: locked dropout between layers.
         output_dropout: locked dropout of the last layer's output.
         weight_dropout: share of dropped recurrent connections (D1).
+        kwargs: see `RecurrentStack`.
     """
 
     def __init__(
         self,
         vocabulary_size: int,
-        layers: int = 3,
-        embedding_size: int = 400,
-        hidden_size: int = 1150,
+        *,
         chunk_size: int = 10,
-        tied: bool = True,
-        embedding_dropout: float = 0.1,
         input_dropout: float = 0.5,
         hidden_dropout: float = 0.3,
         output_dropout: float = 0.45,
         weight_dropout: float = 0.45,
+        **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(
             vocabulary_size,
-            layers=layers,
-            embedding_size=embedding_size,
-            hidden_size=hidden_size,
-            tied=tied,
-            embedding_dropout=embedding_dropout,
+            make_layer=partial(ONLSTMLayer, chunk_size=chunk_size, dropped=weight_dropout),
             input_dropout=input_dropout,
             hidden_dropout=hidden_dropout,
             output_dropout=output_dropout,
-            make_layer=partial(ONLSTMLayer, chunk_size=chunk_size, dropped=weight_dropout),
+            **kwargs,
         )
 
     @torch.no_grad()

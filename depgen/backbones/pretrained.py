@@ -48,7 +48,6 @@ READS_AT_ONCE = ("max_position_embeddings", "sliding_window", "attention_chunk_s
 """What may bound the text in which every query sees all earlier tokens."""
 NAMES = {
     "model_type": ("model_type",),
-    "tied": ("tie_word_embeddings",),
     "layers": ("num_hidden_layers",),
     "width": ("hidden_size",),
     "attention_heads": ("num_attention_heads",),
@@ -146,10 +145,8 @@ class PretrainedTransformer(Backbone):
         max_length: number of positions.
         dropout: of embeddings and of what each part of a layer adds; None: the model's own.
         attention_dropout: of attention probabilities; None: the model's own.
-        tied: the output matrix is the embedding; False gives a tied model its own copy. None: as the model has it.
-        settings: further settings of the library's configuration, by its names, such as num_key_value_heads.
-        architecture: the whole configuration as JSON; the network is then built from it alone, with random weights. A
-            checkpoint carries it, so that it loads where `pretrained` is not.
+        architecture: the whole configuration as JSON, by the library's names; the network is then built from it alone,
+            with random weights. A checkpoint carries it, so that it loads where `pretrained` is not.
     """
 
     def __init__(
@@ -165,8 +162,6 @@ class PretrainedTransformer(Backbone):
         max_length: int | None = None,
         dropout: float | None = None,
         attention_dropout: float | None = None,
-        tied: bool | None = None,
-        settings: Mapping[str, Any] | None = None,
         architecture: str | None = None,
     ) -> None:
         super().__init__()
@@ -184,10 +179,9 @@ class PretrainedTransformer(Backbone):
         if architecture is not None:
             self.network = network_of(json.loads(architecture))
         elif pretrained is None:
-            self.network = new_network(vocabulary_size, {**arguments, "tied": tied}, settings or {})
+            self.network = new_network(vocabulary_size, arguments)
         else:
-            self.network = loaded(pretrained, vocabulary_size, arguments, settings or {})
-            _tie(self.network, tied)
+            self.network = loaded(pretrained, vocabulary_size, arguments)
         self.config = self.network.config
         self.vocabulary_size, self.width = self.config.vocab_size, self.config.hidden_size
         self.attention_layers = self.config.num_hidden_layers
@@ -252,10 +246,6 @@ class PretrainedTransformer(Backbone):
 
         Of `all_layers` the last is after the final norm, as the library has it. A score function reads queries by whose
         products with the keys, divided by √size, the model weighs its values.
-
-        Raises:
-            UserError: a text that is longer than the network can read.
-            ValueError: an attention layer that does not exist.
         """
         self.check_attention(attention_layer)
         assert state is None or isinstance(state, TransformerState)
@@ -292,9 +282,7 @@ class PretrainedTransformer(Backbone):
     def save(self, folder: Path, *, eos: int | None = None) -> None:
         """Write weights and configuration, so that the library's `AutoModelForCausalLM` loads them.
 
-        Args:
-            folder: where to.
-            eos: id of the end of sequence, which also begins one.
+        `eos` is the id of the end of sequence, which also begins one.
         """
         if eos is not None:
             for config in (self.config, self.network.generation_config):
@@ -313,13 +301,10 @@ def network_of(values: Mapping[str, Any]) -> Any:  # noqa: ANN401
     values = dict(values)
     with quiet_transformers():
         config = AutoConfig.for_model(values.pop("model_type"), **values)
-        try:
-            return AutoModelForCausalLM.from_config(config, attn_implementation=ATTENTION, dtype=torch.float32)
-        except KeyError as error:  # layers that know the library's own kinds of attention alone, or no such activation
-            raise UserError(f"No {config.model_type} can be made: the library has no {error} for it.") from error
+        return AutoModelForCausalLM.from_config(config, attn_implementation=ATTENTION, dtype=torch.float32)
 
 
-def new_network(vocabulary_size: int, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
+def new_network(vocabulary_size: int, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """A network with random weights of an architecture (GPT-2's unless another is named) and some sizes."""
     from transformers import AutoConfig
 
@@ -330,29 +315,26 @@ def new_network(vocabulary_size: int, arguments: Mapping[str, Any], settings: Ma
     values |= {name: 4 * width for name in NAMES["feedforward"] if hasattr(usual, name)}
     if hasattr(usual, "num_key_value_heads"):
         values["num_key_value_heads"] = arguments["attention_heads"] or usual.num_attention_heads
-    return network_of({**values, **_by_library_names(usual, arguments), **_known(usual, settings)})
+    return network_of({**values, **_by_library_names(usual, arguments)})
 
 
-def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any], settings: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run.
-
-    Raises:
-        UserError: it can't be had, or is not of the sizes or the vocabulary wanted.
-    """
+def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """A pretrained network with as many rows as the vocabulary: of a folder of the library, or of a run."""
+    from tokenizers import Tokenizer
     from transformers import AutoConfig, AutoModelForCausalLM
 
     run = run_of_name(name)
     if run is None:
         folder = required_folder(name, holding="config.json")
         config = AutoConfig.from_pretrained(folder, local_files_only=True)
-        tokens = _tokenizer_size(folder / "tokenizer.json", otherwise=config.vocab_size)
     else:
         config, state = _of_run(run)
-        tokens = config.vocab_size
-    dropouts = {each: arguments[each] for each in DROPOUTS}
-    expected = _by_library_names(config, {**arguments, **dict.fromkeys(DROPOUTS)})
+    tokens = config.vocab_size
+    if run is None and (tokenizer := folder / "tokenizer.json").is_file():
+        tokens = 1 + max(Tokenizer.from_file(str(tokenizer)).get_vocab(with_added_tokens=True).values())
+    sizes = _by_library_names(config, {name: value for name, value in arguments.items() if name not in DROPOUTS})
     wrong = [
-        f"{key} {getattr(config, key)}, not {each}" for key, each in expected.items() if getattr(config, key) != each
+        f"{name} {getattr(config, name)}, not {size}" for name, size in sizes.items() if getattr(config, name) != size
     ]
     if wrong:
         raise UserError(f"The pretrained model {name} has {'; '.join(wrong)}: leave out what it settles itself.")
@@ -362,8 +344,7 @@ def loaded(name: str, vocabulary_size: int, arguments: Mapping[str, Any], settin
             f"the data's vocabulary has {vocabulary_size}. Take the model's own: under data.init_args.vocabulary the "
             f"class path depgen.data.vocabulary.SubwordPieces with tokenizer: {name}, of a folder also its eos_token."
         )
-    for key, value in {**_by_library_names(config, dropouts), **_known(config, settings)}.items():
-        setattr(config, key, value)
+    config.update(_by_library_names(config, {name: arguments[name] for name in DROPOUTS}))
     if run is not None:
         network = network_of(config.to_dict())
         network.load_state_dict(state)
@@ -395,26 +376,6 @@ def _of_run(run: Path) -> tuple[Any, dict[str, Tensor]]:
     return AutoConfig.for_model(values.pop("model_type"), **values), state
 
 
-def _tokenizer_size(path: Path, *, otherwise: int) -> int:
-    """How many tokens a tokenizer has; `otherwise` where there is none."""
-    if not path.is_file():
-        return otherwise
-    from tokenizers import Tokenizer
-
-    return 1 + max(Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True).values())
-
-
-def _tie(network: Any, tied: bool | None) -> None:  # noqa: ANN401
-    """Give a tied network a separate output matrix if `tied` is false; raises UserError if an untied one is to be."""
-    weight = network.get_output_embeddings().weight
-    is_tied = weight is network.get_input_embeddings().weight
-    if tied and not is_tied:
-        raise UserError(f"{type(network).__name__} was trained with its own output matrix: tied can't be true.")
-    if tied is False and is_tied:
-        network.config.tie_word_embeddings = False
-        network.get_output_embeddings().weight = nn.Parameter(weight.detach().clone())
-
-
 def _by_library_names(config: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ANN401
     """Our arguments, those that are given, under the names that an architecture has for them."""
     values: dict[str, Any] = {}
@@ -424,11 +385,3 @@ def _by_library_names(config: Any, arguments: Mapping[str, Any]) -> dict[str, An
             raise UserError(f"The architecture {config.model_type} has no {name}: leave it out.")
         values |= {} if value is None else dict.fromkeys(own, value)
     return values
-
-
-def _known(config: Any, settings: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ANN401
-    """Settings that an architecture has; the library takes any without a word."""
-    for name in settings:
-        if not hasattr(config, name):
-            raise UserError(f"The architecture {config.model_type} has no setting {name!r}.")
-    return settings

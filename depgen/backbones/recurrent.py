@@ -53,11 +53,18 @@ class RecurrentState(StreamState):
 class RecurrentStack(EmbeddingBackbone):
     """Layers from the embedding's size to `hidden_size` and back to what the output matrix reads.
 
-    The other arguments are described in its subclasses, whose layers drop recurrent weights themselves.
-
     Args:
-        make_layer: a layer from its input's size and its own: `layer(inputs, state, padding)` gives its outputs, zero
-            at padding, and the state after each row's last token.
+        vocabulary_size: number of token types; given by the system.
+        make_layer: a layer from its input's size and its own, which drops recurrent weights itself: `layer(inputs,
+            state, padding)` gives its outputs, zero at padding, and the state after each row's last token.
+        input_dropout: locked dropout of the embedded words.
+        hidden_dropout: locked dropout between layers.
+        output_dropout: locked dropout of the last layer's output.
+        layers: number of layers.
+        embedding_size: of the embedding and, when tied, of the last layer.
+        hidden_size: of all layers but the last; of the last too when the output is not tied.
+        tied: predict by the embedding matrix.
+        embedding_dropout: share of word types whose embedding is dropped.
     """
 
     attention_layers = 0
@@ -66,15 +73,15 @@ class RecurrentStack(EmbeddingBackbone):
         self,
         vocabulary_size: int,
         *,
-        layers: int,
-        embedding_size: int,
-        hidden_size: int,
-        tied: bool,
-        embedding_dropout: float,
+        make_layer: Callable[[int, int], nn.Module],
         input_dropout: float,
         hidden_dropout: float,
         output_dropout: float,
-        make_layer: Callable[[int, int], nn.Module],
+        layers: int = 3,
+        embedding_size: int = 400,
+        hidden_size: int = 1150,
+        tied: bool = True,
+        embedding_dropout: float = 0.1,
     ) -> None:
         super().__init__()
         check_at_least(1, layers=layers)

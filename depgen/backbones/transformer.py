@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from depgen.backbones.backbone import BackboneOutput, BackboneState, EmbeddingBackbone
 from depgen.errors import UserError, check_at_least
-from depgen.nn.attention import KeyValues, Scores, SelfAttention, Visibility, Weigh
+from depgen.nn.attention import KeyValues, SelfAttention, Visibility
 from depgen.nn.positions import LearnedPositions, SinusoidalPositions, counted_positions
 from depgen.nn.relative_positions import RelativePositions
 from depgen.nn.stack_attention import StackAttention
@@ -97,24 +97,11 @@ class TransformerLayer(nn.Module):
         self,
         hidden: Float[Tensor, "batch length width"],
         visibility: Visibility,
-        *,
-        past: KeyValues | None = None,
-        scores: Scores | None = None,
-        weigh: Weigh | None = None,
-        query_bias: Float[Tensor, "attention_heads size"] | None = None,
-        with_attention: bool = False,
-        carry: bool = False,
-    ) -> tuple[
-        Float[Tensor, "batch length width"],
-        Float[Tensor, "batch attention_heads length context"] | None,
-        KeyValues | None,
-    ]:
-        """Hidden states after the layer, and what else `SelfAttention.forward` returns."""
+        **attending: Any,  # noqa: ANN401, of `SelfAttention.forward`
+    ) -> tuple[Tensor, Tensor | None, KeyValues | None]:
+        """Hidden states after the layer, and what else `SelfAttention.forward` returns, by its arguments."""
         source = self.attention_norm(hidden) if self.norm_first else hidden
-        mixed, attention, present = self.attention(
-            source, visibility, past=past, scores=scores, weigh=weigh, query_bias=query_bias,
-            with_attention=with_attention, carry=carry,
-        )  # fmt: skip
+        mixed, attention, present = self.attention(source, visibility, **attending)
         hidden = hidden + self.dropout(mixed)
         if not self.norm_first:
             hidden = self.attention_norm(hidden)
@@ -197,8 +184,8 @@ class TransformerXLInit(Initialization):
                 nn.init.trunc_normal_(module.weight, std=math.sqrt(2 / (network.attention_layers * module.in_features)))
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        for bias in (network.content_bias, network.position_bias):
-            if bias is not None:
+        if network.relative is not None:
+            for bias in (network.relative.content_bias, network.relative.position_bias):
                 nn.init.trunc_normal_(bias, std=bias.size(1) ** -0.5)
 
 
@@ -220,7 +207,7 @@ class Transformer(EmbeddingBackbone):
         norm_first: layer norm before each part (pre-LN) instead of after the residual sum (post-LN).
             Pre-LN also has a final layer norm after the last layer.
         affine_norms: the layers' norms have trained gains and biases; the final one always has.
-        positions: fixed sinusoids, trained vectors, none, or relative: distances in the attention scores of a causal
+        positions: fixed sinusoids, trained vectors, or relative: distances in the attention scores of a causal
             network, as in Transformer-XL (Dai et al., 2019), without memory between texts.
         max_length: number of learned positions; has no effect on others.
         scale_embedding: multiply token embeddings by √width.
@@ -247,7 +234,7 @@ class Transformer(EmbeddingBackbone):
         activation: Literal["relu", "gelu", "leaky_relu"] = "relu",
         norm_first: bool = True,
         affine_norms: bool = True,
-        positions: Literal["sinusoidal", "learned", "none", "relative"] = "sinusoidal",
+        positions: Literal["sinusoidal", "learned", "relative"] = "sinusoidal",
         max_length: int = 1024,
         scale_embedding: bool = True,
         tied: bool = True,
@@ -270,24 +257,18 @@ class Transformer(EmbeddingBackbone):
         self.embedding_dropout = nn.Dropout(dropout if embedding_dropout is None else embedding_dropout)
         self.output_dropout = nn.Dropout(output_dropout)
         self.positions: SinusoidalPositions | LearnedPositions | None = None
-        if positions in ("sinusoidal", "learned"):
-            learned = positions == "learned"
-            self.positions = LearnedPositions(width, max_length=max_length) if learned else SinusoidalPositions(width)
-            self.max_length = max_length if learned else None
-        make_layer = partial(
-            TransformerLayer,
-            width,
-            attention_heads,
-            feedforward=feedforward,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation_dropout=activation_dropout,
-            activation=activation,
-            norm_first=norm_first,
-            affine_norms=affine_norms,
-            attention_bias=attention_bias,
-        )
-        self.layers = nn.ModuleList(make_layer() for _ in range(layers))
+        if positions == "learned":
+            self.positions, self.max_length = LearnedPositions(width, max_length=max_length), max_length
+        elif positions == "sinusoidal":
+            self.positions = SinusoidalPositions(width)
+        self.layers = nn.ModuleList(
+            TransformerLayer(
+                width, attention_heads, feedforward=feedforward, dropout=dropout, attention_dropout=attention_dropout,
+                activation_dropout=activation_dropout, activation=activation, norm_first=norm_first,
+                affine_norms=affine_norms, attention_bias=attention_bias,
+            )
+            for _ in range(layers)
+        )  # fmt: skip
         is_relative = positions == "relative"
         self.relative = RelativePositions(width, attention_heads, layers=layers) if is_relative else None
         self.final_norm = nn.LayerNorm(width) if norm_first else nn.Identity()
@@ -300,25 +281,10 @@ class Transformer(EmbeddingBackbone):
         learned = [self.positions.weight] if isinstance(self.positions, LearnedPositions) else []
         return [*self.token_matrices, *learned]
 
-    @property
-    def content_bias(self) -> Float[Tensor, "attention_heads size"] | None:
-        """What is added to the queries that meet keys (u), the same in all layers; None without relative positions."""
-        return None if self.relative is None else self.relative.content_bias
-
-    @property
-    def position_bias(self) -> Float[Tensor, "attention_heads size"] | None:
-        """What is added to the queries that meet distances (v), the same in all layers; None as `content_bias`."""
-        return None if self.relative is None else self.relative.position_bias
-
     def key_weight(self, layer: int) -> Float[Tensor, "width width"]:
         """The matrix of a layer's keys; its rows are those of the heads, one head after the other."""
         attention = cast(TransformerLayer, self.layers[layer]).attention
         return attention.projection.weight.chunk(3)[1]
-
-    def position_weight(self, layer: int) -> Float[Tensor, "width width"]:
-        """The matrix of a layer's distances, in a network with relative positions; rows as of `key_weight`."""
-        assert self.relative is not None
-        return self.relative.projection(layer).weight
 
     def forward(
         self,
@@ -378,7 +344,7 @@ class Transformer(EmbeddingBackbone):
                 visibility,
                 past=None if state is None else state.layers[index],
                 scores=None if scores is None else partial(scores, index),
-                query_bias=self.content_bias,
+                query_bias=None if self.relative is None else self.relative.content_bias,
                 weigh=None if weigh is None else partial(weigh, index),
                 with_attention=attention_layer is not None and index == attention_layer % self.attention_layers,
                 carry=carry,

@@ -124,14 +124,14 @@ def without_own_place(
 class MaskedLanguageModel(LanguageModel):
     """Base of the systems that are trained by predicting masked words.
 
+    Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
+    words that are `<unk>`.
+
     Args:
         mask_rate: the probability of each word to be masked; `<unk>` never is.
         evaluation_masks: passes over every sentence, each with other masks, where perplexity is measured; they depend
             on the sentence's place in its split and the pass alone.
         kwargs: see `LanguageModel`.
-
-    Logged: `loss` (nats per masked word, the mean over the passes), its exponential `perplexity`, and the share of
-    words that are `<unk>`.
 
     Attributes:
         backbone: the network that reads, in systems that take one.
@@ -180,15 +180,7 @@ class MaskedLanguageModel(LanguageModel):
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
-        """The network's output over sentences, masked or whole.
-
-        Args:
-            tokens: ids, padded at the right.
-            lengths: words of each.
-            heads: given trees, for systems that need them.
-            attention: return the weights of each layer's attention heads.
-            all_layers: return the states of the embedding and after each layer too.
-        """
+        """The network's output over sentences, masked or whole, padded at the right; trees for systems that need them."""
         raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     @property
@@ -238,14 +230,14 @@ class MaskedLanguageModel(LanguageModel):
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
         step = None if self._attached is None else self.global_step
-        chosen = self._drawn(batch, shared_seed(step, batch_idx))
+        chosen = self.drawn_mask(batch, shared_seed(step, batch_idx))
         output, places = self._masked(batch, chosen)
         words = self.summed_over_devices(torch.tensor(len(places)))
         loss = self.log_train(self._nll(output, batch.tokens, places).sum(), words)
         extra = self.extra_loss(output, batch)
         return loss if extra is None else loss + extra
 
-    def _drawn(self, batch: WordBatch, *keys: int) -> Bool[Tensor, "batch length"]:
+    def drawn_mask(self, batch: WordBatch, *keys: int) -> Bool[Tensor, "batch length"]:
         """Each word except `<unk>` with probability `mask_rate`, drawn from the keys, its sentence and its position.
 
         On the CPU, so that nothing waits for a GPU.
@@ -337,18 +329,14 @@ class MaskedLanguageModel(LanguageModel):
 
     # -- evaluation -----------------------------------------------------------------------------------------------
 
-    def evaluation_mask(self, batch: WordBatch, number: int) -> Bool[Tensor, "batch length"]:
-        """The words that are masked in a pass: the same in every batch, on every device and after every restart."""
-        return self._drawn(batch, 0, number)
-
     def item_scores(self, batch: WordBatch) -> ItemScores:
-        """The nats of each sentence's masked words in every pass."""
+        """The nats of each sentence's masked words in every pass; masks are the same in every batch and on every device."""
         nll = torch.zeros(
             len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=precise_device(self.device)
         )
         words = torch.zeros(nll.shape, dtype=torch.int64)
         for number in range(self.evaluation_masks):
-            chosen = self.evaluation_mask(batch, number)
+            chosen = self.drawn_mask(batch, 0, number)
             output, places = self._masked(batch, chosen)
             row = chosen.nonzero()[:, 0].to(nll.device)
             nll[:, number].index_add_(0, row, precise(self._nll(output, batch.tokens, places)))

@@ -17,10 +17,9 @@ Deviations
     D1. Eq. 3 mixes probabilities (the default, `mixture_space="probability"`). The authors' DM-LSTM mixed logits until
         March 2022, after the paper's experiments; `"logit"` is that: the attention pools hidden states before one
         softmax.
-    D2. Eq. 1's Z_t names children and parents only. As in the authors' code the root is also a target of position 0
-        (`root_target`) and `<eos>` of the last word (`eos_target`).
-    D3. Z_t is a set of word *types* in the code: a type that depends twice on a token counts once (`set`); `multiset`
-        counts both.
+    D2. Eq. 1's Z_t names children and parents only. As in the authors' code the root is also a target of position 0 and
+        `<eos>` of the last word.
+    D3. Z_t is a set of word *types*, as in the authors' code: a type that depends twice on a token counts once.
     D4. The loss is computed in log space from gathers: log p(y_t) = logsumexp_tau(log a + h_tau.W[y_t] - log Z_tau). It
         equals the dense mixture; the authors clamp probabilities at 1e-10, which we don't.
     D5. The attention distribution is the head mean *before* attention dropout, so that Eq. 3 is a distribution in
@@ -66,7 +65,6 @@ from depgen.training.phases import Phase, after
 from depgen.trees.future_dependents import future_dependents
 
 MixtureSpace = Literal["probability", "logit"]
-Duplicates = Literal["set", "multiset"]
 
 
 # -- 1. Future dependents (Sec. 2.1) ----------------------------------------------------------------------------------
@@ -111,10 +109,6 @@ class DependencyCollate(SystemCollate):
     version: ClassVar[int] = 1
     reads: ClassVar[Literal["heads"]] = "heads"
 
-    root_target: bool = True
-    eos_target: bool = True
-    duplicates: Duplicates = "set"
-
     def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
         """Position and future dependent (a word id) of each arc, in the order of positions."""
         assert item.heads is not None
@@ -124,11 +118,10 @@ class DependencyCollate(SystemCollate):
                 "under data.init_args.annotator that gives each a tree (KnownTrees: `otherwise` in place of "
                 "`leave_unknown`)."
             )
-        offsets, places = future_dependents(item.heads, root_target=self.root_target, eos_target=self.eos_target)
+        offsets, places = future_dependents(item.heads)
         positions = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         ids = np.append(item.ids, vocabulary.eos)[places - 1]
-        if self.duplicates == "set":
-            positions, ids = np.unique(np.stack((positions, ids)), axis=1)
+        positions, ids = np.unique(np.stack((positions, ids)), axis=1)  # D3
         return {"positions": positions.astype(np.int32), "dependents": ids.astype(np.int32)}
 
     def __call__(self, batch: ItemBatch) -> DependencyBatch:
@@ -325,9 +318,6 @@ class DMLM(LeftToRight):
         window: mix only the last positions, this many; None: all (paper: none for Transformers; for LSTMs 56 on
             ROCStories, 36 on news, 16 on PTB).
         mixture_space: "probability" (Eq. 3) or "logit" (D1).
-        root_target: the root is a target of the first position (D2; authors' code: yes).
-        eos_target: the end is a target of the last word (D2; authors' code: yes).
-        duplicates: "set" counts a repeated dependent once (D3; authors' code), "multiset" each time.
         kwargs: see `LeftToRight`; the regulariser is used in both phases, as in the authors' code.
     """
 
@@ -340,9 +330,6 @@ class DMLM(LeftToRight):
         attention: AttentionFactory | None = None,
         window: int | None = None,
         mixture_space: MixtureSpace = "probability",
-        root_target: bool = True,
-        eos_target: bool = True,
-        duplicates: Duplicates = "set",
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
@@ -366,7 +353,6 @@ class DMLM(LeftToRight):
         if window is not None and window < 1:
             raise UserError(f"The mixture's window must hold at least the present position, found {window}.")
         self.attention_layer, self.window, self.mixture_space = attention_layer, window, mixture_space
-        self._collate = DependencyCollate(root_target, eos_target, duplicates)
         first = Phase("dependency_modeling", dependency_modeling_share, "val/dependency_loss")
         self.phases = after(first, Phase("language_modeling"))
         self.dependency_loss = PreciseMean()
@@ -374,7 +360,7 @@ class DMLM(LeftToRight):
     @property
     def collate(self) -> Callable[[ItemBatch], TokenBatch]:
         """Sequences; in the first phase with the future dependents of each position."""
-        return self._collate if self.models_dependencies else collate_tokens
+        return DependencyCollate() if self.models_dependencies else collate_tokens
 
     @property
     def models_dependencies(self) -> bool:

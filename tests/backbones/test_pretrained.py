@@ -14,7 +14,7 @@ from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import best_checkpoint
 from tests.backbones.conftest import VOCABULARY, words
-from tests.invented_models import write_gpt2_run, write_udgn_run
+from tests.invented_models import configured, write_gpt2_run, write_udgn_run
 
 ARCHITECTURES = {
     "gpt2": {"dropout": 0.0, "settings": {"scale_attn_by_inverse_layer_idx": True}},
@@ -30,7 +30,7 @@ def small(model_type="gpt2", *, settings=None, **options):
     torch.manual_seed(0)
     sizes = {"layers": 3, "width": 8, "attention_heads": 4, "max_length": 20, **options}
     spread = {"init_std" if model_type == "opt" else "initializer_range": SPREAD}
-    return PretrainedTransformer(VOCABULARY, model_type=model_type, **sizes, settings={**spread, **(settings or {})})
+    return configured(VOCABULARY, model_type=model_type, **sizes, settings={**spread, **(settings or {})})
 
 
 @pytest.fixture(params=ARCHITECTURES)
@@ -161,10 +161,9 @@ def test_gradients_reach_every_weight_through_values_and_attention(model):
 
 def test_sizes_of_gpt2_base():
     with torch.device("meta"):
-        assert sum(each.numel() for each in PretrainedTransformer(50257).parameters()) == 124_439_808
-        untied = PretrainedTransformer(50257, tied=False)
-    assert sum(each.numel() for each in untied.parameters()) == 163_037_184 == 124_439_808 + 50257 * 768
-    assert (untied.width, untied.attention_layers, untied.max_length, untied.causal) == (768, 12, 1024, True)
+        model = PretrainedTransformer(50257)
+    assert sum(each.numel() for each in model.parameters()) == 124_439_808
+    assert (model.width, model.attention_layers, model.max_length, model.causal) == (768, 12, 1024, True)
 
 
 def test_what_it_has_found_out_makes_the_same_network_again():
@@ -198,9 +197,8 @@ def test_a_pretrained_model_predicts_what_the_library_predicts(folder, monkeypat
         assert str(folder.parent) not in json.dumps(dict(model.arguments_found))
 
 
-@pytest.mark.parametrize("tied", [None, False])
-def test_what_is_saved_is_loaded_by_the_library(folder, tied, tmp_path):
-    model = PretrainedTransformer(VOCABULARY, pretrained=str(folder), tied=tied).eval()
+def test_what_is_saved_is_loaded_by_the_library(folder, tmp_path):
+    model = PretrainedTransformer(VOCABULARY, pretrained=str(folder)).eval()
     with torch.no_grad():
         for each in model.parameters():
             each.add_(torch.randn(each.shape, generator=torch.Generator().manual_seed(3)), alpha=0.1)
@@ -208,7 +206,7 @@ def test_what_is_saved_is_loaded_by_the_library(folder, tied, tmp_path):
     again = AutoModelForCausalLM.from_pretrained(tmp_path)
     torch.testing.assert_close(again(words(2, 6)).logits, logits(model, words(2, 6)))
     is_tied = again.lm_head.weight is again.get_input_embeddings().weight
-    assert is_tied == (folder.name == "gpt2" and tied is None)
+    assert is_tied == (folder.name == "gpt2")
     assert again.config._attn_implementation == "sdpa"
     assert str(folder.parent) not in (tmp_path / "config.json").read_text()
 
@@ -252,8 +250,6 @@ def test_texts_beyond_the_positions_are_refused():
     ({"model_type": "gptj"}, RuntimeError, "must match"),
     ({"model_type": "stablelm"}, UserError, "what the model was called with"),
     ({"model_type": "nosuch"}, ValueError, "nosuch"),
-    ({"settings": {"misspelt": 1}}, UserError, "gpt2 has no setting 'misspelt'"),
-    ({"settings": {"activation_function": "nosuch"}}, UserError, "the library has no 'nosuch'"),
     ({"model_type": "llama", "dropout": 0.1}, UserError, "llama has no dropout"),
 ])  # fmt: skip
 def test_architectures_that_are_read_otherwise_are_refused(options, error, said):
@@ -264,8 +260,6 @@ def test_architectures_that_are_read_otherwise_are_refused(options, error, said)
 @pytest.mark.parametrize(("options", "said"), [
     ({"layers": 4}, "num_hidden_layers 3, not 4"),
     ({"model_type": "qwen2"}, "model_type"),
-    ({"tied": True}, "tied can't be true"),
-    ({"settings": {"misspelt": 1}}, "no setting 'misspelt'"),
     ({"pretrained": "owner/model"}, r"owner/model.*DEPGEN_MODELS.*hf download"),
 ])  # fmt: skip
 def test_what_a_pretrained_model_is_not_is_refused(options, said, monkeypatch, tmp_path):

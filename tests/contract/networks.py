@@ -8,21 +8,21 @@ import torch
 from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.backbone import Backbone, BackboneOutput, DistanceNetwork
 from depgen.backbones.on_lstm import ONLSTM
-from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.prpn import PRPN
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from tests.contract.systems import overrides
+from tests.invented_models import configured
 
 VOCABULARY = 11
 LENGTHS = (5, 2, 1, 0)
 TRANSFORMER = partial(Transformer, layers=3, width=8, attention_heads=2, feedforward=8, max_length=20)
-LIBRARY = partial(PretrainedTransformer, layers=3, width=8, attention_heads=4, max_length=20)
+LIBRARY = partial(configured, layers=3, width=8, attention_heads=4, max_length=20)
 RANGE = {"initializer_range": 0.3}
 
 NETWORKS: dict[str, Callable[[int], Backbone]] = {
     "Transformer": TRANSFORMER,
     "Transformer, learned positions": partial(TRANSFORMER, positions="learned"),
-    "Transformer, no positions, norms last": partial(TRANSFORMER, positions="none", norm_first=False),
+    "Transformer, norms last": partial(TRANSFORMER, norm_first=False),
     "Transformer-XL": partial(
         TRANSFORMER, positions="relative", norm_first=False, attention_bias=False, init=TransformerXLInit()
     ),

@@ -72,9 +72,7 @@ TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=40
 )
 TRANSFORMER_XL = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
-GPT2 = partial(
-    PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40, settings={"initializer_range": 0.5}
-)
+GPT2 = partial(PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=40)
 LSTM = partial(AWDLSTM, layers=2, embedding_size=8, hidden_size=6)
 ON_LSTM = partial(ONLSTM, layers=2, embedding_size=8, hidden_size=8, chunk_size=2)
 SMALL_PRPN = partial(PRPN, layers=2, embedding_size=8, hidden_size=8, slots=4, lookback=2)

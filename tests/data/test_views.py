@@ -1,7 +1,8 @@
 """What systems read of an item beside its tokens: made once a split, equal to what is made when items are batched."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -56,7 +57,6 @@ def same(one, other):
 
 CASES = {
     "dependents": ("tree", SubwordPieces(size=260), DependencyCollate()),
-    "repeated dependents": ("tree", SubwordPieces(size=260), DependencyCollate(duplicates="multiset")),
     "bracketings": ("constituency", SubwordPieces(size=260), BracketingCollate()),
     "strings of trees": ("constituency", ConstituentLabels(), TreeCollate(5)),
     "strings of arcs": ("tree", SubwordPieces(size=260), DerivationCollate(260)),
@@ -94,13 +94,19 @@ def test_views_of_a_stream():
         same(plain, ahead)
 
 
+@dataclass(frozen=True)
+class Marking(DependencyCollate):
+    mark: int = 0
+
+    def view(self, item, vocabulary):
+        return {"marks": np.array([self.mark])}
+
+
 def test_another_option_is_another_view():
     split = data_of("tree").split("train")
-    with_root, without = (split.viewed(DependencyCollate(root_target=root)) for root in (True, False))
-    assert len(with_root[0].view["dependents"]) == len(without[0].view["dependents"]) + 1
-    assert with_root.viewed(DependencyCollate(root_target=False))[0].view["dependents"].tolist() == (
-        without[0].view["dependents"].tolist()
-    )
+    for first, second in ((1, 2), (2, 1)):
+        marks = split.viewed(Marking(first)).viewed(Marking(second))[0].view["marks"]
+        assert marks.tolist() == [second]
 
 
 def test_items_without_trees_have_empty_views_and_texts_without_any_have_none():

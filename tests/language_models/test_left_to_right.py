@@ -87,9 +87,7 @@ VOCABULARY = Vocabulary.of_words(list("abcdefghi"))
 TRANSFORMER = partial(
     Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="learned", max_length=24
 )
-GPT2 = partial(
-    PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=24, settings={"initializer_range": 0.5}
-)
+GPT2 = partial(PretrainedTransformer, layers=2, width=8, attention_heads=2, max_length=24)
 SYSTEMS = {"Transformer": partial(CausalLM, TRANSFORMER), "DM-GPT-2": partial(DMLM, GPT2)}
 
 

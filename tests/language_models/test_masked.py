@@ -92,7 +92,7 @@ def test_nothing_masked_costs_nothing_and_leaves_gradients_of_zero():
 
 
 def masks_of(model, batch):
-    passes = [model.evaluation_mask(batch, number) for number in range(model.evaluation_masks)]
+    passes = [model.drawn_mask(batch, 0, number) for number in range(model.evaluation_masks)]
     return {
         int(item): torch.stack(passes)[:, row, :length].tolist()
         for row, (item, length) in enumerate(zip(batch.items, batch.lengths, strict=True))
@@ -127,7 +127,7 @@ def test_figures_are_means_of_logarithms_whatever_the_batches():
     model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
     figures, scores = evaluated(model, (0, 1, 2, 3, 4, 5))
     batch = batch_of(*SENTENCES)
-    passes = [by_hand(model, batch, model.evaluation_mask(batch, number)) for number in range(3)]
+    passes = [by_hand(model, batch, model.drawn_mask(batch, 0, number)) for number in range(3)]
     loss = sum((nats.sum() / words.sum()).item() for nats, words in passes) / 3
     assert figures["test/loss"] == pytest.approx(loss, rel=1e-9)
     assert figures["test/perplexity"] == pytest.approx(np.exp(loss), rel=1e-6)

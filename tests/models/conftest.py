@@ -30,7 +30,7 @@ def transformer():
 
 @pytest.fixture(params=["Transformer", "GPT-2"])
 def backbone(request, transformer):
-    gpt2 = partial(PretrainedTransformer, **SIZES, attention_dropout=0.1, settings={"initializer_range": 0.2})
+    gpt2 = partial(PretrainedTransformer, **SIZES, attention_dropout=0.1)
     return gpt2 if request.param == "GPT-2" else transformer
 
 

@@ -68,16 +68,12 @@ def test_dependents_equal_the_literal_loop(data):
         heads = [data.draw(st.sampled_from([h for h in range(n + 1) if h != w])) for w in range(1, n + 1)]
         ids = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
         chosen.append((ids, heads))
-    root, end = data.draw(st.booleans()), data.draw(st.booleans())
-    duplicates = data.draw(st.sampled_from(["set", "multiset"]))
     batch = ItemBatch(
         [TokenItem(k, np.array(i, int), np.array(h, int)) for k, (i, h) in enumerate(chosen)], 1, NO_WORDS
     )
-    found = as_sets(DependencyCollate(root_target=root, eos_target=end, duplicates=duplicates)(batch))
-    for (ids, heads), sets in zip(chosen, found, strict=True):
-        literal = future_dependents_by_loop(heads, root_target=root, eos_target=end)
-        words = [[(*ids, 0)[target - 1] for target in targets] for targets in literal]
-        expected = [sorted(set(w)) if duplicates == "set" else sorted(w) for w in words]
+    for (ids, heads), sets in zip(chosen, as_sets(DependencyCollate()(batch)), strict=True):
+        literal = future_dependents_by_loop(heads)
+        expected = [sorted({(*ids, 0)[target - 1] for target in targets}) for targets in literal]
         assert [sorted(s) for s in sets] == expected + [[]] * (len(sets) - len(expected))
 
 

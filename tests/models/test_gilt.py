@@ -77,8 +77,8 @@ def layer_weights(model, number):
     attention = backbone.layers[number].attention
     query, key, value = attention.projection.weight.chunk(3)
     found = {"query": query, "key": key, "value": value, "output": attention.output.weight}
-    found |= {"relative": backbone.position_weight(number)}
-    found |= {"content_bias": backbone.content_bias, "position_bias": backbone.position_bias}
+    found |= {"relative": backbone.relative.projection(number).weight}
+    found |= {"content_bias": backbone.relative.content_bias, "position_bias": backbone.relative.position_bias}
     if number >= model.first_tape_layer:
         tape = model.tape_attention
         for place, embedding, projection in zip(

@@ -217,7 +217,7 @@ def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matte
 def naive_log_prob(model, ids, tree):
     """The log-probability of a sentence and its tree, by lists and loops; of a post-norm network without dropout."""
     backbone, labels = model.backbone, len(NAMES)
-    heads, size = backbone.content_bias.shape
+    heads, size = backbone.relative.content_bias.shape
     opens, closes = (
         (lambda name: VOCABULARY + NAMES.index(name)),
         (lambda name: VOCABULARY + labels + NAMES.index(name)),
@@ -257,13 +257,13 @@ def naive_log_prob(model, ids, tree):
             for head in range(heads):
                 part, u, v = (
                     slice(head * size, (head + 1) * size),
-                    backbone.content_bias[head],
-                    backbone.position_bias[head],
+                    backbone.relative.content_bias[head],
+                    backbone.relative.position_bias[head],
                 )
                 q, scores = w_q[part] @ state, []
                 for key in seen[place]:
                     distance = min(max(string[place][1] - string[key][1], -1), 62)
-                    r = backbone.position_weight(index)[part] @ sinusoid(distance)
+                    r = backbone.relative.projection(index).weight[part] @ sinusoid(distance)
                     scores.append(((q + u) @ (w_k[part] @ hidden[key]) + (q + v) @ r) / math.sqrt(size))
                 weights = torch.stack(scores).softmax(0)
                 mixed.append(sum(w * (w_v[part] @ hidden[key]) for w, key in zip(weights, seen[place], strict=True)))

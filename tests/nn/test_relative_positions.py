@@ -45,11 +45,11 @@ def literal_layer(model: Transformer, index: int, hidden: torch.Tensor, added) -
     mixed = torch.zeros_like(hidden)
     for head in range(HEADS):
         part = slice(head * SIZE, (head + 1) * SIZE)
-        u, v = model.content_bias[head], model.position_bias[head]
+        u, v = model.relative.content_bias[head], model.relative.position_bias[head]
         for i in range(length):
             scores = []
             for j in range(i + 1):
-                distance = model.position_weight(index)[part] @ sinusoid(i - j)
+                distance = model.relative.projection(index).weight[part] @ sinusoid(i - j)
                 q = queries[i, part]
                 score = ((q + u) @ keys[j, part] + (q + v) @ distance) / math.sqrt(SIZE)
                 scores.append(score + added(head, i, j, q + u))
@@ -168,7 +168,7 @@ def test_parameters_at_the_papers_sizes(layers, expected):
     with torch.device("meta"):
         model = Transformer(32_772, **{**PAPER, "layers": layers})
     assert sum(parameter.numel() for parameter in model.parameters()) == expected
-    assert tuple(model.key_weight(0).shape) == tuple(model.position_weight(0).shape) == (1024, 1024)
+    assert tuple(model.key_weight(0).shape) == tuple(model.relative.projection(0).weight.shape) == (1024, 1024)
 
 
 def test_initialisation_is_that_of_the_authors():
@@ -177,11 +177,11 @@ def test_initialisation_is_that_of_the_authors():
     model = Transformer(5000, **{**PAPER, **sizes}, init=TransformerXLInit())
     assert 0.0999 < model.embedding.weight.abs().max() / (3 / 256) ** 0.5 * 0.1 <= 0.1
     layer = model.layers[1]
-    matrices = (layer.attention.projection.weight, layer.attention.output.weight, model.position_weight(3))
+    matrices = (layer.attention.projection.weight, layer.attention.output.weight, model.relative.projection(3).weight)
     for matrix in (*matrices, layer.expand.weight):
         assert matrix.std().item() == pytest.approx((2 / 4 / 256) ** 0.5, rel=0.02)
     assert layer.contract.weight.std().item() == pytest.approx((2 / 4 / 1024) ** 0.5, rel=0.02)
-    for bias in (model.content_bias, model.position_bias):
+    for bias in (model.relative.content_bias, model.relative.position_bias):
         assert bias.std().item() == pytest.approx(128**-0.5, rel=0.15)
     assert not torch.cat((layer.expand.bias, layer.contract.bias, model.output_bias)).any()
 

@@ -66,10 +66,10 @@ def literal(model, hidden, visible, distances):
         mixed = torch.zeros_like(hidden)
         for head in range(HEADS):
             part = slice(head * SIZE, (head + 1) * SIZE)
-            u, v = model.content_bias[head], model.position_bias[head]
+            u, v = model.relative.content_bias[head], model.relative.position_bias[head]
             for i in range(len(hidden)):
                 seen, q = [j for j in range(len(hidden)) if visible[i][j]], queries[i, part]
-                far = [model.position_weight(index)[part] @ sinusoid(int(distances[i][j])) for j in seen]
+                far = [model.relative.projection(index).weight[part] @ sinusoid(int(distances[i][j])) for j in seen]
                 scores = [(q + u) @ keys[j, part] + (q + v) @ each for j, each in zip(seen, far, strict=True)]
                 weights = (torch.stack(scores) / math.sqrt(SIZE)).softmax(0)
                 mixed[i, part] = sum(w * values[j, part] for w, j in zip(weights, seen, strict=True))
