@@ -180,7 +180,7 @@ class MaskedLanguageModel(LanguageModel):
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
-        """The network's output over sentences, masked or whole, padded at the right; trees for systems that need them."""
+        """The network's output over sentences, padded at the right; `heads` are for systems that need trees."""
         raise NotImplementedError(f"{type(self).__name__} has no encode")
 
     @property
@@ -330,7 +330,7 @@ class MaskedLanguageModel(LanguageModel):
     # -- evaluation -----------------------------------------------------------------------------------------------
 
     def item_scores(self, batch: WordBatch) -> ItemScores:
-        """The nats of each sentence's masked words in every pass; masks are the same in every batch and on every device."""
+        """The nats of each sentence's masked words in every pass; no batch and no device changes what is masked."""
         nll = torch.zeros(
             len(batch.tokens), self.evaluation_masks, dtype=torch.float64, device=precise_device(self.device)
         )
