@@ -22,7 +22,8 @@ from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
 from depgen.decoding.settings import Sampling
-from depgen.language_models.masked import AttentionParser, HeadNetwork
+from depgen.language_models.masked import HeadNetwork
+from depgen.models.masked_transformer import MaskedTransformer
 from depgen.nn.precise import WITHOUT_FLOAT64
 from tests.contract.batches import vocabulary_of
 from tests.contract.runs import built, fit
@@ -307,7 +308,7 @@ def train(settings: Settings, folder: Path) -> list[list[str]]:
     trainer.validate(model, data, verbose=False)
     trainer.test(model, data, verbose=False)
     assert all(value.isfinite() for name, value in trainer.callback_metrics.items() if name.endswith("loss"))
-    if isinstance(model, AttentionParser):
+    if isinstance(model, MaskedTransformer):
         model.parse_by((0, 0))
     if "parses" in abilities(model):
         trainer.predict(model, data)

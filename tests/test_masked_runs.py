@@ -102,16 +102,12 @@ def same(one, other, name):
 
 def test_trees_in_the_data_change_neither_weights_nor_selection(place, shared, capsys):
     plain = shared()
-    unread = "gives trees that this UDGN does not learn from: take it out"
-    assert unread not in capsys.readouterr().err
     content = experiment()
     content["data"]["init_args"] |= {
         "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"}, "trees_for": ["train", "valid", "test"],
     }  # fmt: skip
     other = fit(place("gold"), content)
-    error = capsys.readouterr().err
-    assert unread in error
-    assert "UDGN reads sentences, but 12 training documents of " in error
+    assert "UDGN reads sentences, but 12 training documents of " in capsys.readouterr().err
     assert losses(other) == losses(plain)
     assert same(plain, other, "best.ckpt")
     assert same(plain, other, "resume.ckpt")

@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
-from depgen.errors import UserError
 from depgen.nn.rows import Rows
 
 Stream = TypeVar("Stream", bound="StreamState")
@@ -182,15 +181,3 @@ if TYPE_CHECKING:
 else:  # jsonargparse makes a callable of what YAML has
     BackboneFactory = Callable[[int], Backbone]
 """From the vocabulary size to a backbone, or its block as in YAML: a class path, or that with all other arguments."""
-
-
-def layers_up_to(layers: int, **chosen: int | None) -> int:
-    """The number of layers that an option chooses from those of a backbone; None chooses all.
-
-    >>> layers_up_to(3, tape_layers=2), layers_up_to(3, tape_layers=None)
-    (2, 3)
-    """
-    ((name, value),) = chosen.items()
-    if value is not None and not 1 <= value <= layers:
-        raise UserError(f"{name}: expected 1 to {layers}, as many layers as the backbone has, found {value}.")
-    return layers if value is None else value

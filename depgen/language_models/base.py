@@ -130,20 +130,13 @@ class LanguageModel(L.LightningModule):
             vocabulary: that the system was trained with.
             structure: of each sentence, in the shape of `documents`: heads, edges or whatever else the system scores.
                 Then the probabilities are of tokens and structure together. None: of the tokens.
-
-        Raises:
-            UserError: the system gives texts no likelihood, can't read documents of this length, or scores no
-                structure.
         """
         raise UserError(f"{type(self).__name__} gives texts no likelihood.")
 
     def refuse_structure(self, structure: object) -> None:
         """Raises UserError if structure is given, which this system doesn't score."""
         if structure is not None:
-            raise UserError(
-                f"{type(self).__name__} scores no structure, but structure is given: leave it out, or take a system "
-                "that gives texts and their structure a joint probability."
-            )
+            raise UserError(f"{type(self).__name__} scores no structure, but some is given: leave it out.")
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
@@ -217,39 +210,21 @@ class LanguageModel(L.LightningModule):
 
         Each argument is the number of rows of a table of the vocabulary. A checkpoint keeps it, so that it loads
         without the data. A system calls this first in its `configure_model`, and then makes the layers of such sizes,
-        unless it has them already:
-
-            def configure_model(self) -> None:
-                self.take_table_sizes(relations="relations")
-                if not hasattr(self, "relation_embedding"):
-                    self.relation_embedding = nn.Embedding(self.hparams.relations, self.width)
-
-        Its constructor has `relations: int | None = None` and calls `save_hyperparameters`.
-
-        Args:
-            tables: the name of each argument's table.
-
-        Raises:
-            UserError: the vocabulary has no such table, its table has another size than the one given, or there is
-                neither a size nor a data module.
+        unless it has them already.
         """
         vocabulary: Vocabulary | None = getattr(getattr(self._attached, "datamodule", None), "vocabulary", None)
         for argument, table in tables.items():
-            given: int | None = self.hparams[argument]
-            if vocabulary is None and given is not None:
+            size: int | None = self.hparams[argument]
+            if vocabulary is None and size is not None:
                 continue
             if vocabulary is None or table not in vocabulary.tables:
-                there = "there is no data module" if vocabulary is None else f"it has {sorted(vocabulary.tables)}"
                 raise UserError(
                     f"{argument}: {type(self).__name__} takes it from the table {table!r} of the data's vocabulary, "
-                    f"but {there}. Set data.init_args.vocabulary to one that makes this table, or give a number."
+                    "but there is none. Set data.init_args.vocabulary to one that makes this table, or give a number."
                 )
             rows = len(vocabulary.tables[table])
-            if given not in (None, rows):
-                raise UserError(
-                    f"{argument}: expected {rows}, as many rows as the vocabulary's table {table!r} has, found "
-                    f"{given}. Leave it out, so that it is taken from the table."
-                )
+            if size not in (None, rows):
+                raise UserError(f"{argument}: expected {rows}, as the vocabulary's table {table!r} has, found {size}.")
             self.hparams[argument] = rows
 
     def configure_callbacks(self) -> list[L.Callback]:

@@ -234,10 +234,9 @@ class LeftToRight(LanguageModel):
 
     def predict_step(self, batch: TokenBatch, batch_idx: int) -> Float[Tensor, "layers batch words"]:
         """The syntactic distance before each word, of backbones that have such; without meaning at padding."""
-        backbone = getattr(self, "backbone", None)
+        backbone = getattr(self, "backbone", self)
         if not isinstance(backbone, DistanceNetwork):
-            of = self if backbone is None else backbone
-            name = type(of).__name__
+            name = type(backbone).__name__
             raise UserError(f"A {name} has no syntactic distances to predict: take ON-LSTM or PRPN, or depgen parse.")
         with torch.autocast(self.device.type, enabled=False):
             return backbone.syntactic_distances(batch.inputs, padding=~batch.is_word)[:, :, 1:]
@@ -256,17 +255,8 @@ class LeftToRight(LanguageModel):
     ) -> list[Generated]:
         """Continuations of each prompt, without the end of sequence; each depends on its prompt and seed alone.
 
-        Args:
-            prompts: token ids, without the `<eos>` that begins every sequence.
-            vocabulary: that the system was trained with.
-            options: how a token is drawn from the distribution; `BeamOptions` with a beam: how the likeliest texts
-                are searched for.
-            seeds: one a continuation; a search needs none of them.
-            max_new_tokens: where a continuation is cut; how many were is logged.
-            number: continuations of each prompt, which follow one another.
-            batch_size: prompts written at once.
-            progress: show a progress bar.
-
+        Prompts are token ids without the `<eos>` that begins every sequence; all else as
+        `depgen.decoding.generation.generate` has it.
         """
         self.refuse_longer_texts(prompts, max_new_tokens)
         return generate(
@@ -291,8 +281,7 @@ class LeftToRight(LanguageModel):
         if max_new_tokens > room:
             raise UserError(
                 f"The longest prompt has {longest} tokens, <eos> in front included; with {max_new_tokens} new ones it "
-                f"does not fit into the {self.longest_scored + 1} positions of this model. Ask for at most {room} new "
-                "tokens, or shorten the prompts."
+                f"does not fit into the {self.longest_scored + 1} positions of this model: ask for at most {room}."
             )
 
 

@@ -1,7 +1,7 @@
 """The base of masked language models, which predict hidden words from all others, and of those that parse by it."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -74,36 +74,6 @@ class HeadNetwork(Protocol):
 
         The diagonal is 0 in networks that have not learnt roots from trees.
         """
-        ...
-
-
-@runtime_checkable
-class OwnDecoder(HeadNetwork, Protocol):
-    """A network whose paper decodes heads by another rule."""
-
-    def own_heads(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Int[Tensor, "batch length"]:
-        """1-based heads, 0 = root, -1 at padding; not always a tree. In evaluation mode."""
-        ...
-
-
-@runtime_checkable
-class AttentionParser(HeadNetwork, Protocol):
-    """A network that parses by one of its attention heads, which a treebank has to choose.
-
-    Attributes:
-        parses_by: layer and attention head, 0-based; None before one is chosen.
-    """
-
-    parses_by: tuple[int, int] | None
-
-    def parse_by(self, attention_head: tuple[int, int]) -> None:
-        """Parse by this layer's attention head from here on, both 0-based."""
-        ...
-
-    def choose_attention_head(self, batches: Iterable[WordBatch]) -> tuple[int, int]:
-        """Parse by the best attention head on these sentences, all with trees, from here on; its layer and number."""
         ...
 
 
@@ -209,7 +179,7 @@ class MaskedLanguageModel(LanguageModel):
     # -- training -------------------------------------------------------------------------------------------------
 
     def on_fit_start(self) -> None:
-        """Warn of documents that are read as single sentences, and of trees that have no part in training."""
+        """Warn of documents that are read as single sentences."""
         data = getattr(self.trainer, "datamodule", None)
         if not isinstance(data, TextData):
             return
@@ -220,12 +190,6 @@ class MaskedLanguageModel(LanguageModel):
                 "trees included. The step depgen.data.steps.SingleSentences of the corpus has them read by themselves.",
                 type(self).__name__, joined, data.corpus.name,
             )  # fmt: skip
-        if data.annotator is not None and not self.learns_from_trees:
-            log.warning(
-                "data.init_args.annotator gives trees that this %s does not learn from: take it out, or set an option "
-                "by which it learns from trees, if it has one.",
-                type(self).__name__,
-            )
 
     def training_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The mean nll of the masked words of the global batch; 0, with a gradient of 0, where none is masked."""
@@ -344,14 +308,3 @@ class MaskedLanguageModel(LanguageModel):
         assert batch.known is not None
         unknown = batch.lengths.sum() - batch.known.sum()
         return ItemScores(batch.items, nll, words, words.sum(1), unknown, batch.lengths.sum())
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the perplexity of the validation split, and refuse one in which no word was masked: it has no loss."""
-        super().on_validation_epoch_end()
-        masked = cast(Tensor, self.all_gather(self.val_figures["loss"].tokens))
-        if not self.trainer.sanity_checking and not masked.any():
-            raise UserError(
-                f"Expected masked words in the validation split, found none in {self.evaluation_masks} passes at a "
-                f"rate of {self.mask_rate}: there is no loss to choose weights by. <unk> is never masked: "
-                "take more text, a vocabulary that knows its words (min_count), or more evaluation_masks."
-            )

@@ -60,7 +60,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
@@ -472,7 +472,9 @@ class GiLT(StructuredLanguageModel):
         layers, width = self.backbone.attention_layers, self.backbone.width
         check_graph_names(graphs)
         self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
-        self.first_tape_layer = layers - layers_up_to(layers, tape_layers=tape_layers)
+        if tape_layers is not None and not 1 <= tape_layers <= layers:
+            raise UserError(f"tape_layers: expected 1 to {layers}, the layers of the backbone, found {tape_layers}.")
+        self.first_tape_layer = 0 if tape_layers is None else layers - tape_layers
         self.middle_layer = layers // 2 + 1  # D3
         self.scorers: Any = nn.ModuleList(  # typed loosely, for torch does not type what a list holds
             GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)

@@ -97,7 +97,7 @@ class MaskedTransformer(MaskedLanguageModel):
     # -- trees, which the paper does not take from it (D3) ----------------------------------------------------------
 
     def parse_by(self, attention_head: tuple[int, int]) -> None:
-        """Parse by this attention head from here on; see `AttentionParser`."""
+        """Parse by this layer's attention head from here on, both 0-based."""
         sizes = self.backbone.attention_layers, self.backbone.attention_heads
         if not all(0 <= part < size for part, size in zip(attention_head, sizes, strict=True)):
             raise UserError(

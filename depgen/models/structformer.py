@@ -244,7 +244,7 @@ class StructFormer(MaskedLanguageModel):
     def own_heads(
         self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
     ) -> Int[Tensor, "batch length"]:
-        """Heads as the model's own paper decodes them (D6): the highest word is the root (`OwnDecoder`).
+        """Heads as the model's own paper decodes them (D6): the highest word is the root; 1-based, -1 at padding.
 
         Nothing forbids cycles among the others, and equal heights make several roots.
         """

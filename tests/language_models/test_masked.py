@@ -144,15 +144,6 @@ def test_figures_are_means_of_logarithms_whatever_the_batches():
     assert validated["val/loss"] == pytest.approx(loss, rel=1e-9)
 
 
-def test_validation_that_masks_nothing_has_no_best_weights_and_says_so():
-    model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
-    with pytest.raises(
-        UserError, match="Expected masked words in the validation split, found none in 3 passes at a rate of"
-    ):
-        evaluated(model, (2,), stage="val")
-    assert np.isnan(evaluated(model, (2,))[0]["test/loss"])
-
-
 # -- scores of documents -----------------------------------------------------------------------------------------------
 
 SMALL_UDGN = {"width": 4, "layers": 2, "attention_heads": 2, "head_size": 3, "parser_layers": 1}

@@ -13,7 +13,8 @@ from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.head_networks import network_of, parser_of
 from depgen.evaluation.trees.parsing import likely_heads, predicted_heads
-from depgen.language_models.masked import AttentionParser, HeadNetwork
+from depgen.language_models.masked import HeadNetwork
+from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import put_words_back
@@ -139,7 +140,7 @@ class InducedParser(SystemParser):
 def _parsing_by(attention_head: tuple[int, int], trained: Trained) -> Iterator[None]:
     """A masked Transformer parses by an attention head meanwhile."""
     network = parser_of(trained)
-    if not isinstance(network, AttentionParser):
+    if not isinstance(network, MaskedTransformer):
         raise UserError(
             f"attention_head is of masked Transformers: {trained.checkpoint} holds a {type(network).__name__}, which "
             "has its own parser."

@@ -27,9 +27,11 @@ from depgen.evaluation.forms import in_form_of_run
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained, named_runs
 from depgen.evaluation.trees.head_networks import Consensus, network_of, parser_of, validation_losses
-from depgen.language_models.masked import AttentionParser, HeadNetwork, OwnDecoder
+from depgen.language_models.masked import HeadNetwork
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
+from depgen.models.masked_transformer import MaskedTransformer
+from depgen.models.structformer import StructFormer
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -146,7 +148,7 @@ def parses_by(
         UserError: the run does not parse, or would be judged by the trees that its head is chosen by.
     """
     network = parser_of(trained)
-    if not isinstance(network, AttentionParser):
+    if not isinstance(network, MaskedTransformer):
         return {}
     if network.parses_by is not None:
         return {"attention_head": "layer {} head {}, given (not in the paper)".format(*network.parses_by)}
@@ -319,13 +321,13 @@ def _counts(
     gold = _heads_of(sentences)
     decoded = _answers(network, network.head_probabilities, by_decoding, vocabulary, sentences, tokens_per_batch)
     found: dict[str, Sequence[list[int]]] = dict(zip(DECODINGS, zip(*decoded, strict=True), strict=True))
-    if isinstance(network, OwnDecoder):
+    if isinstance(network, StructFormer):
         found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
     return {name: induction_counts(heads, gold) for name, heads in found.items()}
 
 
 def _own_heads(
-    network: OwnDecoder, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
+    network: StructFormer, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
 ) -> Heads:
     """Heads by the rule of the network's own paper."""
     return _answers(network, network.own_heads, _cut, vocabulary, sentences, tokens_per_batch)
