@@ -31,7 +31,6 @@ from depgen.language_models.masked import HeadNetwork
 from depgen.metrics.induction import InductionCounts, induction_counts
 from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.models.structformer import StructFormer
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FormName
@@ -321,16 +320,9 @@ def _counts(
     gold = _heads_of(sentences)
     decoded = _answers(network, network.head_probabilities, by_decoding, vocabulary, sentences, tokens_per_batch)
     found: dict[str, Sequence[list[int]]] = dict(zip(DECODINGS, zip(*decoded, strict=True), strict=True))
-    if isinstance(network, StructFormer):
-        found["own rule"] = _own_heads(network, vocabulary, sentences, tokens_per_batch)
+    if hasattr(network, "own_heads"):  # by the rule of the network's own paper
+        found["own rule"] = _answers(network, network.own_heads, _cut, vocabulary, sentences, tokens_per_batch)
     return {name: induction_counts(heads, gold) for name, heads in found.items()}
-
-
-def _own_heads(
-    network: StructFormer, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
-) -> Heads:
-    """Heads by the rule of the network's own paper."""
-    return _answers(network, network.own_heads, _cut, vocabulary, sentences, tokens_per_batch)
 
 
 def _cut(heads: Int[np.ndarray, "batch length"], lengths: Int[np.ndarray, " batch"]) -> Heads:
