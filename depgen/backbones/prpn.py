@@ -33,7 +33,7 @@ from depgen.nn.lengths import LeftAligned
 from depgen.nn.recurrent import RecurrentProjection
 from depgen.nn.vocabulary import full_precision
 
-EPSILON, TINY = 1e-6, 1e-30
+EPSILON = 1e-6
 
 Memory = tuple[Tensor, Tensor]
 """Hidden and cell states of a layer, each [batch slots size], oldest first."""
@@ -358,11 +358,7 @@ class DeviationNorm(nn.Module):
         self.gain, self.bias = nn.Parameter(torch.ones(size)), nn.Parameter(torch.zeros(size))
 
     def forward(self, values: Float[Tensor, "*batch size"]) -> Float[Tensor, "*batch size"]:
-        """Normalised over the last axis.
-
-        By torch's layer norm, which is fused and divides by s sqrt((size - 1) / size).
-        """
-        size = values.size(-1)
-        deviation = (values.var(-1, keepdim=True) + TINY).sqrt()
-        normalized = F.layer_norm(values, [size], eps=TINY) / (math.sqrt(size / (size - 1)) * (1 + EPSILON / deviation))
-        return torch.addcmul(self.bias, self.gain, normalized)
+        """Normalised over the last axis."""
+        centred = values - values.mean(-1, keepdim=True)
+        deviation = torch.linalg.vector_norm(centred, dim=-1, keepdim=True) / math.sqrt(values.size(-1) - 1)
+        return torch.addcmul(self.bias, self.gain, centred / (deviation + EPSILON))
