@@ -27,6 +27,13 @@ from depgen.training.randomness import shared_seed
 
 log = logging.getLogger(__name__)
 
+Tokens = Int[Tensor, "batch length"]
+"""Ids of words, or their heads, padded at the right."""
+Lengths = Int[Tensor, " batch"]
+"""Words of each sentence."""
+HeadScores = Float[Tensor, "batch dependents heads"]
+"""How much speaks for each word (last axis) as the head of each other one."""
+
 MASKED_AT_ONCE = 16384
 """Tokens of the masked copies of sentences that are read at once, padding included."""
 
@@ -58,7 +65,7 @@ class MaskedOutput:
     """
 
     hidden: Float[Tensor, "batch length width"]
-    head_log_probs: Float[Tensor, "batch dependents heads"] | None = None
+    head_log_probs: HeadScores | None = None
     attention: tuple[LayerAttention, ...] | None = None
     layers: tuple[Float[Tensor, "batch length width"], ...] | None = None
 
@@ -67,9 +74,7 @@ class MaskedOutput:
 class HeadNetwork(Protocol):
     """A network that gives the probability of each word to be each other's head."""
 
-    def head_probabilities(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def head_probabilities(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """p[b, i, j]: word i depends on word j; p[b, i, i]: word i is the root. 0 at padding. In evaluation mode.
 
         The diagonal is 0 in networks that have not learnt roots from trees.
@@ -77,9 +82,7 @@ class HeadNetwork(Protocol):
         ...
 
 
-def without_own_place(
-    probabilities: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch length"]
-) -> Float[Tensor, "batch dependents heads"]:
+def without_own_place(probabilities: HeadScores, is_word: Bool[Tensor, "batch length"]) -> HeadScores:
     """The probabilities with zeros on the diagonal and at padding, not normalised again.
 
     A word that is its own head has no head, so each row keeps the missing mass as "no head".
@@ -143,10 +146,10 @@ class MaskedLanguageModel(LanguageModel):
 
     def encode(
         self,
-        tokens: Int[Tensor, "batch length"],
-        lengths: Int[Tensor, " batch"],
+        tokens: Tokens,
+        lengths: Lengths,
         *,
-        heads: Int[Tensor, "batch length"] | None = None,
+        heads: Tokens | None = None,
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
@@ -229,9 +232,7 @@ class MaskedLanguageModel(LanguageModel):
             return max(1, int(count))
         return count.clamp_min(1).double()
 
-    def _nll(
-        self, output: MaskedOutput, tokens: Int[Tensor, "batch length"], places: Int[Tensor, " words"]
-    ) -> Float[Tensor, " words"]:
+    def _nll(self, output: MaskedOutput, tokens: Tokens, places: Int[Tensor, " words"]) -> Float[Tensor, " words"]:
         """Nats of the words at some places, counted through the whole batch."""
         hidden, targets = output.hidden.flatten(0, 1)[places], tokens.flatten()[places]
         return -word_log_probs(hidden, self.output_weight, self.output_bias, targets)
@@ -284,7 +285,7 @@ class MaskedLanguageModel(LanguageModel):
             log_probs = log_probs.index_put(where, -self._nll(output, copies.tokens, hidden))
         return log_probs
 
-    def predict_step(self, batch: WordBatch, batch_idx: int) -> Float[Tensor, "batch dependents heads"]:
+    def predict_step(self, batch: WordBatch, batch_idx: int) -> HeadScores:
         """The probability of each word to be each other's head, of systems that parse."""
         if not isinstance(self, HeadNetwork):
             raise UserError(f"{type(self).__name__} has no trees to predict: take UDGN or StructFormer.")

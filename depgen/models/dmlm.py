@@ -54,6 +54,8 @@ from depgen.nn.growing import Growing, SeenKeys
 from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import (
+    Bias,
+    Weight,
     full_precision,
     log_softmax_over_vocabulary,
     vocabulary_logsumexp,
@@ -152,10 +154,7 @@ def _arcs_of_slice(row: StreamSlice, views: Sequence[Mapping[str, np.ndarray]]) 
 
 
 def dependency_nll(
-    hidden: Float[Tensor, "batch length width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
-    dependents: Ragged,
+    hidden: Float[Tensor, "batch length width"], weight: Weight, bias: Bias, dependents: Ragged
 ) -> Float[Tensor, ""]:
     """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
 
@@ -246,8 +245,8 @@ AttentionFactory = Factory[int, QueryKeyAttention]
 def mixture_log_probs(
     log_attention: Float[Tensor, "batch length context"],
     hidden: Float[Tensor, "batch context width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
+    weight: Weight,
+    bias: Bias,
     targets: Int[Tensor, "batch length"],
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets, Eq. 3 in log space (D4).
@@ -266,8 +265,8 @@ def mixture_log_probs(
 def pooled_log_probs(
     log_attention: Float[Tensor, "batch length context"],
     hidden: Float[Tensor, "batch context width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
+    weight: Weight,
+    bias: Bias,
     targets: Int[Tensor, "batch length"],
 ) -> Float[Tensor, "batch length"]:
     """Log p(x_t | x_<t) of the targets when *logits* are mixed (D1).

@@ -24,15 +24,21 @@ from torch import Tensor
 from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import WordBatch
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
+from depgen.language_models.masked import (
+    HeadScores,
+    LayerAttention,
+    Lengths,
+    MaskedLanguageModel,
+    MaskedOutput,
+    Tokens,
+    without_own_place,
+)
 from depgen.nn.lengths import mask_of
 from depgen.training.hyper_parameters import factory
 
 
 def undirected_matches(
-    weights: Float[Tensor, "*some batch dependents heads"],
-    heads: Int[Tensor, "batch length"],
-    is_word: Bool[Tensor, "batch length"],
+    weights: Float[Tensor, "*some batch dependents heads"], heads: Tokens, is_word: Bool[Tensor, "batch length"]
 ) -> Int[Tensor, "*some"]:
     """How many given arcs join a word to the one that either of the two weighs most, itself left out.
 
@@ -75,10 +81,10 @@ class MaskedTransformer(MaskedLanguageModel):
 
     def encode(
         self,
-        tokens: Int[Tensor, "batch length"],
-        lengths: Int[Tensor, " batch"],
+        tokens: Tokens,
+        lengths: Lengths,
         *,
-        heads: Int[Tensor, "batch length"] | None = None,
+        heads: Tokens | None = None,
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
@@ -106,9 +112,7 @@ class MaskedTransformer(MaskedLanguageModel):
             )
         self.parses_by = attention_head
 
-    def head_probabilities(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def head_probabilities(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """What the attention head that it parses by weighs, without the diagonal (`HeadNetwork`)."""
         if self.parses_by is None:
             raise UserError(

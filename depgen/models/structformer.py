@@ -41,7 +41,15 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from depgen.backbones.transformer import TransformerFactory
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
+from depgen.language_models.masked import (
+    HeadScores,
+    LayerAttention,
+    Lengths,
+    MaskedLanguageModel,
+    MaskedOutput,
+    Tokens,
+    without_own_place,
+)
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, restored
 from depgen.nn.vocabulary import full_precision
@@ -154,7 +162,7 @@ def head_distribution(
     right: Float[Tensor, "batch length borders"],
     is_word: Bool[Tensor, "batch length"],
     scale: Float[Tensor, ""],
-) -> Float[Tensor, "batch dependents heads"]:
+) -> HeadScores:
     """p_D(h | i), the sum over l <= i <= r of p(l | i) p(r | i) p(h | l, r), the last a softmax of heights in l..r.
 
     p(h | l, r) = w_h / Z_lr, and of l <= h <= r one half holds by itself on either side of i: what is left is a matrix
@@ -215,16 +223,14 @@ class StructFormer(MaskedLanguageModel):
         yield self.log_scales
 
     def heights_and_distances(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
+        self, tokens: Tokens, lengths: Lengths
     ) -> tuple[Float[Tensor, "batch length"], Float[Tensor, "batch length"]]:
         """Of each word, and of the boundary after it, calibrated; any number beyond the words."""
         is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         heights, distances = self.parser(self.backbone.embedding(tokens), is_word)
         return heights, calibrated(heights, distances, is_word, self.calibration)
 
-    def _head_distribution(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def _head_distribution(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """p_D, at least fp32; a word's own place is "no head"."""
         heights, distances = self.heights_and_distances(tokens, lengths)
         scales = self.log_scales.exp()
@@ -233,17 +239,13 @@ class StructFormer(MaskedLanguageModel):
             left, right = border_probabilities(heights, distances, is_word, scales[0])
             return head_distribution(heights, left, right, is_word, scales[1])
 
-    def head_probabilities(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def head_probabilities(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """p_D without the diagonal (`HeadNetwork`)."""
         return without_own_place(
             self._head_distribution(tokens, lengths), mask_of(lengths, tokens.shape[1], device=tokens.device)
         )
 
-    def own_heads(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Int[Tensor, "batch length"]:
+    def own_heads(self, tokens: Tokens, lengths: Lengths) -> Int[Tensor, "batch length"]:
         """Heads as the model's own paper decodes them (D6): the highest word is the root; 1-based, -1 at padding.
 
         Nothing forbids cycles among the others, and equal heights make several roots.
@@ -257,10 +259,10 @@ class StructFormer(MaskedLanguageModel):
 
     def encode(
         self,
-        tokens: Int[Tensor, "batch length"],
-        lengths: Int[Tensor, " batch"],
+        tokens: Tokens,
+        lengths: Lengths,
         *,
-        heads: Int[Tensor, "batch length"] | None = None,
+        heads: Tokens | None = None,
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:

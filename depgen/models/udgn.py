@@ -52,7 +52,15 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from depgen.data.batch import WordBatch
 from depgen.decoding.matrix_tree import tree_marginals
 from depgen.errors import UserError
-from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput, without_own_place
+from depgen.language_models.masked import (
+    HeadScores,
+    LayerAttention,
+    Lengths,
+    MaskedLanguageModel,
+    MaskedOutput,
+    Tokens,
+    without_own_place,
+)
 from depgen.nn.lengths import mask_of
 from depgen.nn.recurrent import call_lstm
 from depgen.nn.vocabulary import full_precision
@@ -95,9 +103,7 @@ class HeadSelection(nn.Module):
         nn.init.xavier_uniform_(self.arcs.weight)
         nn.init.zeros_(self.arcs.bias)
 
-    def forward(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def forward(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """The scores e_ij; at padding they mean nothing."""
         embedded = self.embedding(tokens)
         if self.tag_logits is not None:
@@ -108,7 +114,7 @@ class HeadSelection(nn.Module):
         return scores
 
     def _lstm_states(
-        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+        self, embedded: Float[Tensor, "batch length width"], lengths: Lengths
     ) -> Float[Tensor, "batch length states"]:
         """The LSTM's states; packed only on a GPU, and only where sentences differ in length."""
         length = embedded.shape[1]
@@ -123,7 +129,7 @@ class HeadSelection(nn.Module):
         return states[back]
 
     def _padded_lstm(
-        self, embedded: Float[Tensor, "batch length width"], lengths: Int[Tensor, " batch"]
+        self, embedded: Float[Tensor, "batch length width"], lengths: Lengths
     ) -> Float[Tensor, "batch length states"]:
         """The LSTM's states, layer by layer: the backward direction runs forward over reversed sentences.
 
@@ -151,9 +157,7 @@ class HeadSelection(nn.Module):
         return states
 
 
-def head_log_softmax(
-    scores: Float[Tensor, "batch dependents heads"], is_word: Bool[Tensor, "batch length"]
-) -> Float[Tensor, "batch dependents heads"]:
+def head_log_softmax(scores: HeadScores, is_word: Bool[Tensor, "batch length"]) -> HeadScores:
     """Eq. 5: log p_ij = e_ij - log sum_k exp(e_ik) over the words k of a sentence, i included (D2); -inf at padding.
 
     At least in fp32.
@@ -164,7 +168,7 @@ def head_log_softmax(
 # -- 2. The dependency mask (Sec. 3.2), Eq. 6 -----------------------------------------------------------------------
 
 
-def undirected(probabilities: Float[Tensor, "batch dependents heads"]) -> Float[Tensor, "batch length length"]:
+def undirected(probabilities: HeadScores) -> Float[Tensor, "batch length length"]:
     """Eq. 6: m_ij = p_ij + p_ji - p_ij p_ji, the probability that either of two words is the other's head."""
     transposed = probabilities.mT
     return probabilities + transposed - probabilities * transposed
@@ -267,9 +271,7 @@ def directions_of(length: int, *, like: Tensor) -> Float[Tensor, "2 queries keys
 # -- 4. Beyond the paper: trees that are given (D9) ------------------------------------------------------------------
 
 
-def supervised_nll(
-    head_log_probs: Float[Tensor, "batch dependents heads"], heads: Int[Tensor, "batch length"]
-) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+def supervised_nll(head_log_probs: HeadScores, heads: Tokens) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
     """The nats of given heads, summed, and their number; a root's target is its own place, -1 is no head."""
     own = torch.arange(heads.shape[1], device=heads.device)
     annotated = heads >= 0
@@ -278,7 +280,7 @@ def supervised_nll(
     return nll.masked_fill(~annotated, 0).sum(), annotated.sum()
 
 
-def mask_of_trees(heads: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length length"]:
+def mask_of_trees(heads: Tokens) -> Float[Tensor, "batch length length"]:
     """1 between a word and its head, in both directions; 0 elsewhere."""
     places = torch.arange(1, heads.shape[1] + 1, device=heads.device)
     arcs = (heads[:, :, None] == places).float()
@@ -391,9 +393,7 @@ class UDGN(MaskedLanguageModel):
     def _parser_learns(self) -> bool:
         return self.mask_from == "parser" or self.supervised_weight > 0
 
-    def head_log_probs(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def head_log_probs(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """Log p_ij, at least in fp32; a word's own place is "no head"."""
         is_word = mask_of(lengths, tokens.shape[1], device=tokens.device)
         scores = full_precision(self.parser(tokens, lengths))
@@ -402,9 +402,7 @@ class UDGN(MaskedLanguageModel):
         arcs, roots = tree_marginals(scores, scores.diagonal(dim1=1, dim2=2), is_word)
         return (arcs + torch.diag_embed(roots)).clamp_min(TINY).log()
 
-    def head_probabilities(
-        self, tokens: Int[Tensor, "batch length"], lengths: Int[Tensor, " batch"]
-    ) -> Float[Tensor, "batch dependents heads"]:
+    def head_probabilities(self, tokens: Tokens, lengths: Lengths) -> HeadScores:
         """p_ij (`HeadNetwork`), without the diagonal unless trees have taught the parser its roots (D9)."""
         if not self._parser_learns:
             raise UserError(
@@ -422,10 +420,10 @@ class UDGN(MaskedLanguageModel):
 
     def encode(
         self,
-        tokens: Int[Tensor, "batch length"],
-        lengths: Int[Tensor, " batch"],
+        tokens: Tokens,
+        lengths: Lengths,
         *,
-        heads: Int[Tensor, "batch length"] | None = None,
+        heads: Tokens | None = None,
         attention: bool = False,
         all_layers: bool = False,
     ) -> MaskedOutput:
@@ -454,10 +452,7 @@ class UDGN(MaskedLanguageModel):
         return MaskedOutput(hidden, parsed, tuple(seen) if attention else None, tuple(every) if all_layers else None)
 
     def _dependency_mask(
-        self,
-        parsed: Float[Tensor, "batch dependents heads"] | None,
-        heads: Int[Tensor, "batch length"] | None,
-        is_word: Bool[Tensor, "batch length"],
+        self, parsed: HeadScores | None, heads: Tokens | None, is_word: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length length"]:
         if self.mask_from == "parser":
             assert parsed is not None
@@ -481,7 +476,7 @@ class UDGN(MaskedLanguageModel):
         return self.supervised_weight * self.log_train(nll, self.summed_over_devices(count), name="head_nll")
 
 
-def _given(heads: Int[Tensor, "batch length"] | None, option: str, *, splits: str) -> Int[Tensor, "batch length"]:
+def _given(heads: Tokens | None, option: str, *, splits: str) -> Int[Tensor, "batch length"]:
     if heads is None:
         raise UserError(
             f"{option} needs trees, which texts that are scored, encoded or paired do not have: take a run without it. "

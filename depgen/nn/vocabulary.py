@@ -15,6 +15,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+Weight = Float[Tensor, "vocab width"]
+Bias = Float[Tensor, " vocab"] | None
+"""Of the output."""
+
 CHUNK_ELEMENTS = {"cpu": 1 << 22, "cuda": 1 << 26}
 """Scores computed at once: 16 MiB in fp32 stay near a CPU's caches, 256 MiB fill a GPU."""
 
@@ -27,11 +31,7 @@ KEPT_BYTES = {"cpu": 1 << 26, "cuda": 1 << 28}
 
 
 def vocabulary_logsumexp(
-    hidden: Float[Tensor, "*positions width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None = None,
-    *,
-    chunk: int | None = None,
+    hidden: Float[Tensor, "*positions width"], weight: Weight, bias: Bias = None, *, chunk: int | None = None
 ) -> Float[Tensor, "*positions"]:
     """The log-sum-exp of `hidden @ weight.T + bias` over the vocabulary, in fp32 (nats).
 
@@ -131,10 +131,7 @@ def full_precision(values: Float[Tensor, "*axes"]) -> Float[Tensor, "*axes"]:
 
 
 def word_scores(
-    hidden: Float[Tensor, "*positions width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
-    tokens: Int[Tensor, "*positions"],
+    hidden: Float[Tensor, "*positions width"], weight: Weight, bias: Bias, tokens: Int[Tensor, "*positions"]
 ) -> Float[Tensor, "*positions"]:
     """The score of one word a position, `hidden . weight[word] + bias[word]`, in fp32."""
     scores = full_precision(hidden).mul(F.embedding(tokens, weight)).sum(-1)
@@ -142,19 +139,14 @@ def word_scores(
 
 
 def word_log_probs(
-    hidden: Float[Tensor, "*positions width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
-    tokens: Int[Tensor, "*positions"],
+    hidden: Float[Tensor, "*positions width"], weight: Weight, bias: Bias, tokens: Int[Tensor, "*positions"]
 ) -> Float[Tensor, "*positions"]:
     """The log-probability (nats) of one word a position under the softmax over the vocabulary."""
     return word_scores(hidden, weight, bias, tokens) - vocabulary_logsumexp(hidden, weight, bias)
 
 
 def log_softmax_over_vocabulary(
-    hidden: Float[Tensor, "*positions width"],
-    weight: Float[Tensor, "vocab width"],
-    bias: Float[Tensor, " vocab"] | None,
+    hidden: Float[Tensor, "*positions width"], weight: Weight, bias: Bias
 ) -> Float[Tensor, "*positions vocab"]:
     """All log-probabilities (nats), for decoding; costs O(positions x vocab) memory."""
     return full_precision(F.linear(hidden, weight, bias)).log_softmax(-1)
