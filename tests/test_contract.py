@@ -18,7 +18,8 @@ from depgen.language_models.base import LanguageModel
 from tests.contract import networks
 from tests.contract.checks import checks_of
 from tests.contract.runs import assert_same_weights, crash, fit, train, weights
-from tests.contract.systems import SYSTEMS, abilities, built
+from tests.contract.systems import SYSTEMS, WRITER, System, abilities, built
+from tests.contract.wrong import Wrong
 from tests.fixtures.kinds import EXPERIMENTS
 from tests.fixtures.make import write_inputs
 
@@ -38,6 +39,13 @@ def test_a_system_does_what_it_claims(name, check, tmp_path):
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_system_claims_what_its_classes_can_do(name):
     assert abilities(built(SYSTEMS[name])) == SYSTEMS[name].claims
+
+
+@pytest.mark.parametrize("check", checks_of(WRITER), ids=lambda check: check.__name__)
+def test_a_system_that_is_wrong_in_everything_fails_each_check(check, tmp_path):
+    model = built(System(Wrong, WRITER))
+    with pytest.raises(AssertionError):
+        check(model, tmp_path)
 
 
 @pytest.mark.slow
