@@ -126,19 +126,6 @@ def test_a_score_function_reads_the_very_products_that_it_adds_to(model):
         torch.testing.assert_close(weights, even.expand_as(weights), atol=1e-5, rtol=1e-5)
 
 
-@torch.no_grad()
-def test_score_functions_work_with_carried_keys_and_padding(model):
-    tokens = words(2, 8)
-    whole = model(tokens[:, 2:], score_function=slopes).hidden
-    padding = torch.zeros(2, 8, dtype=torch.bool)
-    padding[:, :2] = model.config.model_type != "opt"
-    first = 2 if model.config.model_type == "opt" else 0
-    start = model(tokens[:, first:6], padding=padding[:, first:6], score_function=slopes, carry=True)
-    end = model(tokens[:, 6:], state=start.state, score_function=slopes)
-    joined = torch.cat((start.hidden[:, 2 - first :], end.hidden), 1)
-    torch.testing.assert_close(joined, whole, atol=1e-5, rtol=1e-5)
-
-
 def test_attention_dropout_mixes_values_but_leaves_the_distribution_whole():
     model = small(dropout=0.0, attention_dropout=0.5).train()
     tokens = words(2, 7)

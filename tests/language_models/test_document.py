@@ -25,7 +25,6 @@ from depgen.models.dclm import (
 from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS as RECURRENT
 from tests.models.documents import batch_of, small_model
-from tests.models.masked import alone
 
 VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
@@ -75,30 +74,23 @@ def small(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RECURRENT)
 def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
+    """Neither in scores of texts nor in evaluation: of all positions, padding included, there are ids, never states."""
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
-    others = [SENTENCES, [[3]], document[:3], SENTENCES[::-1]]
-    expected = found.sentence_log_probs([document, *others], vocabulary=VOCABULARY)
-    monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 500)
-    with Largest() as largest:
-        scores = found.sentence_log_probs([document, *others], vocabulary=VOCABULARY)
-    for one, other in zip(expected, scores, strict=True):
-        for first, second in zip(one, other, strict=True):
-            np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
-    assert largest.numbers < 2 * len(document) * 41, "no state of all positions, padding included"
+    documents = [document, SENTENCES, [[3]], document[:3], SENTENCES[::-1]]
+    batch = batch_of(documents)
 
+    def both():
+        scores = found.sentence_log_probs(documents, vocabulary=VOCABULARY)
+        return np.concatenate([np.concatenate(each) for each in scores]), found.item_scores(batch).nll
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", RECURRENT)
-def test_evaluation_makes_none_of_them_long_either(monkeypatch, name):
-    found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]
-    batch = batch_of([document, SENTENCES, [[3]], document[:3], SENTENCES[::-1]])
     with torch.no_grad():
-        expected = found.log_probs(batch)
+        expected = both()
         monkeypatch.setattr(document_language_model, "PADDED_AT_ONCE", 500)
         with Largest() as largest:
-            log_probs = alone(found)._bounded_log_probs(batch)
-    torch.testing.assert_close(log_probs, expected, rtol=0, atol=1e-10)
-    assert largest.numbers <= batch.targets.numel() * 2, "ids alone, never states"
+            scores = both()
+    np.testing.assert_allclose(scores[0], expected[0], rtol=0, atol=1e-10)
+    torch.testing.assert_close(scores[1], expected[1], rtol=0, atol=1e-10)
+    assert largest.numbers <= batch.targets.numel() * 2
 
 
 @pytest.mark.slow

@@ -179,15 +179,6 @@ def hidden_one_by_one(model, sentence):
 
 
 @pytest.mark.parametrize("at_once", [1, 13, 10_000])
-def test_each_word_is_hidden_in_turn_and_predicted_from_its_whole_sentence(system, monkeypatch, at_once):
-    monkeypatch.setattr("depgen.language_models.masked.MASKED_AT_ONCE", at_once)
-    assert system.likelihood == "pseudo"
-    for document, scores in zip(DOCUMENTS, scores_of(system, DOCUMENTS), strict=True):
-        for sentence, found in zip(document, scores, strict=True):
-            np.testing.assert_allclose(found, hidden_one_by_one(system, sentence), rtol=1e-6)
-
-
-@pytest.mark.parametrize("at_once", [1, 13, 10_000])
 def test_a_call_gives_the_log_probability_of_each_word_in_a_batch(system, monkeypatch, at_once):
     monkeypatch.setattr("depgen.language_models.masked.MASKED_AT_ONCE", at_once)
     found = system(batch_of(*SENTENCES))

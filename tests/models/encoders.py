@@ -1,11 +1,10 @@
-"""The baselines of UDGN at a tiny size, and what both must not depend on."""
+"""The baselines of UDGN at a tiny size."""
 
 from functools import partial
 
 import torch
 
 from depgen.backbones.transformer import StructFormerInit, Transformer
-from tests.models.masked import batch_of
 
 SHAPE = {
     "activation": "leaky_relu", "affine_norms": False, "positions": "learned", "scale_embedding": False,
@@ -27,27 +26,3 @@ def spread(model, *, bound=1.0):
         for parameter in model.parameters():
             parameter.uniform_(-bound, bound)
     return model
-
-
-def drift(model, sentences, *, of):
-    """The largest change of what `of` returns for each sentence, read by itself and padded among the others."""
-    width = max(map(len, sentences)) + 3
-    together = batch_of(*sentences, length=width)
-    for row, sentence in enumerate(sentences):
-        together.tokens[row, len(sentence) :] = 3 + row
-    found, worst = of(model, together), 0.0
-    for row, sentence in enumerate(sentences):
-        single = of(model, batch_of(sentence))
-        for one, many in zip(single, found, strict=True):
-            own = many[row][tuple(slice(size) for size in one.shape[1:])]
-            worst = max(worst, (one[0] - own).abs().max().item())
-    return worst
-
-
-def states_and_attention(model, batch):
-    """Hidden states of words, those of all layers, and both kinds of weights of every layer."""
-    output = model.encode(batch.tokens, batch.lengths, attention=True, all_layers=True)
-    assert len(output.layers) == 1 + model.backbone.attention_layers
-    assert torch.equal(model.backbone.final_norm(output.layers[-1]), output.hidden)
-    return [output.hidden, *output.layers, *(weights.transpose(1, 2).transpose(2, 3) for each in output.attention
-                             for weights in (each.before, each.after))]  # fmt: skip

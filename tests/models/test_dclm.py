@@ -4,13 +4,11 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-import numpy as np
 import pytest
 import torch
 
 from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext, encode_each, last_states
 from depgen.nn.peephole_lstm import LayerState, StandardLSTM
-from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS, START, batch_of
 from tests.models.masked import alone
 
@@ -276,26 +274,6 @@ def test_neither_of_hrnnlms_losses_reaches_the_other_network_whose_group_is_clip
         found.zero_grad()
         loss.backward(retain_graph=True)
         assert {id(parameter) for parameter in found.parameters() if parameter.grad is not None} == groups[group]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("accumulate_clipped", [False, True])
-@pytest.mark.parametrize("name", ["rnnlm", "ccdclm"])
-def test_it_learns_as_published(name, accumulate_clipped):
-    """The cell of 2015, AdaGrad and a clipped norm, the loss a sum over each segment."""
-    torch.manual_seed(0)
-    found = DCLM(VOCABULARY, context=partial(CONTEXTS[name], size=16), embedding_size=16)
-    generator = np.random.default_rng(0)
-    batch = batch_of([[generator.integers(3, VOCABULARY, 3).tolist() for _ in range(2)] for _ in range(4)])
-    optimizer = ClippedAdagrad(found.parameter_groups(), lr=0.1, clip=5.0, accumulate_clipped=accumulate_clipped)
-    losses = []
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss = -found.log_probs(batch).sum() / batch.global_items
-        loss.backward()
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    assert losses[-1] < 0.45 * losses[0], (losses[0], losses[-1])
 
 
 # -- sentences of a batch --------------------------------------------------------------------------------------------

@@ -48,8 +48,10 @@ def test_hidden_states_are_those_of_torchs_encoder():
 @torch.no_grad()
 def test_attention_is_that_of_the_scores_and_changes_no_state():
     model, batch = spread(model_of()), batch_of(*SENTENCES)
-    plain, output = (model.encode(batch.tokens, batch.lengths, attention=asked) for asked in (False, True))
+    plain = model.encode(batch.tokens, batch.lengths)
+    output = model.encode(batch.tokens, batch.lengths, attention=True, all_layers=True)
     assert plain.attention is None
+    assert torch.equal(model.backbone.final_norm(output.layers[-1]), output.hidden)
     assert (plain.hidden - output.hidden)[batch.is_word].abs().max() < 1e-12
     for number, layer in enumerate(output.attention):
         assert torch.equal(layer.before, layer.after)

@@ -130,37 +130,26 @@ def test_parameters_at_the_papers_vocabulary(options, count):
 # -- what it may not depend on -----------------------------------------------------------------------------------------
 
 TOLD = {"mask_from": "trees", "supervised_weight": 1.0}
-TAUGHT = {"marginals": "kirchhoff", "supervised_weight": 1.0}
-VARIANTS = [{}, {"tags": 2, "positions": True}, {"marginals": "kirchhoff"}, TOLD, TAUGHT]
-NAMES = ["softmax", "tags and positions", "kirchhoff", "trees", "taught kirchhoff"]
 
 
-@pytest.mark.parametrize("options", VARIANTS, ids=NAMES)
-def test_padding_and_company_change_nothing(options):
-    model = model_of(**options)
-    together = batch_of(*SENTENCES, heads=HEADS)
-    padded = batch_of(*SENTENCES, heads=HEADS, length=7)
+def test_with_given_trees_padding_and_company_change_nothing():
+    model, padded = model_of(**TOLD), batch_of(*SENTENCES, heads=HEADS, length=7)
     padded.tokens[0, 4:], padded.tokens[1, 3:] = 8, 5
-    found = model.encode(together.tokens, together.lengths, heads=together.heads, attention=True)
-    wide = model.encode(padded.tokens, padded.lengths, heads=padded.heads, attention=True, all_layers=True)
-    assert len(wide.layers) == 1 + len(model.layers)
-    assert torch.equal(model.norm(wide.layers[-1]), wide.hidden)
+    together = model.encode(padded.tokens, padded.lengths, heads=padded.heads, attention=True, all_layers=True)
+    assert torch.equal(model.norm(together.layers[-1]), together.hidden)
     for row, sentence in enumerate(SENTENCES):
-        single = batch_of(sentence, heads=HEADS[row : row + 1])
-        by_itself = model.encode(single.tokens, single.lengths, heads=single.heads, attention=True)
-        n = len(sentence)
-        for other, place in ((wide, row), (by_itself, 0)):
-            assert (found.hidden[row, :n] - other.hidden[place, :n]).abs().max() < 1e-12
-            for layer, same in zip(found.attention, other.attention, strict=True):
-                assert (layer.after[row, :, :n, :n] - same.after[place, :, :n, :n]).abs().max() < 1e-12
-        one = model.head_probabilities(single.tokens, single.lengths)[0]
-        many = model.head_probabilities(padded.tokens, padded.lengths)[row]
-        assert (one - many[:n, :n]).abs().max() < 1e-12
-        assert not many[n:].any()
-        assert not many[:, n:].any()
-        taught = "supervised_weight" in options
-        assert bool(many.diagonal()[:n].all()) == taught, "roots are known where they have been taught"
-        assert bool(many.diagonal().any()) == taught
+        single, n = batch_of(sentence, heads=HEADS[row : row + 1]), len(sentence)
+        alone = model.encode(single.tokens, single.lengths, heads=single.heads, attention=True)
+        assert (together.hidden[row, :n] - alone.hidden[0]).abs().max() < 1e-12
+        for layer, own in zip(together.attention, alone.attention, strict=True):
+            assert (layer.after[row, :, :n, :n] - own.after[0]).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("options", [{}, {"marginals": "kirchhoff"}, {"supervised_weight": 1.0}])
+def test_roots_are_known_where_they_were_taught(options):
+    model, batch = model_of(**options), batch_of(*SENTENCES)
+    roots = model.head_probabilities(batch.tokens, batch.lengths).diagonal(dim1=1, dim2=2)
+    assert torch.equal(roots > 0, batch.is_word & ("supervised_weight" in options))
 
 
 def weights_after(batches, **options):

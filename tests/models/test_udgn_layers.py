@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from depgen.language_models.masked import without_own_place
-from depgen.models.udgn import CompetitiveAttention, HeadSelection, directions_of, head_log_softmax, undirected
+from depgen.models.udgn import CompetitiveAttention, HeadSelection, head_log_softmax, undirected
 from tests.oracles_of_udgn import (
     bilstm_by_loop,
     competitive_layer_by_loop,
@@ -174,23 +174,6 @@ def test_a_layer_is_the_papers_equations(off):
     gradients = (gradients[0], gradients[1] * words[:, None, :], *gradients[2:])  # what is 0 by right has no say
     for one, other in zip(gradients, torch.autograd.grad(loss, wanted), strict=True):
         assert (one - other).abs().max() < 1e-10
-
-
-def test_directions_tell_left_from_right_of_the_query():
-    left, right = directions_of(3, like=torch.zeros(1))
-    assert left.tolist() == [[0, 0, 0], [1, 0, 0], [1, 1, 0]]
-    assert torch.equal(right, left.T)
-
-
-def test_dropped_weights_keep_their_expectation():
-    torch.manual_seed(0)
-    made = layer()
-    made.dropout.p = 0.0
-    states, mask, _ = (each[:1] for each in inputs())
-    draws = made(states.expand(2000, -1, -1), mask.expand(2000, -1, -1)).output.detach()
-    exact = made.eval()(states, mask).output
-    assert (draws.mean(0) - exact).abs().max() < 5 * draws.std(0).max() / 2000**0.5
-    assert draws.std(0).min() > 0
 
 
 def test_each_weight_is_dropped_by_itself():

@@ -36,18 +36,6 @@ def recorded(monkeypatch, supported):
     return lambda *arguments: SimpleNamespace(arguments=arguments, autocast=torch.is_autocast_enabled("cpu"))
 
 
-def test_without_bf16_kernels_it_runs_in_fp32(monkeypatch):
-    inputs, weights = torch.ones(1, 2, 3, dtype=torch.bfloat16), [torch.ones(4)]
-    with torch.autocast("cpu", torch.bfloat16):
-        seen = call_lstm(recorded(monkeypatch, supported=False), inputs, (inputs, inputs), weights, True, 1)
-        assert torch.is_autocast_enabled("cpu")
-    given, (hidden, cell), (weight,), *options = seen.arguments
-    assert not seen.autocast
-    assert {given.dtype, hidden.dtype, cell.dtype} == {torch.float32}
-    assert weight is weights[0]
-    assert options == [True, 1]
-
-
 @pytest.mark.parametrize(
     ("supported", "dtype", "device"),
     [
