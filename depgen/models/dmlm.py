@@ -4,7 +4,7 @@ A language model first learns to predict each token's *future dependents* (its l
 predicts the next token as a mixture of all those predictions so far, weighed by self-attention.
 
     paper             here
-    Z_t               `dependents`: of the position that reads x_{t-1}; CSR over positions
+    Z_t               `Dependents`: of the position that reads x_{t-1}
     p_dep(w | x_<t)   softmax of `hidden[t]` over the vocabulary
     a^(t)             exp(`log_attention[t]`): row t over positions <= t; of a layer, or Eq. 2 (`QueryKeyAttention`)
     L_DM, Eq. 1       `dependency_nll`
@@ -73,35 +73,27 @@ MixtureSpace = Literal["probability", "logit"]
 
 
 @dataclass(frozen=True)
-class Ragged(Batch):
-    """Ids of a varying number a row, in CSR form: row r holds `ids[offsets[r]:offsets[r + 1]]`."""
+class Dependents(Batch):
+    """The sets Z_t of a batch; position t of item b counts as `b * length + t`.
 
-    on_cpu: ClassVar[frozenset[str]] = frozenset({"offsets"})
+    Attributes:
+        positions: of each dependent, ascending.
+        ids: the word that each is.
+        occupied: the positions that have any.
+        counts: how many each of these has.
+    """
 
-    offsets: Int[Tensor, " rows_and_one"]
-    ids: Int[Tensor, " entries"]
-
-    @property
-    def counts(self) -> Int[Tensor, " rows"]:
-        """Number of ids in each row, on the CPU."""
-        return self.offsets.diff()
-
-    @property
-    def rows(self) -> Int[Tensor, " entries"]:
-        """The row of each id."""
-        counts = self.counts.to(self.ids.device, non_blocking=True)
-        return torch.repeat_interleave(counts, output_size=len(self.ids))
+    positions: Int[Tensor, " dependents"]
+    ids: Int[Tensor, " dependents"]
+    occupied: Int[Tensor, " occupied"]
+    counts: Int[Tensor, " occupied"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyBatch(TokenBatch):
-    """Sequences and the future dependents of each position.
+    """Sequences and the future dependents of each position; None without trees."""
 
-    Attributes:
-        dependents: word ids; row `b * length + t` is the set of position t of item b. None without trees.
-    """
-
-    dependents: Ragged | None = None
+    dependents: Dependents | None = None
 
 
 @dataclass(frozen=True)
@@ -133,41 +125,34 @@ class DependencyCollate(SystemCollate):
             return DependencyBatch(**vars(tokens))
         width, rows = tokens.inputs.shape[1], []
         for number, row in enumerate(batch.slices):
-            arcs = _arcs_of_slice(row, [self.view_of(item, batch.vocabulary) for item in row.items])
-            rows.append({**arcs, "positions": arcs["positions"] + number * width})
-        arcs = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-        offsets = np.concatenate([[0], np.bincount(arcs["positions"], minlength=len(rows) * width).cumsum()])
-        return DependencyBatch(
-            **vars(tokens),
-            dependents=Ragged(torch.from_numpy(offsets), torch.from_numpy(arcs["dependents"].astype(np.int64))),
-        )
+            positions, ids = _within_slice(row, [self.view_of(item, batch.vocabulary) for item in row.items])
+            rows.append((positions + number * width, ids))
+        positions, ids = (np.concatenate(each).astype(np.int64) for each in zip(*rows, strict=True))
+        arrays = positions, ids, *np.unique(positions, return_counts=True)
+        return DependencyBatch(**vars(tokens), dependents=Dependents(*map(torch.from_numpy, arrays)))
 
 
-def _arcs_of_slice(row: StreamSlice, views: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The arcs of some items whose position lies in the slice; their words may lie beyond its end."""
+def _within_slice(row: StreamSlice, views: Sequence[Mapping[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and dependents of some items, of positions in the slice; the dependents may lie beyond its end."""
     begins = np.cumsum([0, *(len(item.ids) + 1 for item in row.items[:-1])]) - row.start
-    arcs = {name: np.concatenate([view[name] for view in views]) for name in views[0]}
-    counts = [len(view["positions"]) for view in views]
-    positions = arcs["positions"].astype(np.int64) + np.repeat(begins, counts)
+    positions = np.concatenate([view["positions"] + begin for view, begin in zip(views, begins, strict=True)])
     inside = (positions >= 0) & (positions < row.stop - row.start)
-    return {name: values[inside] for name, values in (arcs | {"positions": positions}).items()}
+    return positions[inside], np.concatenate([view["dependents"] for view in views])[inside]
 
 
 def dependency_nll(
-    hidden: Float[Tensor, "batch length width"], weight: Weight, bias: Bias, dependents: Ragged
+    hidden: Float[Tensor, "batch length width"], weight: Weight, bias: Bias, dependents: Dependents
 ) -> Float[Tensor, ""]:
     """The summed negative log-likelihood (nats) of all future dependents, Eq. 1.
 
     sum_t (|Z_t| log Z_t - sum_{z in Z_t} h_t . W_z): positions without dependents, and padding, cost nothing.
     """
     flat = hidden.flatten(0, 1)
-    occupied = dependents.counts.nonzero()[:, 0].to(hidden.device, non_blocking=True)
-    counts = dependents.counts.to(hidden.device, non_blocking=True)
     # in this order: the backward pass is in reverse order, and frees Z's temporaries before it holds W's
     # gradient from the scores
-    scores = word_scores(flat[dependents.rows], weight, bias, dependents.ids)
-    log_z = vocabulary_logsumexp(flat[occupied], weight, bias)
-    return (counts[occupied] * log_z).sum() - scores.sum()
+    scores = word_scores(flat[dependents.positions], weight, bias, dependents.ids)
+    log_z = vocabulary_logsumexp(flat[dependents.occupied], weight, bias)
+    return (dependents.counts * log_z).sum() - scores.sum()
 
 
 # -- 2. The mixture (Sec. 2.2) ----------------------------------------------------------------------------------------

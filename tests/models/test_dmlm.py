@@ -46,8 +46,8 @@ def model(backbone):
 
 
 def as_sets(batch):
-    ragged, width = batch.dependents, batch.inputs.shape[1]
-    rows = [ragged.ids[a:b].tolist() for a, b in zip(ragged.offsets[:-1], ragged.offsets[1:], strict=True)]
+    dependents, width = batch.dependents, batch.inputs.shape[1]
+    rows = [dependents.ids[dependents.positions == k].tolist() for k in range(batch.inputs.numel())]
     return [rows[i : i + width] for i in range(0, len(rows), width)]
 
 
