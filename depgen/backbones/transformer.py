@@ -303,20 +303,13 @@ class Transformer(EmbeddingBackbone):
     ) -> BackboneOutput:
         """Hidden states of every position, as `Backbone.forward`; the last of `all_layers` is before the final norm.
 
-        Positions count tokens, so that padding at the left changes no result.
+        Positions count tokens, so that padding at the left changes no result. Networks that see both sides need padding
+        at either end, and have no state.
 
-        Args:
-            tokens: see `Backbone.forward`, as of all arguments that are not here.
-            padding: networks that see both sides need it at either end.
-            state: of causal networks alone.
-            attention_layer: the same softmax, after its dropout, mixes the values.
-            all_layers: each after its hook.
-            carry: of causal networks alone.
-            score_function: what is added to the scaled attention scores of each layer.
-            weigh: what makes weights of each layer's scores, before dropout, instead of the softmax.
-            after_layer: may replace the hidden states after each layer.
-            added_embedding: added to token and position embeddings, before dropout.
-            stack: with relative positions, which keys are seen and how far they are; padding is then given by it alone.
+        Beyond the arguments of `Backbone.forward`: a score function gives what is added to the scaled attention scores
+        of each layer; `weigh` makes weights of these, before dropout, instead of the softmax; `after_layer` may replace
+        the hidden states after each layer; `added_embedding` is added to token and position embeddings, before dropout;
+        `stack`, with relative positions, says which keys are seen and how far they are: padding is in it then.
         """
         if not self.causal and (carry or state is not None):
             raise ValueError("a Transformer with causal=False sees later tokens, so it has no state to continue from")

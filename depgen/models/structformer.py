@@ -66,10 +66,7 @@ Calibration = Literal["sentence", "batch", "none"]
 class DistanceParser(nn.Module):
     """Heights of words and distances of the boundaries after them, by convolutions over word embeddings.
 
-    Args:
-        width: of embeddings and states.
-        layers: of convolution, normalisation without gain and bias, and tanh.
-        dropout: of embeddings and after each layer.
+    A layer is a convolution, a normalisation without gain and bias, and tanh.
     """
 
     def __init__(self, width: int, *, layers: int, dropout: float) -> None:

@@ -75,15 +75,7 @@ MASK_FLOOR = 1e-6
 
 
 class HeadSelection(nn.Module):
-    """The score e_ij of every word j as the head of every word i, from words alone.
-
-    Args:
-        vocabulary_size: number of token types.
-        width: size of the parser's own embeddings, of head and dependent vectors (D) and of the LSTM in each direction.
-        layers: number of LSTM layers.
-        tags: number of trainable tag embeddings that word types mix; 0 for none (D1).
-        dropout: of embeddings, between layers and of the LSTM's output.
-    """
+    """The score e_ij of every word j as the head of every word i, from words alone; arguments as of `UDGN`."""
 
     def __init__(
         self, vocabulary_size: int, *, width: int, layers: int = 3, tags: int = 0, dropout: float = 0.2
@@ -192,18 +184,8 @@ class Competition(NamedTuple):
 class CompetitiveAttention(nn.Module):
     """One layer of the dependency graph network, Eq. 7 to 15: attention heads compete for each pair of words.
 
-    Weights are normalised over attention heads, not over keys, so fused attention kernels do not apply.
-
-    Args:
-        width: of the word states.
-        attention_heads: number of attention heads (the paper's N), one per kind of dependency.
-        head_size: size of the queries, keys, values and gates of each attention head (D).
-        dropout: before and after the output projection.
-        attention_dropout: of the masked weights, independently per query, key and attention head (D13).
-        competition: softmax over attention heads (Eq. 10); false: a sigmoid per attention head.
-        gates: multiply by the gate of Eq. 8.
-        nonlinear: apply tanh to the values (Eq. 8).
-        relative_bias: add the bias of Eq. 13, two numbers per attention head.
+    Weights are normalised over attention heads, not over keys, so fused attention kernels do not apply. The arguments
+    are those of `UDGN`.
     """
 
     def __init__(
@@ -295,19 +277,19 @@ class UDGN(MaskedLanguageModel):
 
     Args:
         vocabulary_size: number of token types; linked from the data.
-        width: size of word states, embeddings and the parser's vectors.
+        width: size of word states, embeddings, head and dependent vectors (D), and the parser's LSTM in each direction.
         layers: number of layers of the dependency graph network.
-        attention_heads: attention heads per layer, one per kind of dependency.
-        head_size: size of each attention head.
+        attention_heads: attention heads per layer (the paper's N), one per kind of dependency.
+        head_size: size of the queries, keys, values and gates of each attention head (D).
         parser_layers: layers of the parser's LSTM.
-        tags: trainable tag embeddings of the parser (D1).
-        dropout: of embeddings, around output projections and of the last states.
-        attention_dropout: of the masked weights.
-        parser_dropout: of the parser.
-        competition: attention heads compete for each pair of words; false: the ablation.
-        gates: sums are gated; false: the ablation.
-        nonlinear: values pass through tanh; false: the ablation.
-        relative_bias: a bias by direction; false: the ablation.
+        tags: trainable tag embeddings of the parser, which word types mix (D1); 0 for none.
+        dropout: of embeddings, before and after output projections and of the last states.
+        attention_dropout: of the masked weights, independently per query, key and attention head (D13).
+        parser_dropout: of the parser's embeddings, between its layers and of its LSTM's output.
+        competition: softmax over attention heads (Eq. 10); false, an ablation: a sigmoid per attention head.
+        gates: multiply by the gate of Eq. 8; false: the ablation.
+        nonlinear: apply tanh to the values (Eq. 8); false: the ablation.
+        relative_bias: add the bias of Eq. 13, two numbers per attention head; false: the ablation.
         positions: add learned absolute positions to the embeddings; the ablation with them has `relative_bias: false`.
         max_length: number of these positions.
         marginals: `softmax` of Eq. 5, or `kirchhoff`: the marginals of single-rooted trees (D8).
