@@ -1,10 +1,16 @@
-"""Settings without the options of backbones and of DMLM that no experiment set."""
+"""Settings without the options of backbones, DMLM and document-context networks that no experiment set."""
 
 from typing import Any
 
 GONE = {
     "depgen.backbones.pretrained.PretrainedTransformer": ("settings", "tied"),
     "depgen.models.dmlm.DMLM": ("duplicates", "eos_target", "root_target"),
+    **{
+        f"depgen.models.dclm.{context}": ("layers",)
+        for context in (
+            "NoContext", "CarriedState", "ContextToContext", "ContextToOutput", "AttentionContext", "HierarchicalContext",
+        )
+    },
 }
 
 

@@ -71,6 +71,8 @@ Sentences = Float[Tensor, "batch word embedding"]
 Lengths = Int[Tensor, "batch sentence"]
 Step = tuple[Float[Tensor, "batch word features"], Any]
 """The features of a sentence, and a network's own state after it."""
+LAYERS = 2
+"""Of every LSTM, Sec. 2.1."""
 ATTENTION_SIZE = 48
 """The paper's size of ADCLM's attention (A)."""
 
@@ -106,16 +108,15 @@ class NoContext(ContextNetwork):
     Args:
         embedding_size: of the words (K).
         size: of the LSTM (H).
-        layers: of it.
         cell: which LSTM.
     """
 
     sentence_context: SentenceContext = "none"
 
-    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+    def __init__(self, embedding_size: int, size: int = 48, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = size
-        self.core = LSTMS[cell](embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size)
 
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """All sentences at once."""
@@ -154,10 +155,10 @@ class ContextToContext(ContextNetwork):
     The arguments are those of `NoContext`.
     """
 
-    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+    def __init__(self, embedding_size: int, size: int = 48, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = size
-        self.core = LSTMS[cell](embedding_size, size, layers=layers, constant_size=size)
+        self.core = LSTMS[cell](embedding_size, size, constant_size=size)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
@@ -183,10 +184,10 @@ class ContextToOutput(ContextNetwork):
     The arguments are those of `NoContext`.
     """
 
-    def __init__(self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015") -> None:
+    def __init__(self, embedding_size: int, size: int = 48, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = 2 * size
-        self.core = LSTMS[cell](embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
@@ -210,7 +211,6 @@ class AttentionContext(ContextNetwork):
         embedding_size: of the words (K).
         size: of the LSTM (H).
         variant: see D5.
-        layers: of the LSTM.
         cell: which.
         output_bias: whether the output has a bias; None: the paper has none, the code one.
     """
@@ -220,15 +220,14 @@ class AttentionContext(ContextNetwork):
         embedding_size: int,
         size: int = 48,
         variant: Variant = "paper",
-        layers: int = 2,
         cell: Cell = "cnn2015",
         output_bias: bool | None = None,
     ) -> None:
         super().__init__()
         self.features, self.variant = size, variant
         paper = variant == "paper"
-        context = size if paper else layers * size
-        self.core = LSTMS[cell](embedding_size + context, size, layers=layers)
+        context = size if paper else LAYERS * size
+        self.core = LSTMS[cell](embedding_size + context, size)
         self.query = nn.Linear(context, ATTENTION_SIZE, bias=False)  # W_a1
         self.key = nn.Linear(context, ATTENTION_SIZE, bias=False)  # W_a2
         self.weigh = nn.Linear(ATTENTION_SIZE, 1, bias=False)  # w_a
@@ -328,18 +327,15 @@ class HierarchicalContext(ContextNetwork):
     Args:
         embedding_size: of the words (K).
         size: of both LSTMs (H).
-        layers: of each.
         cell: which LSTM.
         output_bias: whether the outputs of both have one; the code's are unused.
     """
 
-    def __init__(
-        self, embedding_size: int, size: int = 48, layers: int = 2, cell: Cell = "cnn2015", output_bias: bool = True
-    ) -> None:
+    def __init__(self, embedding_size: int, size: int = 48, cell: Cell = "cnn2015", output_bias: bool = True) -> None:
         super().__init__()
         self.features, self.output_bias = size, output_bias
-        self.core = LSTMS[cell](embedding_size, size, layers=layers, constant_size=size)
-        self.sentences = LSTMS[cell](embedding_size, size, layers=layers)
+        self.core = LSTMS[cell](embedding_size, size, constant_size=size)
+        self.sentences = LSTMS[cell](embedding_size, size)
         self.first_context = nn.Parameter(_one_row(size))
 
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:

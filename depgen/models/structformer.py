@@ -18,7 +18,7 @@ Deviations
     D1. Calibration lowers all distances by the largest amount by which some span of words, the whole sentence left
         out, has both its boundaries above all its words. In the authors' code that is the largest of the whole batch,
         so that a sentence's tree depends on those it is read with; here it is the sentence's own (`calibration:
-        sentence`), the authors' by `batch`, and `none` leaves distances as they are.
+        sentence`), the authors' by `batch`.
     D2. A border is reached with the smallest of the probabilities on the way to it, a running minimum, as in the code.
     D3. The parser has three layers, the default of the authors' command line; their class has four.
     D4. Dropout after the parser's layers and of its embeddings, learned positions, embedding dropout and attention
@@ -60,7 +60,7 @@ KERNEL = 9
 LOWEST = -300.0
 """Nats below its sentence's highest word at which a word's weight as a head ends: its square is still a double."""
 
-Calibration = Literal["sentence", "batch", "none"]
+Calibration = Literal["sentence", "batch"]
 
 
 class DistanceParser(nn.Module):
@@ -119,8 +119,6 @@ def calibrated(
     By max over spans i..j of min(relu(distance_(i-1) - h_ij), relu(distance_j - h_ij)), h_ij the greatest height in the
     span and the distance before and after the sentence infinite.
     """
-    if calibration == "none":
-        return distances
     length = heights.shape[1]
     spans = torch.ones(length, length, dtype=torch.bool, device=heights.device).triu()
     highest = torch.where(spans, heights[:, None, :], -torch.inf).cummax(-1).values
@@ -188,7 +186,7 @@ class StructFormer(MaskedLanguageModel):
         vocabulary_size: number of token types; linked from the data.
         parser_layers: convolutions of the parser (D3).
         parser_dropout: of embeddings where the parser reads them, and after its layers; 0 in the first code (D4).
-        calibration: `sentence`, `batch` as published, or `none` (D1).
+        calibration: `sentence`, or `batch` as published (D1).
         kwargs: see `MaskedLanguageModel`.
     """
 

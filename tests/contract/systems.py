@@ -139,7 +139,6 @@ SYSTEMS: dict[str, System] = {
     },
     "masked Transformer": System(partial(MaskedTransformer, ENCODER, parses_by=(1, 0)), PARSER),
     "StructFormer": System(partial(StructFormer, ENCODER), PARSER),
-    "StructFormer, no calibration": System(partial(StructFormer, ENCODER, calibration="none"), PARSER),
     "UDGN": System(partial(UDGN, **UDGN_SIZES), PARSER),
     "UDGN, tags, positions": System(partial(UDGN, **UDGN_SIZES, tags=2, positions=True, max_length=40), PARSER),
     "UDGN, kirchhoff": System(partial(UDGN, **UDGN_SIZES, marginals="kirchhoff"), PARSER),

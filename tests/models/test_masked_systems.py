@@ -21,7 +21,6 @@ SYSTEMS = {
     "UDGN, trees": partial(UDGN, **SMALL, mask_from="trees", supervised_weight=1.0),
     "StructFormer": partial(StructFormer, encoder()),
     "StructFormer, batch": partial(StructFormer, encoder(), calibration="batch"),
-    "StructFormer, none": partial(StructFormer, encoder(), calibration="none"),
     "masked Transformer": partial(MaskedTransformer, encoder()),
 }
 
