@@ -164,7 +164,7 @@ class ContextToContext(ContextNetwork):
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """Sentence by sentence; one without words passes its context on."""
         context, features = self.first_context.expand(len(lengths), -1), []
-        for sentence, longest in enumerate(longest_of_each(lengths)):
+        for sentence, longest in enumerate(lengths.amax(0).clamp_min(1).tolist()):
             # Eq. 4, 5: h_{t,n} = g(h_{t,n-1}, [x_{t,n}, c_{t-1}])
             hidden = self.core(embedded[:, sentence, :longest], constant=context)[0]
             context = last_states(hidden, lengths[:, sentence], otherwise=context)  # Eq. 3: c_t = h_{t,M}
@@ -240,7 +240,7 @@ class AttentionContext(ContextNetwork):
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """Word by word, since the context of each depends on the hidden state before."""
         features, memory = [], self._beginning(embedded)
-        for sentence, longest in enumerate(longest_of_each(lengths)):
+        for sentence, longest in enumerate(lengths.amax(0).clamp_min(1).tolist()):
             own, states = self._encode_sentence(embedded[:, sentence, :longest], memory)
             features.append(F.pad(own, (0, 0, 0, embedded.shape[2] - longest)))
             memory = self._next_memory(memory, states, lengths[:, sentence])
@@ -400,16 +400,6 @@ def last_states(
     rows, lengths = torch.arange(len(states), device=states.device), lengths.to(states.device, non_blocking=True)
     last = states[rows, (lengths - 1).clamp_min(0)]
     return last if otherwise is None else torch.where((lengths > 0)[:, None], last, otherwise)
-
-
-def longest_of_each(lengths: Int[Tensor, "batch sentence"]) -> list[int]:
-    """The largest length of each sentence of a batch, at least 1.
-
-    >>> longest_of_each(torch.tensor([[2, 0], [3, 0]]))
-    [3, 1]
-    """
-    longest: list[int] = lengths.amax(0).clamp_min(1).tolist()
-    return longest
 
 
 def _one_row(size: int) -> Float[Tensor, " size"]:

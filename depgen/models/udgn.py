@@ -125,8 +125,8 @@ class HeadSelection(nn.Module):
     ) -> Float[Tensor, "batch length states"]:
         """The LSTM's states, layer by layer: the backward direction runs forward over reversed sentences.
 
-        Padding then comes last in both directions. PyTorch's fused CPU kernel takes no packed sequences; without the
-        kernel, the LSTM takes 1.4 times as long in full precision and 1.75 times as long in bf16.
+        Padding then comes last in both directions. PyTorch's fused CPU kernel takes no packed sequences; with these, a
+        training step takes 1.2 times as long at 128 units in bf16, 1.06 times at the paper's size.
         """
         lstm, places = self.lstm, torch.arange(embedded.shape[1], device=embedded.device)
         last = lengths[:, None] - 1
