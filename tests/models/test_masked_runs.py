@@ -1,4 +1,4 @@
-"""Runs of masked language models: they are tested, and what a checkpoint holds parses by itself."""
+"""A run of a masked Transformer parses by the attention head that is named."""
 
 from pathlib import Path
 
@@ -19,11 +19,6 @@ INIT = {"init": "depgen.backbones.transformer.StructFormerInit"}
 BACKBONE = {
     "class_path": "depgen.backbones.transformer.Transformer",
     "init_args": {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 32, "max_length": 60, **SHAPE, **INIT},
-}
-SYSTEMS = {
-    "udgn.UDGN": {"width": 16, "layers": 2, "attention_heads": 2, "head_size": 8, "parser_layers": 1, "tags": 2},
-    "structformer.StructFormer": {"backbone": BACKBONE, "calibration": "batch"},
-    "masked_transformer.MaskedTransformer": {"backbone": BACKBONE, "parses_by": [1, 0]},
 }
 DATA = {
     "class_path": "depgen.data.text.TextData",
@@ -49,25 +44,16 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fit(system, options, place):
-    settings = {
-        "seed_everything": 1,
-        "model": {"class_path": f"depgen.models.{system}", "init_args": options},
-        "data": DATA,
-        "trainer": {"accelerator": "cpu", "max_epochs": 1, "precision": "bf16-mixed", "gradient_clip_val": 0.25},
-    }
-    (place / "tiny.yaml").write_text(yaml.safe_dump(settings))
-    return main(["fit", "--config", "tiny.yaml"])
+@pytest.fixture
+def run(place):
+    model = {"class_path": "depgen.models.masked_transformer.MaskedTransformer", "init_args": {"backbone": BACKBONE}}
+    trainer = {"accelerator": "cpu", "max_epochs": 1, "precision": "bf16-mixed", "gradient_clip_val": 0.25}
+    (place / "tiny.yaml").write_text(yaml.safe_dump({"model": model, "data": DATA, "trainer": trainer}))
+    assert main(["fit", "--config", "tiny.yaml"]) == 0
+    return next((place / "runs" / "tiny").iterdir())
 
 
-def run_of(system, options, place):
-    assert fit(system, options, place) == 0
-    (run,) = (place / "runs" / "tiny").iterdir()
-    return run
-
-
-def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, capsys):
-    run = run_of("masked_transformer.MaskedTransformer", {"backbone": BACKBONE}, place)
+def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(run, place, capsys):
     (place / "text.txt").write_text("the market fell\nno one saw it\n")
     parse = ["parse", "--input", "text.txt", "--run", str(run), "--form", "as_is"]
     assert main(parse) == 2
@@ -95,22 +81,3 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(place, 
     assert "3 of 3 heads right" in (place / "trees.html").read_text()
     assert main(["draw", "0.conllu", "1.conllu", "--attention_head", "[0,1]"]) == 2
     assert "name one by --run" in capsys.readouterr().err
-
-
-def with_positions(system, number):
-    if system == "udgn.UDGN":
-        return {**SYSTEMS[system], "positions": True, "relative_bias": False, "max_length": number}
-    causal = system == "causal_lm.CausalLM"
-    own = {**BACKBONE["init_args"], "positions": "learned", "max_length": number + causal, "causal": causal}
-    return {"backbone": {**BACKBONE, "init_args": own}}
-
-
-@pytest.mark.parametrize("system", ["udgn.UDGN", "masked_transformer.MaskedTransformer", "causal_lm.CausalLM"])
-def test_a_text_that_does_not_fit_is_named_before_anything_is_trained(system, place, capsys):
-    texts = [(place / "data" / "ptb" / f"ptb.{split}.txt").read_text() for split in ("train", "valid")]
-    longest = max(len(line.split()) for text in texts for line in text.splitlines())
-    assert fit(system, with_positions(system, longest), place) == 0
-    assert fit(system, with_positions(system, longest - 1), place) == 2
-    message = capsys.readouterr().err
-    assert f"expected at most {longest - 1} tokens, as many as this {system.partition('.')[2]} reads" in message
-    assert f"found {longest}; " in message
