@@ -83,48 +83,37 @@ class AttentionCall:
     carried: list[KeyValues] = field(default_factory=list)
     layers: int = 0
 
-    def mix(
-        self,
-        queries: Float[Tensor, "batch attention_heads length size"],
-        keys: Float[Tensor, "batch key_heads length size"],
-        values: Float[Tensor, "batch key_heads length value_size"],
-        *,
-        scaling: float | None,
-        dropout: float,
-    ) -> Float[Tensor, "batch attention_heads length value_size"]:
-        """The values of the next layer mixed; several heads may share keys and values."""
-        index, self.layers = self.layers, self.layers + 1
-        present = KeyValues.of(keys, values) if self.past is None else self.past[index].extended(keys, values)
-        if self.carry:
-            self.carried.append(present)
-        usual = queries.size(-1) ** -0.5
-        if scaling not in (None, usual):
-            queries = queries * (scaling / usual)
-        mixed, log_probs = attend(
-            queries, present, self.visibility, dropout=dropout, with_attention=index == self.layer,
-            scores=None if self.score_function is None else partial(self.score_function, index),
-        )  # fmt: skip
-        self.log_probs = self.log_probs if log_probs is None else log_probs
-        return mixed
-
 
 def _attention(
     module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    query: Float[Tensor, "batch attention_heads length size"],
+    key: Float[Tensor, "batch key_heads length size"],
+    value: Float[Tensor, "batch key_heads length value_size"],
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
     attending: AttentionCall | None = None,
     **others: Any,  # noqa: ANN401 - whatever an architecture hands to its attention
-) -> tuple[Tensor, None]:
-    """The library's interface of an attention function: values mixed as the pass says, [batch length heads size]."""
+) -> tuple[Float[Tensor, "batch length attention_heads value_size"], None]:
+    """The library's interface of an attention function: values of the next layer mixed as the pass says."""
     extra = [name for name in ("softcap", "s_aux", "position_bias") if others.get(name) is not None]
     if attending is None or extra:
         found = f"adds {', '.join(extra)} to it" if extra else "does not tell it what the model was called with"
         raise UserError(f"{type(module).__name__} can't be read with the attention that is needed here: it {found}.")
-    return attending.mix(query, key, value, scaling=scaling, dropout=dropout).transpose(1, 2).contiguous(), None
+    call, index = attending, attending.layers
+    call.layers += 1
+    present = KeyValues.of(key, value) if call.past is None else call.past[index].extended(key, value)
+    if call.carry:
+        call.carried.append(present)
+    usual = query.size(-1) ** -0.5
+    if scaling not in (None, usual):
+        query = query * (scaling / usual)
+    mixed, log_probs = attend(
+        query, present, call.visibility, dropout=dropout, with_attention=index == call.layer,
+        scores=None if call.score_function is None else partial(call.score_function, index),
+    )  # fmt: skip
+    call.log_probs = call.log_probs if log_probs is None else log_probs
+    return mixed.transpose(1, 2).contiguous(), None
 
 
 class PretrainedTransformer(Backbone):
