@@ -65,51 +65,7 @@ def test_logits_attention_and_layers_are_the_librarys(model, attention_layer):
         assert output.attention[:, :, 0, 1:].isneginf().all()
 
 
-@torch.no_grad()
-def test_padding_at_the_left_is_the_librarys(model):
-    if model.config.model_type == "opt":  # it counts its positions from the mask
-        return
-    tokens, padding = words(3, 7), torch.zeros(3, 7, dtype=torch.bool)
-    padding[0, :4] = padding[2, :1] = True
-    positions = ((~padding).cumsum(1) - 1).clamp_min(0)
-    expected = library(model)(tokens, attention_mask=(~padding).long(), position_ids=positions).logits
-    torch.testing.assert_close(logits(model, tokens, padding=padding)[~padding], expected[~padding])
-
-
 # -- score functions ----------------------------------------------------------------------------------------
-
-
-def slopes(layer, queries, keys):
-    """The further away a key, the less, by a slope of the head; nothing in layer 1."""
-    if layer == 1:
-        return None
-    heads = 2.0 ** -torch.arange(1, queries.size(1) + 1)
-    distance = torch.arange(keys.context) - torch.arange(keys.context - queries.size(2), keys.context)[:, None]
-    return -heads[:, None, None] * distance.abs()
-
-
-@torch.no_grad()
-def test_a_score_function_against_the_formula_of_gpt2():
-    model, tokens = small(dropout=0.0).double().eval(), words(2, 6)
-    gpt2, linear = model.network.transformer, lambda layer, states: states @ layer.weight + layer.bias
-    hidden = gpt2.wte(tokens) + gpt2.wpe(torch.arange(6))
-    for index, block in enumerate(gpt2.h):
-        joined = linear(block.attn.c_attn, block.ln_1(hidden)).view(2, 6, 3, 4, 2)
-        queries, keys, values = joined.permute(2, 0, 3, 1, 4)
-        scores = torch.einsum("bhis,bhjs->bhij", queries, keys) / 2**0.5
-        if index != 1:
-            for head, i, j in torch.cartesian_prod(*map(torch.arange, (4, 6, 6))).tolist():
-                scores[:, head, i, j] -= 2.0 ** -(head + 1) * abs(i - j)
-        scores = scores.masked_fill(torch.ones(6, 6, dtype=torch.bool).triu(1), -torch.inf)
-        mixed = (scores.softmax(-1) @ values).transpose(1, 2).reshape(2, 6, 8)
-        hidden = hidden + linear(block.attn.c_proj, mixed)
-        inner = torch.nn.functional.gelu(linear(block.mlp.c_fc, block.ln_2(hidden)), approximate="tanh")
-        hidden = hidden + linear(block.mlp.c_proj, inner)
-    expected = gpt2.ln_f(hidden)
-
-    for attention_layer in (None, 0, 1):
-        output = model(tokens, score_function=slopes, attention_layer=attention_layer)
-        torch.testing.assert_close(output.hidden, expected, atol=1e-9, rtol=1e-9)
 
 
 @torch.no_grad()

@@ -11,45 +11,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import Vocabulary, WordVocabulary
-from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models import document as document_language_model
-from depgen.models.dclm import (
-    DCLM,
-    AttentionContext,
-    CarriedState,
-    ContextToContext,
-    ContextToOutput,
-    HierarchicalContext,
-    NoContext,
-)
+from depgen.models.dclm import DCLM, ContextToContext
 from depgen.training.adagrad import ClippedAdagrad
-from tests.models.documents import CONTEXTS as RECURRENT
-from tests.models.documents import batch_of, small_model
+from tests.models.documents import CONTEXTS, batch_of, small_model
 
 VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
-CONTEXTS = [NoContext, CarriedState, HierarchicalContext, AttentionContext, ContextToContext, ContextToOutput]
-
-
-def model(context):
-    torch.manual_seed(0)
-    found = DCLM(VOCABULARY.size, context=lambda size: context(size, size=5), embedding_size=4)
-    for parameter in found.parameters():
-        torch.nn.init.normal_(parameter, std=0.7)
-    return found.double().eval()
-
-
-def read(found, *documents):
-    scores = score_documents(found, documents, vocabulary=VOCABULARY)
-    return [[each.sum(dtype=np.float64) for each in document] for document in scores]
-
-
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_sentences_that_stand_alone_are_told_apart(context):
-    found = model(context)
-    (inside,), alone = read(found, SENTENCES), [scores[0] for scores in read(found, *([ids] for ids in SENTENCES))]
-    same = np.allclose(inside, alone, rtol=0, atol=1e-12)
-    assert (found.sentence_context == "none") == same == (context is NoContext)
 
 
 class Largest(TorchDispatchMode):
@@ -72,7 +40,7 @@ def small(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECURRENT)
+@pytest.mark.parametrize("name", CONTEXTS)
 def test_one_long_sentence_among_short_ones_makes_none_of_them_long(monkeypatch, name):
     """Neither in scores of texts nor in evaluation: of all positions, padding included, there are ids, never states."""
     found, document = small(name), [[4], [5, 6], [3, 4] * 20, *([3 + n % 8] for n in range(100))]

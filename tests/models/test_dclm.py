@@ -193,6 +193,7 @@ REACH = {"rnnlm": 0, "codclm": 1, "adclm": 3, "ccdclm": 3, "drnnlm": 3, "hrnnlm"
 @pytest.mark.parametrize(("name", "reach"), REACH.items())
 def test_how_far_back_a_context_reaches(name, reach):
     found = model(name)
+    assert (found.sentence_context == "none") == (reach == 0)
     document = DOCUMENTS[0]
     before = scores_of(found, document)
     for back in (1, 2, 3):

@@ -1,10 +1,9 @@
-"""The masked Transformer: against torch's own, its size, what it may not depend on, and the head that it parses by."""
+"""The masked Transformer: its attention, its size, and the head that it parses by."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from depgen.errors import UserError
 from depgen.language_models.masked import LayerAttention, MaskedOutput
@@ -24,25 +23,6 @@ def model_of(*, precise=True, backbone=None, vocabulary=VOCABULARY, **options):
 
 
 # -- the network -------------------------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def test_hidden_states_are_those_of_torchs_encoder():
-    model, batch = spread(model_of()), batch_of(*SENTENCES)
-    network = model.backbone
-    layer = nn.TransformerEncoderLayer(4, 2, 8, activation=nn.LeakyReLU(0.01), norm_first=True, batch_first=True)
-    encoder_of_torch = nn.TransformerEncoder(layer, 2, norm=nn.LayerNorm(4), enable_nested_tensor=False).double().eval()
-    for theirs, ours in zip(encoder_of_torch.layers, network.layers, strict=True):
-        theirs.self_attn.in_proj_weight.copy_(ours.attention.projection.weight)
-        theirs.self_attn.in_proj_bias.copy_(ours.attention.projection.bias)
-        theirs.self_attn.out_proj.load_state_dict(ours.attention.output.state_dict())
-        theirs.linear1.load_state_dict(ours.expand.state_dict())
-        theirs.linear2.load_state_dict(ours.contract.state_dict())
-    encoder_of_torch.norm.load_state_dict(network.final_norm.state_dict())
-    embedded = network.embedding.weight[batch.tokens] + network.positions.weight[:5]
-    expected = encoder_of_torch(embedded, src_key_padding_mask=~batch.is_word)
-    found = model.encode(batch.tokens, batch.lengths).hidden
-    assert (found - expected)[batch.is_word].abs().max() < 1e-12
 
 
 @torch.no_grad()

@@ -174,32 +174,6 @@ def test_trees_beside_the_sentences_change_nothing_at_all():
 # -- it learns ---------------------------------------------------------------------------------------------------------
 
 
-def eight_sentences():
-    """Sentences that share no word, so that what is missing is known from the rest."""
-    sentences, first = [], 3
-    for length in (3, 5, 4, 6, 5, 4, 7, 6):
-        sentences.append(list(range(first, first + length)))
-        first += length
-    return sentences
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("marginals", "steps", "share"), [("softmax", 180, 0.85), ("kirchhoff", 90, 0.5)])
-def test_overfits_eight_sentences(marginals, steps, share):
-    torch.manual_seed(0)
-    sizes = {"width": 32, "layers": 2, "attention_heads": 4, "head_size": 8, "parser_layers": 1}
-    dropped = dict.fromkeys(("dropout", "attention_dropout", "parser_dropout"), 0.0)
-    model = UDGN(44, **sizes, **dropped, marginals=marginals)
-    trained(model, [batch_of(*eight_sentences() * 4)], steps=steps, rate=2e-2)
-    holes = [(sentence, place) for sentence in eight_sentences() for place in range(len(sentence))]
-    batch = batch_of(*[[*sentence[:place], MASK, *sentence[place + 1 :]] for sentence, place in holes])
-    hidden = model.eval().encode(batch.tokens, batch.lengths).hidden
-    at_holes = hidden[torch.arange(len(holes)), torch.tensor([place for _, place in holes])]
-    found = (at_holes @ model.output_weight.T + model.output_bias).argmax(1)
-    gold = torch.tensor([sentence[place] for sentence, place in holes])
-    assert (found == gold).float().mean() > share  # 40 words to choose from
-
-
 @pytest.mark.slow
 def test_learns_given_trees():
     """The largest id is the root, every other word hangs on the next larger one."""
