@@ -8,6 +8,9 @@ from torch import Tensor, nn
 
 from depgen.errors import UserError
 
+LONG = 2048
+"""Positions of which sinusoids are kept."""
+
 
 def sinusoids(
     length: int, width: int, *, fairseq: bool = True, dtype: torch.dtype = torch.float32
@@ -42,33 +45,26 @@ def counted_positions(
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids for positions of any size; the table grows when a longer text comes."""
+    """Fixed sinusoids for positions of any size; of those beyond `LONG` a table is made at each call.
+
+    It is not kept: data-parallel training copies buffers between processes, which may need other lengths.
+    """
 
     table: Tensor
 
-    def __init__(self, width: int, *, initial_length: int = 512, fairseq: bool = True) -> None:
+    def __init__(self, width: int, *, fairseq: bool = True) -> None:
         super().__init__()
         self.fairseq = fairseq
-        self.register_buffer("table", sinusoids(initial_length, width, fairseq=fairseq), persistent=False)
-        # no buffer: data-parallel training copies those between processes, which may need other lengths
-        self._longer: Tensor | None = None
+        self.register_buffer("table", sinusoids(LONG, width, fairseq=fairseq), persistent=False)
 
     def forward(self, positions: Int[Tensor, "batch length"] | slice, *, stop: int) -> Tensor:
         """Embeddings of positions below `stop`: [batch length width], or [length width] for a slice that rows share.
 
         The bound is given, since reading the positions would wait for a GPU.
         """
-        table = self.table if stop <= self.table.size(0) else self._grown(stop)
-        return table[positions]
-
-    def _grown(self, stop: int) -> Tensor:
-        longer = self._longer
-        if longer is None or stop > longer.size(0) or longer.device != self.table.device:
-            # Not an inference tensor, even if the longest text comes in validation: training reads the table too.
-            with torch.inference_mode(False):
-                longer = sinusoids(2 * stop, self.table.size(1), fairseq=self.fairseq).to(self.table)
-            self._longer = longer
-        return longer
+        if stop <= LONG:
+            return self.table[positions]
+        return sinusoids(stop, self.table.size(1), fairseq=self.fairseq).to(self.table)[positions]
 
 
 class LearnedPositions(nn.Module):

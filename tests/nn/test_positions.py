@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.nn.positions import LearnedPositions, SinusoidalPositions, sinusoids
+from depgen.nn.positions import LONG, LearnedPositions, SinusoidalPositions, sinusoids
 
 
 @pytest.mark.parametrize("width", [2, 6, 7])
@@ -20,16 +20,13 @@ def test_sinusoids_by_the_formula(width):
     assert not table[:, 2 * half :].any()
 
 
-def test_the_table_grows_and_stays_out_of_the_checkpoint():
-    positions = SinusoidalPositions(8, initial_length=4).double()
-    with torch.inference_mode():
-        grown = positions(slice(3, 9), stop=9)
-    assert torch.equal(grown, sinusoids(9, 8)[3:].double())
-    assert not positions(slice(0, 9), stop=9).is_inference()
+def test_a_text_may_be_longer_than_the_table_which_stays_out_of_the_checkpoint():
+    positions, ids = SinusoidalPositions(8).double(), torch.tensor([[0, LONG + 6], [2, 1]])
+    expected = sinusoids(LONG + 7, 8).double()
+    assert torch.equal(positions(ids, stop=LONG + 7), expected[ids])
+    assert torch.equal(positions(slice(3, 9), stop=9), expected[3:9])
     assert not positions.state_dict()
-    assert [tuple(each.shape) for each in positions.buffers()] == [(4, 8)]  # processes share it, so its size stays
-    ids = torch.tensor([[0, 30], [2, 1]])
-    assert torch.equal(positions(ids, stop=31), sinusoids(31, 8).double()[ids])
+    assert len(positions.table) == LONG  # processes share it, so its size stays
 
 
 def test_learned_positions_are_looked_up_and_have_an_end():
