@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.data.batch import DocumentBatch, ItemBatch, collate_documents, whole_documents
@@ -43,8 +43,12 @@ class DocumentLanguageModel(LanguageModel):
         loss_per: the loss is the sum over the tokens of a segment, averaged over the segments of a batch, or the mean
             per token of the batch.
         kwargs: see `LanguageModel`.
+
+    Attributes:
+        output: from features to the vocabulary.
     """
 
+    output: nn.Linear
     generation_options = DocumentOptions
 
     def __init__(
@@ -84,12 +88,12 @@ class DocumentLanguageModel(LanguageModel):
     @property
     def output_weight(self) -> Float[Tensor, "vocab features"]:
         """The output matrix."""
-        raise NotImplementedError(f"{type(self).__name__} has no output matrix")
+        return self.output.weight
 
     @property
     def output_bias(self) -> Float[Tensor, " vocab"] | None:
         """The output bias, where there is one."""
-        raise NotImplementedError(f"{type(self).__name__} has no output bias")
+        return self.output.bias
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """An auxiliary loss, summed over the batch (nats); None if there is none."""
@@ -98,10 +102,6 @@ class DocumentLanguageModel(LanguageModel):
     # -- scoring --------------------------------------------------------------------------------------------------
 
     def forward(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """See `log_probs`."""
-        return self.log_probs(batch)
-
-    def log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
         """The log-probability (nats) of each target given all before it in the segment; 0 at padding."""
         return self._log_probs(self.encode(batch), batch)
 
@@ -158,7 +158,7 @@ class DocumentLanguageModel(LanguageModel):
         )
 
     def _bounded_log_probs(self, batch: DocumentBatch) -> Float[Tensor, "batch sentence word"]:
-        """`log_probs` of no more than `PADDED_AT_ONCE` positions at once.
+        """`forward` of no more than `PADDED_AT_ONCE` positions at once.
 
         A single document of more positions, such as one with a long line among many short ones, is encoded sentence by
         sentence, each from the state after the one before.
@@ -168,13 +168,13 @@ class DocumentLanguageModel(LanguageModel):
         for first in range(0, len(batch.targets), rows):
             part = batch.rows(first, first + rows)
             few = part.targets.numel() <= PADDED_AT_ONCE
-            log_probs = self.log_probs(part) if few else self._log_probs_in_turn(part)
+            log_probs = self(part) if few else self._log_probs_in_turn(part)
             _, least, longest = log_probs.shape
             parts.append(F.pad(log_probs, (0, words - longest, 0, sentences - least)))
         return torch.cat(parts)
 
     def _log_probs_in_turn(self, batch: DocumentBatch) -> Float[Tensor, "1 sentence word"]:
-        """`log_probs` of a batch of one document, sentence by sentence."""
+        """`forward` of a batch of one document, sentence by sentence."""
         before, log_probs = None, []
         for inputs, targets, length in zip(batch.inputs[0], batch.targets[0], batch.lengths[0].tolist(), strict=True):
             features, before = self.step(inputs[None, :length], before)

@@ -471,16 +471,6 @@ class DCLM(DocumentLanguageModel):
         return [{"params": words}, {"params": sentences}]
 
     @property
-    def output_weight(self) -> Float[Tensor, "vocab features"]:
-        """The output matrix."""
-        return self.output.weight
-
-    @property
-    def output_bias(self) -> Float[Tensor, " vocab"] | None:
-        """The output bias, where there is one."""
-        return self.output.bias
-
-    @property
     def output_biases(self) -> list[Tensor]:
         """The output biases of words and of bags."""
         bags = None if self.bag_output is None else self.bag_output.bias

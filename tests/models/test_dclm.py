@@ -122,7 +122,7 @@ def expected_log_probs(found, name, sentences):
 def test_a_ragged_batch_is_its_documents_read_word_by_word(name, cell):
     found = model(name, cell=cell)
     batch = batch_of(DOCUMENTS)
-    log_probs = found.log_probs(batch)
+    log_probs = found(batch)
     for row, sentences in enumerate(DOCUMENTS):
         for place, expected in enumerate(expected_log_probs(found, name, sentences)):
             here = log_probs[row, place]
@@ -184,7 +184,7 @@ def test_all_gradients_are_those_of_the_loop(name, cell):
 
 def scores_of(found, sentences):
     with torch.no_grad():
-        return found.log_probs(batch_of([sentences]))[0].sum(-1)
+        return found(batch_of([sentences]))[0].sum(-1)
 
 
 REACH = {"rnnlm": 0, "codclm": 1, "adclm": 3, "ccdclm": 3, "drnnlm": 3, "hrnnlm": 3, "adclm code2015": 3}
