@@ -121,21 +121,8 @@ class Initialization(ABC):
 
 
 @dataclass(frozen=True)
-class FairseqInit(Initialization):
-    """Embeddings from N(0, 1/width); queries, keys and values Xavier-uniform with gain 1/√2; the rest as in torch.
-
-    As fairseq's `transformer_lm`.
-    """
-
-    def __call__(self, network: "Transformer") -> None:
-        """Draw the embeddings; the layers draw their matrices so when they are made."""
-        for matrix in network.token_matrices:
-            nn.init.normal_(matrix, std=network.width**-0.5)
-
-
-@dataclass(frozen=True)
 class MaskedFairseqInit(Initialization):
-    """Embeddings from N(0, 1), an output matrix of its own from U(-1/√width, 1/√width); the rest as `FairseqInit`.
+    """Embeddings from N(0, 1), an output matrix of its own from U(-1/√width, 1/√width); the rest as without this.
 
     As fairseq's `masked_lm` without `--apply-bert-init`: ITEXP (Casas et al., 2020). Embeddings are not scaled there.
     """
@@ -215,7 +202,8 @@ class Transformer(EmbeddingBackbone):
         output_bias: add a bias to the logits.
         attention_bias: the projections of queries, keys, values and the mixed values have biases.
         causal: positions see no later ones.
-        init: draws the initial weights: `FairseqInit` (None) or another `Initialization` of this file.
+        init: an `Initialization` of this file that draws the initial weights. None: as fairseq's `transformer_lm`,
+            embeddings from N(0, 1/width), queries, keys and values Xavier-uniform with gain 1/√2, the rest as in torch.
     """
 
     def __init__(
@@ -273,7 +261,11 @@ class Transformer(EmbeddingBackbone):
         self.relative = RelativePositions(width, attention_heads, layers=layers) if is_relative else None
         self.final_norm = nn.LayerNorm(width) if norm_first else nn.Identity()
         self.make_output(tied=tied, bias=output_bias)
-        (FairseqInit() if init is None else init)(self)
+        if init is not None:
+            init(self)
+        else:  # the layers draw their matrices when they are made
+            for matrix in self.token_matrices:
+                nn.init.normal_(matrix, std=width**-0.5)
 
     @property
     def tables(self) -> list[Tensor]:
