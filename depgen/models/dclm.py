@@ -65,14 +65,16 @@ from depgen.training.hyper_parameters import Factory, factory
 
 Cell = Literal["cnn2015", "standard"]
 Variant = Literal["paper", "code2015"]
-LSTMS: dict[Cell, type[PeepholeLSTM] | type[StandardLSTM]] = {"cnn2015": PeepholeLSTM, "standard": StandardLSTM}
+LAYERS = 2
+"""Of every LSTM, Sec. 2.1."""
+LSTMS: dict[Cell, partial[PeepholeLSTM] | partial[StandardLSTM]] = {
+    "cnn2015": partial(PeepholeLSTM, layers=LAYERS), "standard": partial(StandardLSTM, layers=LAYERS),
+}  # fmt: skip
 Documents = Float[Tensor, "batch sentence word embedding"]
 Sentences = Float[Tensor, "batch word embedding"]
 Lengths = Int[Tensor, "batch sentence"]
 Step = tuple[Float[Tensor, "batch word features"], Any]
 """The features of a sentence, and a network's own state after it."""
-LAYERS = 2
-"""Of every LSTM, Sec. 2.1."""
 ATTENTION_SIZE = 48
 """The paper's size of ADCLM's attention (A)."""
 

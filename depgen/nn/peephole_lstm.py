@@ -123,7 +123,7 @@ class _LayerSteps:
 class PeepholeLSTM(nn.Module):
     """A stack of layers; the first also has an input of `constant_size` that stays the same through a sequence."""
 
-    def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
+    def __init__(self, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> None:
         super().__init__()
         first = PeepholeLayer(input_size, size, constant_size=constant_size)
         others = (PeepholeLayer(size, size) for _ in range(layers - 1))
@@ -174,7 +174,7 @@ class PeepholeLSTM(nn.Module):
 class StandardLSTM(nn.Module):
     """The interface of `PeepholeLSTM` over `torch.nn.LSTM`, which fused kernels compute."""
 
-    def __init__(self, input_size: int, size: int, *, layers: int = 2, constant_size: int = 0) -> None:
+    def __init__(self, input_size: int, size: int, *, layers: int, constant_size: int = 0) -> None:
         super().__init__()
         self.lstm = nn.LSTM(input_size + constant_size, size, layers, batch_first=True)
 
