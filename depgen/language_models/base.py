@@ -32,8 +32,8 @@ Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
 in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""
 
-SentenceContext = Literal["none", "document"]
-"""What a sentence of a document depends on beside itself: nothing, or sentences before it."""
+SentenceContext = Literal["none", "previous", "document"]
+"""Sentences of a document: none, the one before it, or all before it."""
 
 
 class LanguageModel(L.LightningModule):

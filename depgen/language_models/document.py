@@ -1,13 +1,13 @@
 """The base of the systems that encode a document sentence by sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Float64, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -21,6 +21,10 @@ from depgen.nn.vocabulary import word_log_probs
 
 PADDED_AT_ONCE = 1 << 18
 """Positions of a batch that is scored, padding included: with 128 features each, a tensor of 128 MiB."""
+CHUNK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
+"""Logits held at once, in float64."""
+LEAST_SUM = 1e-290
+"""Sums below are taken again one by one: float64 ends at 1e-308, and what of a sum vanished there would count."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,16 @@ class DocumentLanguageModel(LanguageModel):
         """The output bias, where there is one."""
         return self.output.bias
 
+    def encode_separately(
+        self, batch: DocumentBatch
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
+        """Features in two summands, of systems whose sentences depend on the one before alone.
+
+        The first is of every position, whatever precedes its sentence; the second is added to all positions of a
+        sentence at the beginning of a document (0) and after each sentence (from 1 on).
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no encode_separately")
+
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """An auxiliary loss, summed over the batch (nats); None if there is none."""
         return None
@@ -128,6 +142,29 @@ class DocumentLanguageModel(LanguageModel):
             both = zip(self._bounded_log_probs(batch).cpu().numpy(), batch.lengths.tolist(), strict=True)
             scores += [[words[:length] for words, length in zip(*document, strict=True) if length] for document in both]
         return scores
+
+    @torch.inference_mode()
+    def pair_log_likelihoods(
+        self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary
+    ) -> Float64[np.ndarray, "sentences before"]:
+        """Nats of each sentence at the beginning of a document (column 0) and after each of these (from 1 on).
+
+        Of systems with `sentence_context: previous`: every order of the sentences is a sum of such entries. For about
+        the cost of encoding the sentences once, in evaluation mode.
+        """
+        own, added, targets, sentence_of = [], [], [], []
+        for first, part in _in_parts(sentences):
+            batch = whole_documents([part], vocabulary).to(self.device)
+            (of_words, of_contexts), is_word = self.encode_separately(batch), batch.is_word
+            own.append(of_words[is_word])
+            added.append(of_contexts[0, min(first, 1) :])  # the beginning once
+            targets.append(batch.targets[is_word])
+            sentence_of.append(is_word.nonzero()[:, 1] + first)
+        table = pairwise_log_likelihoods(
+            torch.cat(own), torch.cat(added), self.output_weight, self.output_bias, torch.cat(targets),
+            torch.cat(sentence_of),
+        )  # fmt: skip
+        return table.cpu().numpy()
 
     # -- training -------------------------------------------------------------------------------------------------
 
@@ -180,3 +217,62 @@ class DocumentLanguageModel(LanguageModel):
             features, before = self.step(inputs[None, :length], before)
             log_probs.append(word_log_probs(features[0], self.output_weight, self.output_bias, targets[:length]))
         return pad_sequence(log_probs, batch_first=True)[None]
+
+
+def _in_parts(sentences: Sequence[Sequence[int]]) -> Iterator[tuple[int, Sequence[Sequence[int]]]]:
+    """Sentences in order, as many at once as make no more than `PADDED_AT_ONCE` positions; with the place of the first.
+
+    A longer sentence is a part by itself.
+    """
+    first, longest = 0, 0
+    for place, ids in enumerate(sentences):
+        longest = max(longest, len(ids) + 1)
+        if place > first and (place + 1 - first) * longest > PADDED_AT_ONCE:
+            yield first, sentences[first:place]
+            first, longest = place, len(ids) + 1
+    yield first, sentences[first:]
+
+
+def pairwise_log_likelihoods(
+    own: Float[Tensor, "words features"],
+    added: Float[Tensor, "contexts features"],
+    weight: Float[Tensor, "vocab features"],
+    bias: Float[Tensor, " vocab"] | None,
+    targets: Int[Tensor, " words"],
+    sentence_of: Int[Tensor, " words"],
+) -> Float64[Tensor, "sentences contexts"]:
+    """Sums of `log softmax((own[t] + added[c]) @ weight.T + bias)[targets[t]]` over each sentence's t, for all c; nats.
+
+    Position t is of the sentence `sentence_of[t]`, counted from 0.
+
+    O(words x vocab x (features + contexts)) where one pair after the other is O(words x contexts x vocab x features);
+    memory is O((sentences + vocab) x contexts). Exponentials are taken in float64 below the highest logit of each
+    factor; where these highest are of words so different that all products vanish, the pair's logits are added first.
+
+    The logits of position t with context c are a_t + b_c, of which a_t is the product of the position's own features
+    with the output matrix and b_c that of the context. The normalisers of all pairs, `sum_v exp(a_tv) exp(b_cv)`, are
+    then a product of two matrices again.
+
+    >>> two = torch.tensor([0, 1])
+    >>> pairwise_log_likelihoods(torch.eye(2), torch.eye(2), torch.eye(2), None, two, two).exp()
+    tensor([[0.8808, 0.5000],
+            [0.5000, 0.8808]], dtype=torch.float64)
+    """
+    context = precise(F.linear(added, weight))
+    targets, sentence_of = targets.to(context.device), sentence_of.to(context.device)
+    highest_context = context.amax(1)
+    context_factor = (context - highest_context[:, None]).exp_().T
+    rows = max(1, CHUNK_ELEMENTS.get(own.device.type, 1 << 23) // len(weight))
+    sums = context.new_zeros(int(sentence_of.max()) + 1 if len(own) else 0, len(added))
+    for start in range(0, len(own), rows):
+        words = targets[start : start + rows]
+        position = precise(F.linear(own[start : start + rows], weight, bias))
+        highest = position.amax(1, keepdim=True)
+        products = (position - highest).exp_() @ context_factor
+        log_z = products.log() + highest + highest_context
+        for pairs in torch.split((products < LEAST_SUM).nonzero(), rows):
+            word, before = pairs.T
+            log_z[word, before] = (position[word] + context[before]).logsumexp(1)
+        log_probs = position.gather(1, words[:, None]) + context[:, words].T - log_z
+        sums.index_add_(0, sentence_of[start : start + rows], log_probs)
+    return sums

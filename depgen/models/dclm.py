@@ -186,6 +186,8 @@ class ContextToOutput(ContextNetwork):
     The arguments are those of `NoContext`.
     """
 
+    sentence_context: SentenceContext = "previous"
+
     def __init__(self, embedding_size: int, size: int = 48, cell: Cell = "cnn2015") -> None:
         super().__init__()
         self.features = 2 * size
@@ -194,16 +196,30 @@ class ContextToOutput(ContextNetwork):
 
     def forward(self, embedded: Documents, lengths: Lengths) -> DocumentOutput:
         """[h_{t,n}; c_{t-1}] of each position: the output matrix is [W_h, W_c] of Eq. 7."""
-        hidden = encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
-        ends = last_states(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
-        contexts = torch.cat((self.first_context.expand(len(ends), 1, -1), ends[:, :-1]), 1)
-        return DocumentOutput(torch.cat((hidden, contexts[:, :, None].expand_as(hidden)), -1))
+        hidden, contexts = self._encode_all(embedded, lengths)
+        return DocumentOutput(torch.cat((hidden, contexts[:, :-1, None].expand_as(hidden)), -1))
 
     def step(self, embedded: Sentences, before: Any) -> Step:  # noqa: ANN401
         """See `ContextNetwork`; the state is the last hidden state."""
         context = self.first_context.expand(len(embedded), -1) if before is None else before
         hidden, _ = self.core(embedded)  # Eq. 6
         return torch.cat((hidden, context[:, None].expand_as(hidden)), -1), hidden[:, -1]  # Eq. 7
+
+    def separately(
+        self, embedded: Documents, lengths: Lengths
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
+        """The features in two summands, [h; 0] of the sentence itself and [0; c] of each context."""
+        hidden, contexts = self._encode_all(embedded, lengths)
+        size = hidden.shape[-1]
+        return F.pad(hidden, (0, size)), F.pad(contexts, (size, 0))
+
+    def _encode_all(
+        self, embedded: Documents, lengths: Lengths
+    ) -> tuple[Float[Tensor, "batch sentence word size"], Float[Tensor, "batch before size"]]:
+        """Hidden states, and the contexts at the beginning and after each sentence."""
+        hidden = encode_each(self.core, embedded, lengths)  # Eq. 6: h_{t,n} = g(h_{t,n-1}, x_{t,n})
+        ends = last_states(hidden.flatten(0, 1), lengths.flatten()).view(*lengths.shape, -1)
+        return hidden, torch.cat((self.first_context.expand(len(ends), 1, -1), ends), 1)
 
 
 class AttentionContext(ContextNetwork):
@@ -491,6 +507,13 @@ class DCLM(DocumentLanguageModel):
     ) -> tuple[Float[Tensor, "batch word features"], Any]:
         """See `DocumentLanguageModel`."""
         return self.context.step(self.embedding(inputs), before)
+
+    def encode_separately(
+        self, batch: DocumentBatch
+    ) -> tuple[Float[Tensor, "batch sentence word features"], Float[Tensor, "batch before features"]]:
+        """The summands of a context that a sentence takes from the one before it alone."""
+        assert isinstance(self.context, ContextToOutput)
+        return self.context.separately(self.embedding(batch.inputs), batch.lengths)
 
     def extra_nll(self, output: DocumentOutput, batch: DocumentBatch) -> Float[Tensor, ""] | None:
         """HRNNLM's: nats of every sentence's words given the sentences before it, in no order (D6)."""

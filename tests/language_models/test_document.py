@@ -1,4 +1,4 @@
-"""Documents scored whole or sentence by sentence."""
+"""Documents scored whole or sentence by sentence, and pairs of sentences at once, where a system has such."""
 
 from functools import partial
 
@@ -11,13 +11,48 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import Vocabulary, WordVocabulary
+from depgen.evaluation.likelihood.documents import score_documents
 from depgen.language_models import document as document_language_model
-from depgen.models.dclm import DCLM, ContextToContext
+from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.training.adagrad import ClippedAdagrad
 from tests.models.documents import CONTEXTS, batch_of, small_model
 
 VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 SENTENCES = [[3, 4, 5], [6], [7, 8, 3, 3], [9, 4], [6, 6]]
+
+
+def model(context, *, dtype=torch.float64):
+    torch.manual_seed(0)
+    found = DCLM(VOCABULARY.size, context=lambda size: context(size, size=5), embedding_size=4)
+    for parameter in found.parameters():
+        torch.nn.init.normal_(parameter, std=0.7)
+    return found.to(dtype).eval()
+
+
+def read(found, *documents):
+    scores = score_documents(found, documents, vocabulary=VOCABULARY)
+    return [[each.sum(dtype=np.float64) for each in document] for document in scores]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_a_table_of_pairs_is_what_reading_finds(dtype, tolerance):
+    found = model(ContextToOutput, dtype=dtype)
+    table = found.pair_log_likelihoods(SENTENCES, vocabulary=VOCABULARY)
+    assert table.shape == (5, 6)
+    for place, sentence in enumerate(SENTENCES):
+        expected = [read(found, [sentence])[0][0]]
+        expected += [read(found, [before, sentence])[0][1] for before in SENTENCES]
+        np.testing.assert_allclose(table[place], expected, rtol=0, atol=tolerance)
+    assert np.ptp(table, axis=1).min() > 0.01, "contexts that move nothing would prove nothing"
+
+
+@pytest.mark.parametrize("context", CONTEXTS.values(), ids=CONTEXTS)
+def test_sentences_that_stand_alone_are_told_apart(context):
+    found = model(context)
+    (inside,), alone = read(found, SENTENCES), [scores[0] for scores in read(found, *([ids] for ids in SENTENCES))]
+    same = np.allclose(inside, alone, rtol=0, atol=1e-12)
+    assert (found.sentence_context == "none") == same == (context is NoContext)
+    assert (found.sentence_context == "previous") == (context is ContextToOutput)
 
 
 class Largest(TorchDispatchMode):

@@ -1,8 +1,10 @@
 """How likely a system finds every arrangement of every trial, in nats over whole documents.
 
 Documents are read as `depgen score` reads them: in the form of the run's text, of which a sentence may have no word,
-and in segments where the run is tested so. Each arrangement is read; where a sentence depends on no other, those of
-single sentences are enough, and all orders of the same sentences are exactly as likely.
+and in segments where the run is tested so. Most systems read each arrangement. Where a sentence depends on the one
+before it alone, the log-probabilities of all pairs of a document's sentences are computed once and every arrangement
+is a look-up; where it depends on none, those of single sentences are enough, and all orders of the same sentences are
+exactly as likely.
 """
 
 import math
@@ -17,6 +19,7 @@ from depgen.evaluation.coherence.arrangements import Trial
 from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]
@@ -52,6 +55,8 @@ def score_trials(
         return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, progress))
     total = sum(len(trial.arrangements) for trial in trials)
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
+        if isinstance(model, DocumentLanguageModel) and model.sentence_context == "previous":
+            return list(_of_pairs(model, coded, vocabulary, advance))
         return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
 
 
@@ -89,6 +94,14 @@ class _Coded:
         """What is read as one, in each order."""
         return [self.reading.segments([self.sentences[place] for place in order]) for order in self.read]
 
+    @property
+    def before(self) -> list[list[int]]:
+        """What each sentence of an order follows: 0 at the beginning of what is read as one, else place + 1."""
+        return [
+            [place for unit in self.reading.segments(order) for place in (0, *(each + 1 for each in unit[:-1]))]
+            for order in self.read
+        ]
+
     def log_likelihoods(self, of_orders: Sequence[float]) -> LogLikelihoods:
         return np.take(np.array(of_orders, dtype=np.float64), self.row_of)
 
@@ -109,6 +122,19 @@ def _of_single_sentences(
     for each in coded:
         own = found[[known[ids] for ids in each.sentences]]
         yield each.log_likelihoods([math.fsum(own[order]) for order in each.read])
+
+
+def _of_pairs(
+    model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, advance: Callable[[int], None]
+) -> Iterator[LogLikelihoods]:
+    """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
+    for each in coded:
+        table = (
+            model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary) if each.sentences else np.zeros((0, 1))
+        )
+        orders = zip(each.read, each.before, strict=True)
+        yield each.log_likelihoods([math.fsum(table[order, before].tolist()) for order, before in orders])
+        advance(len(each.row_of))
 
 
 def _read(

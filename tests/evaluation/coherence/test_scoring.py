@@ -86,6 +86,18 @@ def test_documents_are_read_in_the_form_of_the_runs_text(context, task):
     assert task.task == "ending" or marks[0].tolist() == [0.0] * len(marks[0])
 
 
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
+def test_the_table_of_pairs_is_as_good_as_reading(monkeypatch, task):
+    found, asked = model(ContextToOutput), trials(task, CORPUS)
+    looked_up = score_trials(found, asked, vocabulary=VOCABULARY)
+    monkeypatch.setattr(found, "sentence_log_probs", None)  # nothing was read, and nothing is
+    score_trials(found, asked, vocabulary=VOCABULARY)
+    monkeypatch.undo()
+    monkeypatch.setattr(found, "sentence_context", "document")
+    for first, second in zip(looked_up, score_trials(found, asked, vocabulary=VOCABULARY), strict=True):
+        np.testing.assert_allclose(first, second, rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("context", [CarriedState, ContextToContext, ContextToOutput])
 def test_batches_do_not_matter(monkeypatch, context):
     found, asked = model(context), trials(TASKS[1], CORPUS)
