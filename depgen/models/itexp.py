@@ -650,8 +650,10 @@ class ITEXP(LanguageModel):
 
     @classmethod
     def figures(cls, passes: int = 1) -> dict[str, Metric]:
-        """Those of the base, and perplexity per word."""
-        return {**super().figures(passes), "word_perplexity": WordPerplexity(passes)}
+        """Those of the base; its perplexity and that per word are of a text with its tree, and named so."""
+        figures = super().figures(passes)
+        joint = {"joint_perplexity": figures.pop("perplexity"), "joint_word_perplexity": WordPerplexity(passes)}
+        return {**figures, **joint}
 
     @property
     def collate(self) -> Callable[[ItemBatch], LevelBatch]:

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from lightning.pytorch import Trainer
+from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import MaskedFairseqInit, Transformer
 from depgen.data.batch import ItemBatch, TokenItem
@@ -270,8 +272,8 @@ def test_a_tree_that_is_never_written_has_probability_0():
 
 
 @torch.no_grad()
-def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sentences_is_logged(monkeypatch):
-    model, logged = small(FULL), {}
+def test_losses_have_the_unknown_expansion_as_a_target_and_perplexities_are_named_joint():
+    model = small(FULL)
     other = TokenItem(0, np.array([3, 4]), np.array(UNSEEN[0]), relations=np.array(UNSEEN[1], dtype=object))
     items = [LevelItem(other), *(LevelItem(sentence_of(heads)) for heads in ([2, 0, 2], [0], [0, 1]))]
     batch = collate_levels(ItemBatch(items, 1, FULL))
@@ -282,9 +284,17 @@ def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sen
     weight, bias = model.outputs(batch.eos, restricted=True)
     word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]
     assert model(batch)[row, 0].item() == pytest.approx((unknown + word).item(), abs=1e-9)
-    monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
-    model.validation_step(batch, 0)
-    assert logged["val/unseen_expansions"] == 1 / 4
+    trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    (logged,) = trainer.validate(model, DataLoader([batch], batch_size=None), verbose=False)
+    nll, tokens = -model(batch).sum().item(), 2 + 3 + 1 + 2
+    perplexity = pytest.approx(math.exp(nll / tokens), rel=1e-6)
+    assert logged == {
+        "val/loss": pytest.approx(nll / tokens, rel=1e-6),
+        "val/joint_perplexity": perplexity,
+        "val/joint_word_perplexity": perplexity,
+        "val/unk_rate": 0,
+        "val/unseen_expansions": 1 / 4,
+    }
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
