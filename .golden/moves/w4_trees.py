@@ -1,9 +1,11 @@
 """ITEXP's perplexities are named for what they are, of a text with its tree: `joint_perplexity`, not `perplexity`.
 
-Configurations keep their values. `python .golden/moves/w4_trees.py TREE` renames the numbers in a tree's tracked lines of
-ITEXP, and drops their curves of validation perplexity, which is logged no more; then `depgen record` renews the pages.
+`python .golden/moves/w4_trees.py TREE` renames the numbers in a tree's tracked lines of ITEXP, and drops their curves of
+validation perplexity, which is logged no more; then `depgen record` renews the pages. Of configurations, `LevelData` has
+no `trees_for` and no `left_dependents` any more: no experiment set them.
 """
 
+import copy
 import json
 import sys
 from pathlib import Path
@@ -15,6 +17,11 @@ JOINT = {"perplexity": "joint_perplexity", "word_perplexity": "joint_word_perple
 
 def renamed(values: dict[str, Any]) -> dict[str, Any]:
     """The resolved configuration of today for one of before."""
+    values = copy.deepcopy(values)
+    data = values.get("data") or {}
+    if data.get("class_path") == "depgen.data.levels.LevelData":
+        for name in ("trees_for", "left_dependents"):
+            data.get("init_args", {}).pop(name, None)
     return values
 
 

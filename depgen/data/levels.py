@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
-from depgen.data.corpus import Split
+from depgen.data.corpus import SPLITS, Split
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
@@ -189,20 +189,17 @@ class LevelData(TextData):
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
             levels; 1: an item is a sentence, whose level is drawn again in every epoch. It weighs by the number of the
             sentence's levels, so that every level of every sentence counts the same.
-        trees_for: the splits that get trees; all three by default, since texts are scored with their trees.
-        left_dependents: see `CorpusData`; the authors' code has dependents at the left hang on the first piece.
-        kwargs: the other arguments of `TextData`.
+        kwargs: the other arguments of `TextData`. All splits get trees, as texts are scored with them. Dependents at
+            the left hang on the first piece, as in the authors' code.
     """
 
     def __init__(
         self,
         *args: Any,  # noqa: ANN401
         levels_per_sentence: Literal["all", 1] = "all",
-        trees_for: Sequence[Split] = ("train", "valid", "test"),
-        left_dependents: Literal["first_piece"] = "first_piece",
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(*args, trees_for=trees_for, left_dependents=left_dependents, **kwargs)
+        super().__init__(*args, trees_for=SPLITS, left_dependents="first_piece", **kwargs)
         self.levels_per_sentence = levels_per_sentence
         self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
 
@@ -222,8 +219,8 @@ class LevelData(TextData):
                 heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64)
             if len(bare := np.flatnonzero(np.minimum.reduceat(heads, starts) < 0)):
                 raise UserError(
-                    f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none. Set "
-                    f"data.init_args.annotator, and trees_for to all splits."
+                    f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none: set "
+                    "data.init_args.annotator."
                 )
             heads = numbered_through(heads, starts)
             regular = lifted(heads, starts)

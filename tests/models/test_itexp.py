@@ -106,7 +106,7 @@ def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(layer, monkeypatc
     assert found.targets == sum(map(len, TREES))
 
 
-@pytest.mark.parametrize("layer", [0, 1, -1, -2])
+@pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
 def test_states_follow_the_equations(layer):
     model = small(FULL, expansion_layer=layer)
@@ -134,13 +134,11 @@ def test_states_follow_the_equations(layer):
 
 
 def test_written_positions_get_no_expansion_and_teach_it_nothing():
-    model = small(FULL)
-    model.configure_model()  # changes nothing
     fresh = ITEXP(NETWORK, FULL.size, expansions=11, placeholders=3)
     fresh.configure_model()
     assert not fresh.expansion_embedding.weight[0].any()
     assert fresh.expansion_embedding.weight[1:].any(1).all()
-    batch = batch_of_trees([2, 0, 2, 3])
+    model, batch = small(FULL), batch_of_trees([2, 0, 2, 3])
     assert not batch.expansions[~batch.is_open].any()
     model.joint_log_probs(batch).sum().backward()
     gradient = model.expansion_embedding.weight.grad
@@ -152,7 +150,7 @@ def test_written_positions_get_no_expansion_and_teach_it_nothing():
 # -- the whole distribution -------------------------------------------------------------------------------------------
 
 
-def two_words(levels=2):
+def two_words():
     """A system of two words with the expansions HEAD, HEAD right and left HEAD, and no mass elsewhere."""
     vocabulary = with_placeholders(
         Vocabulary.of_words("ab"),
@@ -268,7 +266,6 @@ def test_a_tree_that_is_never_written_has_probability_0():
     ((scores,),) = model.sentence_log_probs([[ids]], vocabulary=FULL, structure=[[UNSEEN]])
     assert scores[0] == -math.inf
     assert math.isfinite(scores[1])
-    assert model.tree_log_probs([ids], [UNSEEN], vocabulary=FULL, tokens_per_batch=9).tolist() == [-math.inf]
 
 
 @torch.no_grad()
@@ -337,15 +334,20 @@ def test_the_loss_is_of_words_and_expansions_over_the_whole_vocabulary():
     assert model.training_step(batch, 0).item() == pytest.approx((words + patterns).item() / 7, abs=1e-9)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_the_longest_text_has_its_positions():
+    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
+    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"expansion_layer": 2}, "expansion_layer: expected -2 to 1"),
-        ({"expansion_layer": -3}, "expansion_layer"),
-        ({"max_length": 0}, "max_length"),
         ({"backbone": partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)}, "causal to false"),
     ],
 )
@@ -358,20 +360,10 @@ def test_arguments_that_cannot_be_are_refused(options, message):
     ("ids", "tree", "message"),
     [
         ([2, 3, 4], ([0, 3, 2], ["root", "right", "left"]), "structure: .*cycle"),
-        ([2, 3], ([0, 5], ["root", "right"]), "structure: token 2 has head 5"),
         ([2, 3], ([0, 1], ["root"]), "2 tokens, 2 heads and 1 relations"),
-        ([], ([], []), "one token or more"),
         ([2] * 41, ([0, *[1] * 40], ["right"] * 41), "41 tokens .*40 head positions"),
     ],
 )
 def test_structures_that_are_no_trees_are_refused(ids, tree, message):
     with pytest.raises(UserError, match=message):
         small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-
-
-@torch.no_grad()
-def test_the_longest_text_has_its_positions():
-    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
-    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-    assert np.isfinite(found).all()
-    assert small(FULL).sentence_log_probs([[]], vocabulary=FULL, structure=[[]]) == [[]]
