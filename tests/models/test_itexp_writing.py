@@ -142,18 +142,6 @@ def test_what_is_drawn_depends_on_seed_level_and_place_alone():
     assert not torch.equal(writer.expansions(scores, texts, 3)[0], whole)
 
 
-@pytest.mark.parametrize("form", ["left", "right"])
-@torch.no_grad()
-def test_texts_are_one_word_where_all_expansions_but_leaves_are_forbidden(form):
-    for options in ({"forbid": ("left", "right")}, {"boost": {"left": 0.0, "right": 0.0}}):
-        for how in ({"top_p": 0.9}, {"greedy": True}):
-            (text,) = written(small(FULL), 1, **how, **options)
-            assert len(text.ids) == 1
-            assert text.structure == {"heads": (0,), "relations": ("root",)}
-    texts = written(small(FULL), 20, forbid=(form,))
-    assert not any(form in text.structure["relations"] for text in texts)
-
-
 # -- limits -----------------------------------------------------------------------------------------------------------
 
 
