@@ -19,12 +19,18 @@ from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
 from tests.contract.runs import fit
-from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, SIZES, experiment, named
+from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, experiment, named
 
 pytestmark = pytest.mark.slow
 
 HOME = ("data", "cache", "runs")
 TREE = ("heads", "relations", "levels")
+
+SIZES = {
+    "word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4, "lstm_hidden": 8,
+    "lstm_layers": 1, "arc_mlp": 8, "relation_mlp": 4, "dropout": 0.0,
+}  # fmt: skip
+"""Of a SuPar parser."""
 
 
 @pytest.fixture(scope="module")
