@@ -237,30 +237,25 @@ class LevelData(TextData):
             self._sizes[split] = levels, np.cumsum(at_level) - np.repeat(starts, levels)
         return self._sizes[split]
 
-    def items(self, split: Split) -> LevelItems:
-        """Each sentence once, read at all of its levels."""
-        levels, read = self.level_sizes(split)
-        sentences = self.filled_split(split)
-        whole = np.add.reduceat(read, np.cumsum(levels) - levels)
-        places = np.arange(len(levels))
-        return LevelItems(sentences, places, np.zeros_like(places), whole, sentences.lengths - 1)
-
-    def training_items(self, epoch: int) -> LevelItems:
-        """The items of an epoch of training."""
-        deepest, read = self.level_sizes("train")
-        sentences, firsts = self.filled_split("train"), np.cumsum(deepest) - deepest
+    def items(self, split: Split, epoch: int | None = None) -> LevelItems:
+        """The items of an epoch of training; without one, each sentence once, read at all of its levels."""
+        deepest, read = self.level_sizes(split)
+        sentences, firsts, places = self.filled_split(split), np.cumsum(deepest) - deepest, np.arange(len(deepest))
+        if epoch is None:
+            whole = np.add.reduceat(read, firsts)
+            return LevelItems(sentences, places, np.zeros_like(places), whole, sentences.lengths - 1)
         if self.levels_per_sentence == "all":
-            places = np.repeat(np.arange(len(deepest)), deepest)
+            places = np.repeat(places, deepest)
             return LevelItems(sentences, places, np.arange(len(places)) - firsts[places] + 1, read, read)
         drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(deepest))
         levels = 1 + (drawn * deepest).astype(np.int64)
         lengths = read[firsts + levels - 1]
         # A batch is divided by its own tokens, as with all levels. Batches have levels of like length: if each were
         # divided by the tokens of its sentences at all levels, one of many short levels would weigh too little.
-        return LevelItems(sentences, np.arange(len(deepest)), levels, lengths, lengths, deepest / deepest.mean())
+        return LevelItems(sentences, places, levels, lengths, lengths, deepest / deepest.mean())
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Sentences at the levels of an epoch; at validation and test every sentence once."""
         self._read_whole(split)
-        items = self.items(split) if epoch is None else self.training_items(epoch)
+        items = self.items(split, epoch)
         return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)

@@ -110,7 +110,7 @@ def with_one_root(heads):
 
 
 def test_an_epoch_has_every_level_of_every_sentence_once():
-    items = data_of().training_items(0)
+    items = data_of().items("train", 0)
     expected = []
     for number, sentence in enumerate(SENTENCES):
         depths = depths_of(sentence)
@@ -127,7 +127,7 @@ def test_an_epoch_has_every_level_of_every_sentence_once():
 
 def test_a_drawn_level_weighs_by_the_number_of_levels():
     data = data_of(levels_per_sentence=1)
-    items, depths = data.training_items(0), [depths_of(each) for each in SENTENCES]
+    items, depths = data.items("train", 0), [depths_of(each) for each in SENTENCES]
     assert items.places.tolist() == [0, 1, 2, 3]
     deepest = [max(each) for each in depths]
     assert items.weights.tolist() == pytest.approx([each / np.mean(deepest) for each in deepest])
@@ -151,10 +151,10 @@ def test_every_level_has_the_same_share_of_an_epochs_gradient(levels):
 @pytest.mark.slow
 def test_epochs_draw_other_levels_and_the_same_after_a_restart():
     data, again = data_of(levels_per_sentence=1), data_of(levels_per_sentence=1)
-    drawn = [data.training_items(epoch).levels.tolist() for epoch in range(200)]
-    assert drawn == [again.training_items(epoch).levels.tolist() for epoch in range(200)]
+    drawn = [data.items("train", epoch).levels.tolist() for epoch in range(200)]
+    assert drawn == [again.items("train", epoch).levels.tolist() for epoch in range(200)]
     assert drawn != [
-        data_of(levels_per_sentence=1, seed=1).training_items(epoch).levels.tolist() for epoch in range(200)
+        data_of(levels_per_sentence=1, seed=1).items("train", epoch).levels.tolist() for epoch in range(200)
     ]
     for number, sentence in enumerate(SENTENCES):
         deepest = max(depths_of(sentence))
@@ -203,7 +203,7 @@ def test_irregular_trees_are_counted_and_named(caplog):
 
 def test_splits_without_trees_and_plain_vocabularies_are_refused(tmp_path):
     with pytest.raises(UserError, match="ExpansionVocabulary"):
-        data_of(builder=WordVocabulary()).training_items(0)
+        data_of(builder=WordVocabulary()).items("train", 0)
     with pytest.raises(UserError, match="annotator"):
         data_of(annotator=None).vocabulary  # noqa: B018
     data_of().save_into(tmp_path)
