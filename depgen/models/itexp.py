@@ -184,11 +184,13 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     deep = depths(heads)
     unknown = vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk
     marks = np.array([placeholders.get(label, unknown) for label in labels])
-    patterns = np.array([rows_of_expansions.get(each, UNKNOWN_EXPANSION) for each in expansions(heads, labels)])
+    patterns = np.array(
+        [rows_of_expansions.get(expansion, UNKNOWN_EXPANSION) for expansion in expansions(heads, labels)]
+    )
     # A row for each sentence and level; `row` and `token` of each pair of a row and a token of its sentence.
     deepest = np.maximum.reduceat(deep, starts)
     levels = [range(1, deepest[k] + 1) if item.level is None else (item.level,) for k, item in enumerate(items)]
-    of_row = np.repeat(np.arange(len(items)), [len(each) for each in levels])
+    of_row = np.repeat(np.arange(len(items)), [len(of_item) for of_item in levels])
     level_of_row = np.array([*chain.from_iterable(levels)])
     sizes_of_rows = sizes[of_row]
     row = np.repeat(np.arange(len(of_row)), sizes_of_rows)
@@ -201,9 +203,9 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     column_of_head = np.where(heads[token] > 0, column[np.where(heads[token] > 0, pair_of_head, 0)], -1)
 
     def padded(values: np.ndarray, filler: int | bool) -> Tensor:
-        found = np.full((len(of_row), lengths.max()), filler, dtype=values.dtype)
-        found[row[is_read], column[is_read]] = values[is_read]
-        return torch.from_numpy(found)
+        table = np.full((len(of_row), lengths.max()), filler, dtype=values.dtype)
+        table[row[is_read], column[is_read]] = values[is_read]
+        return torch.from_numpy(table)
 
     opened = padded(is_open, False)
     ends = [sentence.word_ends for sentence in sentences]
