@@ -22,6 +22,8 @@ from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
 from depgen.reporting.experiments import experiments_root
+from depgen.reporting.measurement import numbers_of_test
+from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
@@ -372,6 +374,12 @@ def test_losses_have_the_unknown_expansion_as_a_target_and_perplexities_are_name
         "val/unk_rate": 0,
         "val/unseen_expansions": 1 / 4,
     }
+
+
+def test_tables_say_why_there_is_no_perplexity_of_the_text():
+    numbers = numbers_of_test(SplitNumbers({"joint_perplexity": 9.0}))
+    assert numbers.metrics == {"joint_perplexity": 9.0}
+    assert numbers.not_computed == {"perplexity": "the test is of texts with their trees"}
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
