@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import hypothesis
 import jaxtyping
+from filelock import FileLock
 
 from tests.shape_checks import shapes_checked
 
@@ -48,6 +50,21 @@ def shared_folder(tmp_path_factory):
     """A folder of this run of the tests that all its processes share: under a lock, one makes what all need."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def made_once(shared_folder, tmp_path_factory):
+    """Makes a folder by its name and a function, once for all processes; each process has a copy of its own."""
+
+    def made(name, make):
+        original = shared_folder / name
+        with FileLock(shared_folder / f"{name}.lock"):
+            if not original.exists():
+                make(part := shared_folder / f"{name}.part")
+                part.rename(original)
+        return Path(shutil.copytree(original, tmp_path_factory.mktemp("made") / name))
+
+    return made
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -67,19 +66,6 @@ def calls(folder: Path, *arguments: str) -> list[str]:
     done = make(*arguments, folder=folder)
     assert done.returncode == 0, done.stderr
     return (folder / "calls").read_text().splitlines()
-
-
-def test_help_is_the_default_and_lists_targets_tables_and_case_studies():
-    text = make().stdout
-    assert text == make("help").stdout
-    phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    named = [target for line in phony for target in line.split() if target.islower()]
-    assert {"help", "demo", "parser", "union"} <= set(named)
-    assert len(TABLES) > 30
-    assert STUDIES
-    exhibits = [f"reproduce-{name.replace('_', '-')}" for name in (*TABLES, *STUDIES)]
-    for target in [*named, *exhibits]:
-        assert re.search(rf"^  {target} .*\S", text, re.MULTILINE), target
 
 
 @pytest.mark.parametrize("name", [*TABLES, *STUDIES])

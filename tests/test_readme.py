@@ -260,7 +260,7 @@ def test_the_system_of_the_readme_trains_tests_and_scores(place, monkeypatch, ca
     assert "exact" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", ["documents", "trees", "expansion"])
+@pytest.mark.parametrize("page", ["documents", pytest.param("trees", marks=pytest.mark.slow), "expansion"])
 def test_the_configuration_of_own_data_trains(place, capsys, page):
     for split in ("train", "dev", "test"):
         shutil.copy(f"data/ud_english_ewt/en_ewt-ud-{split}.conllu", f"data/mine/{split}.conllu")

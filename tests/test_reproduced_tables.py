@@ -14,6 +14,8 @@ from depgen.reporting.results import item_scores, read_result
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_similarity import write_similarity
 
+pytestmark = pytest.mark.slow
+
 STORIES = {
     "class_path": "depgen.data.generated.GeneratedLanguage",
     "init_args": {"train": 6, "valid": 2, "test": 2, "sentences": [5, 5]},
@@ -123,7 +125,6 @@ def table_of(made, name, capsys):
     return cells, [line.removeprefix("- ") for line in lines if line.startswith("- ")]
 
 
-@pytest.mark.slow
 def test_every_row_is_made_once(made, capsys, monkeypatch):
     rows = ("next word", "random tree", "UDGN")
     lines = made["parsed"].splitlines()
@@ -139,7 +140,6 @@ def test_every_row_is_made_once(made, capsys, monkeypatch):
         assert "there already" in reproduce.make(job_of(table, row))
 
 
-@pytest.mark.slow
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
     cells, notes = table_of(made, "parsed", capsys)
     assert cells["DMV (quoted: Someone, 2004)", "paper"] == ["35.80", "", "", "", "", ""]

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.batch import TokenItem
-from depgen.data.corpus import Split
+from depgen.data.corpus import SPLITS, Split
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
@@ -189,20 +189,17 @@ class LevelData(TextData):
         levels_per_sentence: `all`: an item of training is a sentence at one of its levels, so that an epoch sees all
             levels; 1: an item is a sentence, whose level is drawn again in every epoch. It weighs by the number of the
             sentence's levels, so that every level of every sentence counts the same.
-        trees_for: the splits that get trees; all three by default, since texts are scored with their trees.
-        left_dependents: see `CorpusData`; the authors' code has dependents at the left hang on the first piece.
-        kwargs: the other arguments of `TextData`.
+        kwargs: the other arguments of `TextData`. All splits get trees, as texts are scored with them. Dependents at
+            the left hang on the first piece, as in the authors' code.
     """
 
     def __init__(
         self,
         *args: Any,  # noqa: ANN401
         levels_per_sentence: Literal["all", 1] = "all",
-        trees_for: Sequence[Split] = ("train", "valid", "test"),
-        left_dependents: Literal["first_piece"] = "first_piece",
         **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(*args, trees_for=trees_for, left_dependents=left_dependents, **kwargs)
+        super().__init__(*args, trees_for=SPLITS, left_dependents="first_piece", **kwargs)
         self.levels_per_sentence = levels_per_sentence
         self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
 
@@ -222,8 +219,8 @@ class LevelData(TextData):
                 heads = np.concatenate([*data.columns.values("heads")], dtype=np.int64)
             if len(bare := np.flatnonzero(np.minimum.reduceat(heads, starts) < 0)):
                 raise UserError(
-                    f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none. Set "
-                    f"data.init_args.annotator, and trees_for to all splits."
+                    f"{self.corpus.name}, {split}, sentence {bare[0] + 1}: expected a dependency tree, found none: set "
+                    "data.init_args.annotator."
                 )
             heads = numbered_through(heads, starts)
             regular = lifted(heads, starts)
@@ -240,30 +237,25 @@ class LevelData(TextData):
             self._sizes[split] = levels, np.cumsum(at_level) - np.repeat(starts, levels)
         return self._sizes[split]
 
-    def items(self, split: Split) -> LevelItems:
-        """Each sentence once, read at all of its levels."""
-        levels, read = self.level_sizes(split)
-        sentences = self.filled_split(split)
-        whole = np.add.reduceat(read, np.cumsum(levels) - levels)
-        places = np.arange(len(levels))
-        return LevelItems(sentences, places, np.zeros_like(places), whole, sentences.lengths - 1)
-
-    def training_items(self, epoch: int) -> LevelItems:
-        """The items of an epoch of training."""
-        deepest, read = self.level_sizes("train")
-        sentences, firsts = self.filled_split("train"), np.cumsum(deepest) - deepest
+    def items(self, split: Split, epoch: int | None = None) -> LevelItems:
+        """The items of an epoch of training; without one, each sentence once, read at all of its levels."""
+        deepest, read = self.level_sizes(split)
+        sentences, firsts, places = self.filled_split(split), np.cumsum(deepest) - deepest, np.arange(len(deepest))
+        if epoch is None:
+            whole = np.add.reduceat(read, firsts)
+            return LevelItems(sentences, places, np.zeros_like(places), whole, sentences.lengths - 1)
         if self.levels_per_sentence == "all":
-            places = np.repeat(np.arange(len(deepest)), deepest)
+            places = np.repeat(places, deepest)
             return LevelItems(sentences, places, np.arange(len(places)) - firsts[places] + 1, read, read)
         drawn = np.random.default_rng((self.seed, epoch, 2)).random(len(deepest))
         levels = 1 + (drawn * deepest).astype(np.int64)
         lengths = read[firsts + levels - 1]
         # A batch is divided by its own tokens, as with all levels. Batches have levels of like length: if each were
         # divided by the tokens of its sentences at all levels, one of many short levels would weigh too little.
-        return LevelItems(sentences, np.arange(len(deepest)), levels, lengths, lengths, deepest / deepest.mean())
+        return LevelItems(sentences, places, levels, lengths, lengths, deepest / deepest.mean())
 
     def _batched(self, split: Split, epoch: int | None) -> ResumableLoader:
         """Sentences at the levels of an epoch; at validation and test every sentence once."""
         self._read_whole(split)
-        items = self.items(split) if epoch is None else self.training_items(epoch)
+        items = self.items(split, epoch)
         return self._by_length(items, self._budget(epoch), epoch, tokens=items.tokens)

@@ -64,7 +64,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Generated
 from depgen.decoding.sampling import drawn
 from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, check_at_least, did_you_mean
+from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import LanguageModel
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.hashing import hashed_uniform
@@ -184,11 +184,13 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     deep = depths(heads)
     unknown = vocabulary.eos if vocabulary.unk < 0 else vocabulary.unk
     marks = np.array([placeholders.get(label, unknown) for label in labels])
-    patterns = np.array([rows_of_expansions.get(each, UNKNOWN_EXPANSION) for each in expansions(heads, labels)])
+    patterns = np.array(
+        [rows_of_expansions.get(expansion, UNKNOWN_EXPANSION) for expansion in expansions(heads, labels)]
+    )
     # A row for each sentence and level; `row` and `token` of each pair of a row and a token of its sentence.
     deepest = np.maximum.reduceat(deep, starts)
     levels = [range(1, deepest[k] + 1) if item.level is None else (item.level,) for k, item in enumerate(items)]
-    of_row = np.repeat(np.arange(len(items)), [len(each) for each in levels])
+    of_row = np.repeat(np.arange(len(items)), [len(of_item) for of_item in levels])
     level_of_row = np.array([*chain.from_iterable(levels)])
     sizes_of_rows = sizes[of_row]
     row = np.repeat(np.arange(len(of_row)), sizes_of_rows)
@@ -201,9 +203,9 @@ def collate_levels(batch: ItemBatch) -> LevelBatch:
     column_of_head = np.where(heads[token] > 0, column[np.where(heads[token] > 0, pair_of_head, 0)], -1)
 
     def padded(values: np.ndarray, filler: int | bool) -> Tensor:
-        found = np.full((len(of_row), lengths.max()), filler, dtype=values.dtype)
-        found[row[is_read], column[is_read]] = values[is_read]
-        return torch.from_numpy(found)
+        table = np.full((len(of_row), lengths.max()), filler, dtype=values.dtype)
+        table[row[is_read], column[is_read]] = values[is_read]
+        return torch.from_numpy(table)
 
     opened = padded(is_open, False)
     ends = [sentence.word_ends for sentence in sentences]
@@ -281,15 +283,6 @@ def expansion_log_probs(
     return scores.log_softmax(-1)
 
 
-def joint_log_probs(
-    words: Float[Tensor, " open"],
-    patterns: Float[Tensor, "open expansions"],
-    expansions: Int[Tensor, " open"],
-) -> Float[Tensor, " open"]:
-    """Log p(expansion | level) + log p(word | level, expansions) of each placeholder (equal weights)."""
-    return words + patterns.gather(1, expansions[:, None])[:, 0]
-
-
 # -- writing (section 3.3) and its control (section 4.2) --------------------------------------------------------------
 
 
@@ -356,8 +349,8 @@ class ExpansionTable:
         for relation in (*boost, *options.forbid):
             if relation not in known:
                 raise UserError(
-                    f"boost and forbid: no expansion of this run has the relation {relation!r}."
-                    f"{did_you_mean(relation, sorted(known))} It has {', '.join(sorted(known)) or 'none'}."
+                    f"boost and forbid: no expansion of this run has the relation {relation!r}. It has "
+                    f"{', '.join(sorted(known)) or 'none'}."
                 )
         forbidden = {*options.forbid, *(relation for relation, factor in boost.items() if factor == 0)}
         never = [HEAD not in row or bool(own & forbidden) for row, own in zip(rows, relations, strict=True)]
@@ -620,7 +613,6 @@ class ITEXP(LanguageModel):
     ) -> None:
         super().__init__(**kwargs)
         self.save_hyperparameters()
-        check_at_least(1, max_length=max_length)
         self.backbone = factory(backbone, TransformerFactory)(vocabulary_size)
         if self.backbone.causal:
             raise UserError("ITEXP sees a whole level: set model.init_args.backbone.init_args.causal to false.")
@@ -650,8 +642,10 @@ class ITEXP(LanguageModel):
 
     @classmethod
     def figures(cls, passes: int = 1) -> dict[str, Metric]:
-        """Those of the base, and perplexity per word."""
-        return {**super().figures(passes), "word_perplexity": WordPerplexity(passes)}
+        """Those of the base; its perplexity and that per word are of a text with its tree, and named so."""
+        figures = super().figures(passes)
+        joint = {"joint_perplexity": figures.pop("perplexity"), "joint_word_perplexity": WordPerplexity(passes)}
+        return {**figures, **joint}
 
     @property
     def collate(self) -> Callable[[ItemBatch], LevelBatch]:
@@ -723,8 +717,9 @@ class ITEXP(LanguageModel):
         )
         weight, bias = self.outputs(batch.eos, restricted=restricted)
         targets, expansions = (column.flatten()[batch.opened] for column in (batch.targets, batch.expansions))
-        words = word_log_probs(states, weight, bias, targets)
-        joint = joint_log_probs(words, expansion_log_probs(scores, restricted=restricted), expansions)
+        # log p(word | level, expansions) + log p(expansion | level), with equal weights
+        joint = word_log_probs(states, weight, bias, targets)
+        joint = joint + expansion_log_probs(scores, restricted=restricted).gather(1, expansions[:, None])[:, 0]
         return joint.new_zeros(batch.inputs.numel()).index_copy(0, batch.opened, joint).view(batch.inputs.shape)
 
     def training_step(self, batch: LevelBatch, batch_idx: int) -> Float[Tensor, ""]:
@@ -734,12 +729,10 @@ class ITEXP(LanguageModel):
 
     def forward(self, batch: LevelBatch) -> Float[Tensor, "rows length"]:
         """See `joint_log_probs`; rows of like length are encoded together."""
-        result: Tensor | None = None
-        for rows, part in batch.parts(TOKENS_AT_ONCE):
-            log_probs = self.joint_log_probs(part)
-            result = log_probs.new_zeros(batch.inputs.shape) if result is None else result
+        parts = [(rows, self.joint_log_probs(part)) for rows, part in batch.parts(TOKENS_AT_ONCE)]
+        result = parts[0][1].new_zeros(batch.inputs.shape)
+        for rows, log_probs in parts:
             result[rows.to(result.device), : log_probs.shape[1]] = log_probs
-        assert result is not None, "a batch has a row"
         return result
 
     def item_scores(self, batch: LevelBatch) -> ItemScores:
@@ -790,8 +783,6 @@ class ITEXP(LanguageModel):
         for document, trees in zip(documents, structure, strict=True):
             of_sentences = [np.zeros(len(ids)) for ids in document]
             result.append(of_sentences)
-            if not document:
-                continue
             batch = self._levels(document, trees, vocabulary)
             scores = self.tree_scores(batch.to(self.device)).cpu().double().numpy()
             for row, (sentence, opened) in enumerate(zip(batch.sentences.tolist(), batch.is_open.numpy(), strict=True)):
@@ -854,8 +845,6 @@ class ITEXP(LanguageModel):
         tokens, skeletons = min(max_new_tokens, self.longest_scored or max_new_tokens), None
         if options.skeletons is not None:
             skeletons = Skeletons.read(options.skeletons, vocabulary, levels=options.levels, tokens=tokens)
-            if (unused := len(skeletons.trees) - len(seeds)) > 0:
-                logger.warning("%d of %d trees get no text: ask for as many texts by -n", unused, len(skeletons.trees))
         table = ExpansionTable.of(vocabulary, options, self.device)
         writer, result = LevelWriter(vocabulary, options, table, tokens, skeletons), dict[int, Generated]()
         with progress_bar("generating", total=len(seeds), unit="texts", shown=progress) as advance:
@@ -892,11 +881,11 @@ class ITEXP(LanguageModel):
         weight, bias = self.outputs(writer.vocabulary.eos, restricted=True)
         of_words = log_softmax_over_vocabulary(states[is_open], weight, bias)
         words = writer.words(of_words, texts, level)
-        joint = joint_log_probs(of_words.gather(1, words[:, None])[:, 0], of_expansions[is_open], chosen[is_open])
+        joint = of_words.gather(1, words[:, None]) + of_expansions[is_open].gather(1, chosen[is_open][:, None])
         rows = is_open.nonzero()[:, 0]
         return replace(
             texts,
             tokens=texts.tokens.masked_scatter(is_open, words),
-            log_probs=texts.log_probs.index_add(0, rows, joint.to(texts.log_probs.dtype)),
+            log_probs=texts.log_probs.index_add(0, rows, joint[:, 0].to(texts.log_probs.dtype)),
             cut=cut,
         ), chosen

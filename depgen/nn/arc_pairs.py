@@ -16,8 +16,7 @@ The representations of pairs are never computed. MLP2's first product is a sum o
 and of each feature, scaled by the deviation that its normalisation finds. Each row is multiplied once, and a pair adds
 rows. What follows MLP2's hidden layer is linear, so it is applied to the current word's vector and to sums over pairs.
 On each side a pair then costs about 11 operations for each of 2d elements, in place of products of about 20 d^2 FLOP.
-`tests/benchmarks/bench_graph_scorer.py` compares with the plain form. With gradients by autograd in place of
-`_PairScores`, a step of training a small GiLT took 1.13 times as long.
+With gradients by autograd in place of `_PairScores`, a step of training a small GiLT took 1.13 times as long.
 
 Deviations from the paper (P) and the authors' code (C)
     D1. B and S are diagonal as they are in C, whose einsum takes the diagonal of whole matrices. Only what is used is a

@@ -69,6 +69,8 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
 def numbers_of_test(tested: SplitNumbers) -> Numbers:
     """The numbers of a test, with those of its items: mean nats per token and per word, weighed by tokens and words."""
     found = Numbers(dict(tested.metrics))
+    if "joint_perplexity" in found.metrics:
+        found.not_computed["perplexity"] = "the test is of texts with their trees"
     if tested.item_nll is not None and tested.item_tokens is not None:
         found.items.update({"perplexity": tested.item_nll, TOKENS: tested.item_tokens})
         if tested.item_words is not None:

@@ -1,6 +1,8 @@
 """A toy treebank and parsers trained on it in seconds."""
 
+import json
 import random
+import shutil
 
 import pytest
 
@@ -65,7 +67,7 @@ def toy_treebank(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory):
-    """A cache with a spaCy and a SuPar parser of the toy treebank, named `toy` and `toy_supar`."""
+    """A cache, in which `toy_parsers` lie."""
     return tmp_path_factory.mktemp("cache")
 
 
@@ -76,13 +78,18 @@ def own_cache(cache, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def toy_parsers(cache, toy_treebank):
-    """The reports of training both parsers into the cache."""
-    from depgen.annotation.train_parser import train_parser
+def toy_parsers(cache, toy_treebank, made_once):
+    """A spaCy and a SuPar parser of the toy treebank in the cache, `toy` and `toy_supar`: the reports of training."""
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_CACHE", str(cache))
-        return {
-            "toy": train_parser(toy_treebank, "toy", parser=tiny_spacy()),
-            "toy_supar": train_parser(toy_treebank, "toy_supar", parser=tiny_supar()),
-        }
+    def make(folder):
+        from depgen.annotation.train_parser import train_parser
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DEPGEN_CACHE", str(folder))
+            parsers = {"toy": tiny_spacy(), "toy_supar": tiny_supar()}
+            reports = {name: train_parser(toy_treebank, name, parser=parser) for name, parser in parsers.items()}
+        (folder / "reports.json").write_text(json.dumps(reports))
+
+    made = made_once("toy_parsers", make)
+    shutil.copytree(made, cache, dirs_exist_ok=True)
+    return json.loads((made / "reports.json").read_text())

@@ -1,6 +1,4 @@
-"""Training steps of UDGN at 64 sentences of 25 words, beside their own matrix products and in either precision."""
-
-from functools import partial
+"""Training steps of UDGN at 64 sentences of 25 words, beside their own matrix products."""
 
 import pytest
 import torch
@@ -8,7 +6,7 @@ import torch
 from depgen.data.batch import WordBatch
 from depgen.models.udgn import UDGN
 from tests.benchmarks.bench_recurrent import PRODUCTS
-from tests.benchmarks.figures import figure, operation_seconds, paired_ratio, seconds, write_figures
+from tests.benchmarks.figures import figure, operation_seconds, write_figures
 
 VOCABULARY, SENTENCES, WORDS, GOAL = 10_798, 64, 25, 1.35
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -18,9 +16,9 @@ SIZES = {"paper": {}, "small": {"width": 128, "layers": 4, "attention_heads": 8,
 class Step:
     """One training step as the experiments take it: loss, gradients, clip, Adam."""
 
-    def __init__(self, size, *, shortest=WORDS, mixed=False):
+    def __init__(self, size, *, shortest=WORDS):
         torch.manual_seed(0)
-        self.model, self.mixed = UDGN(VOCABULARY, **SIZES[size]).to(DEVICE).train(), mixed
+        self.model = UDGN(VOCABULARY, **SIZES[size]).to(DEVICE).train()
         self.model.log_train = lambda nll, words, **_: nll / words  # there is no trainer
         self.model.summed_over_devices = lambda count: max(1, int(count))
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-3, eps=1e-9, weight_decay=1.2e-6)
@@ -32,9 +30,7 @@ class Step:
 
     def __call__(self):
         self.optimizer.zero_grad()
-        with torch.autocast(DEVICE, torch.bfloat16, enabled=self.mixed):
-            loss = self.model.training_step(self.batch, 0)
-        loss.backward()
+        self.model.training_step(self.batch, 0).backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 0.25)
         self.optimizer.step()
 
@@ -57,13 +53,3 @@ def test_a_step_beside_its_own_matrix_products(size, shortest):
     write_figures(f"udgn_{size}{'' if shortest == WORDS else '_padded'}", figures)
     assert products > 0
     assert size == "small" or DEVICE == "cuda" or figures["step / its matrix products"]["met"]
-
-
-def test_mixed_precision():
-    figures = {}
-    for shortest, text in ((WORDS, "no padding"), (WORDS - 2, "padded")):
-        full, mixed = (partial(Step, "small", shortest=shortest)(mixed=mixed) for mixed in (False, True))
-        figures[f"small, {text}, in fp32"] = figure(min(seconds(full) for _ in range(3)), "s")
-        figures[f"small, {text}, bf16-mixed / fp32"] = figure(paired_ratio(full, mixed, pairs=5), "x")
-    write_figures("udgn_precision", figures)
-    assert len(figures) == 4

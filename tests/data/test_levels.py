@@ -15,27 +15,12 @@ from depgen.models.itexp import collate_levels
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import LIKES, built, expansion_of, trees, written_levels
+from tests.shelves import Shelf
 
 TWO_ROOTS = Sentence(("a", "b", "c"), (0, 1, 0), ("root", "x", "root"))
 CROSSING = Sentence(("a", "b", "c", "d"), (3, 4, 0, 3), ("x", "y", "root", "z"))
 ONE = Sentence(("a",), (0,), ("root",))
 SENTENCES = (LIKES, CROSSING, ONE, TWO_ROOTS)
-
-
-class Corpus:
-    """The same sentences in all splits."""
-
-    name, published = "some", {}
-
-    def __init__(self, *sentences):
-        self.sentences = sentences
-
-    def documents(self, split):
-        for number, sentence in enumerate(self.sentences):
-            yield Document((sentence,), f"{number}")
-
-    def fingerprint(self, split):
-        return f"{self.sentences}"
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +32,8 @@ def data_of(*sentences, builder=None, **options):
     options = {
         "annotator": GoldTrees(), "vocabulary": builder or ExpansionVocabulary(), "collate": collate_levels, **options
     }  # fmt: skip
-    return LevelData(Corpus(*(sentences or SENTENCES)), **options)
+    documents = [Document((sentence,), f"{number}") for number, sentence in enumerate(sentences or SENTENCES)]
+    return LevelData(Shelf(documents), **options)
 
 
 # -- vocabulary -------------------------------------------------------------------------------------------------------
@@ -81,17 +67,6 @@ def test_the_table_has_every_expansion_of_the_trees_the_frequent_first(sentences
     assert rows == sorted(rows, key=lambda row: (-seen.count(row) - (row == ("HEAD",)), row))
 
 
-def test_pieces_have_expansions_themselves():
-    found = built([LIKES], words=SubwordPieces(size=258))  # bytes alone: four for a space and "dog"
-    pieces = [[str(each) for each in found.pieces(word)] for word in LIKES.words]
-    assert len(pieces[1]) == 4
-    _, heads, labels = oracle.in_pieces(oracle.binarised(LIKES.heads), LIKES.relations, pieces)
-    expected = {tuple(expansion_of(oracle.pattern(heads, labels, word))) for word in range(1, len(heads) + 1)}
-    assert {tuple(row) for row in found.tables["expansions"][2:]} == expected
-    assert ("poss", "HEAD", "subword") in expected
-    assert found.tables["placeholders"] == ["ROOT", "advmod", "dobj", "nsubj", "poss", "subword", "xcomp"]
-
-
 def test_sentences_of_pieces_are_read_as_the_tree_of_pieces():
     data = data_of(LIKES, builder=ExpansionVocabulary(SubwordPieces(size=258)))
     vocabulary, (batch,) = data.vocabulary, list(data.val_dataloader())
@@ -106,6 +81,8 @@ def test_sentences_of_pieces_are_read_as_the_tree_of_pieces():
         [rows[k] for k in row[here].tolist()] for row, here in zip(batch.expansions, batch.is_open, strict=True)
     ]
     assert patterns == [[expansion_of(each) for each in level.patterns if each] for level in levels]
+    assert ["poss", "HEAD", "subword"] in rows
+    assert vocabulary.tables["placeholders"] == ["ROOT", "advmod", "dobj", "nsubj", "poss", "subword", "xcomp"]
     assert batch.words.tolist() == [6]
 
 
@@ -133,7 +110,7 @@ def with_one_root(heads):
 
 
 def test_an_epoch_has_every_level_of_every_sentence_once():
-    items = data_of().training_items(0)
+    items = data_of().items("train", 0)
     expected = []
     for number, sentence in enumerate(SENTENCES):
         depths = depths_of(sentence)
@@ -150,7 +127,7 @@ def test_an_epoch_has_every_level_of_every_sentence_once():
 
 def test_a_drawn_level_weighs_by_the_number_of_levels():
     data = data_of(levels_per_sentence=1)
-    items, depths = data.training_items(0), [depths_of(each) for each in SENTENCES]
+    items, depths = data.items("train", 0), [depths_of(each) for each in SENTENCES]
     assert items.places.tolist() == [0, 1, 2, 3]
     deepest = [max(each) for each in depths]
     assert items.weights.tolist() == pytest.approx([each / np.mean(deepest) for each in deepest])
@@ -174,10 +151,10 @@ def test_every_level_has_the_same_share_of_an_epochs_gradient(levels):
 @pytest.mark.slow
 def test_epochs_draw_other_levels_and_the_same_after_a_restart():
     data, again = data_of(levels_per_sentence=1), data_of(levels_per_sentence=1)
-    drawn = [data.training_items(epoch).levels.tolist() for epoch in range(200)]
-    assert drawn == [again.training_items(epoch).levels.tolist() for epoch in range(200)]
+    drawn = [data.items("train", epoch).levels.tolist() for epoch in range(200)]
+    assert drawn == [again.items("train", epoch).levels.tolist() for epoch in range(200)]
     assert drawn != [
-        data_of(levels_per_sentence=1, seed=1).training_items(epoch).levels.tolist() for epoch in range(200)
+        data_of(levels_per_sentence=1, seed=1).items("train", epoch).levels.tolist() for epoch in range(200)
     ]
     for number, sentence in enumerate(SENTENCES):
         deepest = max(depths_of(sentence))
@@ -224,12 +201,13 @@ def test_irregular_trees_are_counted_and_named(caplog):
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_splits_without_trees_and_plain_vocabularies_are_refused():
+def test_splits_without_trees_and_plain_vocabularies_are_refused(tmp_path):
     with pytest.raises(UserError, match="ExpansionVocabulary"):
-        data_of(builder=WordVocabulary()).training_items(0)
+        data_of(builder=WordVocabulary()).items("train", 0)
     with pytest.raises(UserError, match="annotator"):
         data_of(annotator=None).vocabulary  # noqa: B018
-    with pytest.raises(UserError, match=r"valid, .*annotator"):
-        data_of(trees_for=["train"]).items("valid")
-    with pytest.raises(UserError):
-        data_of(LIKES, Sentence(("a", "b"), None)).training_items(0)
+    data_of().save_into(tmp_path)
+    bare = data_of(annotator=None)
+    bare.use_vocabulary(tmp_path / "vocabulary")
+    with pytest.raises(UserError, match=r"valid, sentence 1: expected a dependency tree, .*annotator"):
+        bare.items("valid")

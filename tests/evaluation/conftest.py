@@ -48,17 +48,19 @@ def tiny_bert(tmp_path_factory):
 
 
 @pytest.fixture(scope="package")
-def parsing_place(tmp_path_factory):
+def parsing_place(made_once):
     """A folder with invented corpora (`data`) and a UDGN trained on bare words of a treebank (`runs/udgn/...`)."""
-    folder = tmp_path_factory.mktemp("parsing")
-    write_corpora(folder / "data")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("data", "cache"):
-            patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
-        steps = ["depgen.data.steps.SingleSentences", "depgen.data.steps.BareWords"]
-        corpus = {"class_path": "depgen.data.corpora.Ewt", "init_args": {"steps": steps}}
-        write_udgn_run(folder / "runs", corpus=corpus)
-    return folder
+
+    def make(folder):
+        write_corpora(folder / "data")
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("data", "cache"):
+                patch.setenv(f"DEPGEN_{name.upper()}", str(folder / name))
+            steps = ["depgen.data.steps.SingleSentences", "depgen.data.steps.BareWords"]
+            corpus = {"class_path": "depgen.data.corpora.Ewt", "init_args": {"steps": steps}}
+            write_udgn_run(folder / "runs", corpus=corpus)
+
+    return made_once("parsing", make)
 
 
 @pytest.fixture
@@ -71,11 +73,9 @@ def parsing_run(parsing_place, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def graph_place(tmp_path_factory):
+def graph_place(made_once):
     """A folder with two runs of GiLT, `gilt` of words and `pieces` of pieces of words."""
-    folder = tmp_path_factory.mktemp("graphs")
-    write_graph_runs(folder)
-    return folder
+    return made_once("graphs", write_graph_runs)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Iterative expansion against its equations: scores, probabilities, losses, gradients."""
+"""Iterative expansion against its equations: levels, scores, probabilities, losses, gradients."""
 
 import itertools
 import math
@@ -10,14 +10,21 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lightning.pytorch import Trainer
+from torch.utils.data import DataLoader
 
 from depgen.backbones.transformer import MaskedFairseqInit, Transformer
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.levels import LevelItem, with_placeholders
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
 from depgen.reporting.experiments import experiments_root
+from depgen.reporting.measurement import numbers_of_test
+from depgen.training.evaluated import SplitNumbers
+from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
     FULL,
@@ -26,10 +33,12 @@ from tests.invented_levels import (
     TREES,
     batch_of_trees,
     built,
+    expansion_of,
     item_of,
     network_scores,
     sentence_of,
     small,
+    trees,
     written_levels,
 )
 
@@ -81,6 +90,95 @@ def test_the_baselines_have_the_papers_sizes(experiment, expected):
     assert sum(each.numel() for each in made.parameters()) == expected
 
 
+# -- levels -----------------------------------------------------------------------------------------------------------
+
+
+def rows_of(batch, vocabulary):
+    """Each row in words: inputs, heads, targets, expansions (None where there is no placeholder), places."""
+    for row, length in enumerate(batch.lengths.tolist()):
+        opened = batch.is_open[row, :length].tolist()
+        patterns = [vocabulary.tables["expansions"][k] for k in batch.expansions[row, :length].tolist()]
+        yield (
+            [vocabulary.types[token] for token in batch.inputs[row, :length].tolist()],
+            batch.heads[row, :length].tolist(),
+            [vocabulary.types[token] for token in batch.targets[row, :length].tolist()],
+            [pattern if here else None for pattern, here in zip(patterns, opened, strict=True)],
+            batch.places[row, :length].tolist(),
+        )
+
+
+def expected_row(sentence, level, scheme):
+    """The same by the slow version."""
+    heads = oracle.binarised(sentence.heads, scheme)
+    found = oracle.levels(sentence.words, heads, sentence.relations)[level - 1]
+    places = [word for word in range(len(heads)) if oracle.depth(heads, word + 1) <= level]
+    patterns = [None if each is None else expansion_of(each) for each in found.patterns]
+    return found.inputs, found.heads, [sentence.words[place] for place in places], patterns, places
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.lists(trees(), min_size=1, max_size=4), st.sampled_from(["left-right", "none"]))
+def test_rows_are_the_levels_of_the_trees(data, sentences, scheme):
+    vocabulary = built(sentences, binarization=scheme)
+    rows, items = [], []
+    for number, sentence in enumerate(sentences):
+        deepest = len(written_levels(sentence, scheme))
+        level = data.draw(st.none() | st.integers(1, deepest))
+        items.append(item_of(7 + number, sentence, vocabulary, level, 1.0 + number))
+        rows += [(number, each) for each in ([level] if level else range(1, deepest + 1))]
+    batch = collate_levels(ItemBatch(items, 5, vocabulary))
+    assert batch.sentences.tolist() == [number for number, _ in rows]
+    assert batch.weights.tolist() == [1.0 + number for number, _ in rows]
+    assert batch.items.tolist() == [7 + number for number in range(len(sentences))]
+    assert batch.words.tolist() == [len(each) for each in sentences]
+    assert (batch.global_tokens, batch.unk, batch.eos) == (5, vocabulary.unk, vocabulary.eos)
+    expected = [expected_row(sentences[number], level, scheme) for number, level in rows]
+    assert list(rows_of(batch, vocabulary)) == expected
+    assert torch.equal(batch.opened, batch.is_open.flatten().nonzero()[:, 0])
+    assert not batch.is_open[~batch.is_word].any()
+    assert not batch.expansions[~batch.is_open].any()
+    assert (batch.inputs[~batch.is_word] >= 0).all()
+
+
+def test_the_sentence_of_figure_2_is_read_level_by_level():
+    vocabulary = built([LIKES])
+    batch = collate_levels(ItemBatch([item_of(0, LIKES, vocabulary)], 1, vocabulary))
+    found = list(rows_of(batch, vocabulary))
+    assert [row[:2] for row in found] == [
+        (["[ROOT]"], [-1]),
+        (["[nsubj]", "likes", "[xcomp]"], [1, -1, 1]),
+        (["[poss]", "dog", "[advmod]", "likes", "eating", "[dobj]"], [1, 3, 1, -1, 3, 4]),
+    ]
+    assert [[row for row in each[3] if row] for each in found] == [
+        [["nsubj", "HEAD", "xcomp"]],
+        [["poss", "HEAD", "advmod"], ["HEAD", "dobj"]],
+        [["HEAD"]] * 3,
+    ]
+
+
+def test_what_training_never_saw_is_unknown():
+    vocabulary = built([LIKES])
+    other = Sentence(("a", "dog", "likes"), (2, 3, 0), ("det", "nsubj", "ROOT"))
+    batch = collate_levels(ItemBatch([item_of(0, other, vocabulary)], 1, vocabulary))
+    found = list(rows_of(batch, vocabulary))
+    assert found[2][0] == ["<unk>", "dog", "likes"]
+    assert found[0][3] == [["<unk>"]]
+    assert found[2][2][0] == "<unk>"
+
+
+def test_a_vocabulary_without_an_unknown_word_pads_and_names_labels_by_the_end(tmp_path):
+    SubwordPieces(size=258).build([Document((LIKES,), "")]).save(tmp_path)
+    builder = SubwordPieces(tokenizer=str(tmp_path / "tokenizer.json"))
+    vocabulary = built([LIKES], words=builder)
+    assert vocabulary.unk == -1
+    heads = np.arange(4)
+    other = TokenItem(0, np.array([40, 41, 42, 43]), heads, relations=np.array(["root", *"xyz"], dtype=object))
+    batch = collate_levels(ItemBatch([LevelItem(other)], 1, vocabulary))
+    assert batch.inputs[~batch.is_word].tolist() == [vocabulary.eos] * 6
+    assert batch.inputs[1].tolist()[:2] == [40, vocabulary.eos]
+    assert batch.unk == -1
+
+
 # -- scores -----------------------------------------------------------------------------------------------------------
 
 
@@ -104,7 +202,7 @@ def test_the_joint_score_of_a_few_words_is_the_sum_over_levels(layer, monkeypatc
     assert found.targets == sum(map(len, TREES))
 
 
-@pytest.mark.parametrize("layer", [0, 1, -1, -2])
+@pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
 def test_states_follow_the_equations(layer):
     model = small(FULL, expansion_layer=layer)
@@ -132,13 +230,11 @@ def test_states_follow_the_equations(layer):
 
 
 def test_written_positions_get_no_expansion_and_teach_it_nothing():
-    model = small(FULL)
-    model.configure_model()  # changes nothing
     fresh = ITEXP(NETWORK, FULL.size, expansions=11, placeholders=3)
     fresh.configure_model()
     assert not fresh.expansion_embedding.weight[0].any()
     assert fresh.expansion_embedding.weight[1:].any(1).all()
-    batch = batch_of_trees([2, 0, 2, 3])
+    model, batch = small(FULL), batch_of_trees([2, 0, 2, 3])
     assert not batch.expansions[~batch.is_open].any()
     model.joint_log_probs(batch).sum().backward()
     gradient = model.expansion_embedding.weight.grad
@@ -150,7 +246,7 @@ def test_written_positions_get_no_expansion_and_teach_it_nothing():
 # -- the whole distribution -------------------------------------------------------------------------------------------
 
 
-def two_words(levels=2):
+def two_words():
     """A system of two words with the expansions HEAD, HEAD right and left HEAD, and no mass elsewhere."""
     vocabulary = with_placeholders(
         Vocabulary.of_words("ab"),
@@ -227,20 +323,6 @@ def test_texts_of_two_levels_are_drawn_by_their_probabilities():
         assert abs(count - 4000 * share) < 5 * math.sqrt(4000 * share * (1 - share)) + 1e-9, words
 
 
-@torch.no_grad()
-def test_expansions_and_words_are_normalised_without_what_is_never_written():
-    model, batch = small(FULL), batch_of_trees([2, 0, 2])
-    restricted, whole = model.joint_log_probs(batch), model.joint_log_probs(batch, restricted=False)
-    states, scores = model.encode(batch.inputs, batch.heads, batch.is_word, lambda _: batch.expansions)
-    logits = states @ model.backbone.output_weight.T + model.backbone.output_bias
-    placeholders = [token for token, name in enumerate(FULL.types) if name[0] == "["]
-    left_out = logits.softmax(-1)[..., [FULL.eos, *placeholders]].sum(-1)
-    padding = scores.softmax(-1)[..., 0]
-    lost = torch.log1p(-left_out) + torch.log1p(-padding)
-    torch.testing.assert_close((restricted - whole)[batch.is_open], -lost[batch.is_open])
-    assert not restricted[~batch.is_open].any()
-
-
 @pytest.mark.parametrize("layer", [0, -1])
 @torch.no_grad()
 def test_padding_and_other_texts_change_nothing(layer):
@@ -266,12 +348,11 @@ def test_a_tree_that_is_never_written_has_probability_0():
     ((scores,),) = model.sentence_log_probs([[ids]], vocabulary=FULL, structure=[[UNSEEN]])
     assert scores[0] == -math.inf
     assert math.isfinite(scores[1])
-    assert model.tree_log_probs([ids], [UNSEEN], vocabulary=FULL, tokens_per_batch=9).tolist() == [-math.inf]
 
 
 @torch.no_grad()
-def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sentences_is_logged(monkeypatch):
-    model, logged = small(FULL), {}
+def test_losses_have_the_unknown_expansion_as_a_target_and_perplexities_are_named_joint():
+    model = small(FULL)
     other = TokenItem(0, np.array([3, 4]), np.array(UNSEEN[0]), relations=np.array(UNSEEN[1], dtype=object))
     items = [LevelItem(other), *(LevelItem(sentence_of(heads)) for heads in ([2, 0, 2], [0], [0, 1]))]
     batch = collate_levels(ItemBatch(items, 1, FULL))
@@ -282,9 +363,23 @@ def test_losses_have_the_unknown_expansion_as_a_target_and_the_share_of_such_sen
     weight, bias = model.outputs(batch.eos, restricted=True)
     word = (states[row, 0] @ weight.T + bias).log_softmax(0)[3]
     assert model(batch)[row, 0].item() == pytest.approx((unknown + word).item(), abs=1e-9)
-    monkeypatch.setattr(model, "log", lambda name, value, **_: logged.update({name: value}))
-    model.validation_step(batch, 0)
-    assert logged["val/unseen_expansions"] == 1 / 4
+    trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    (logged,) = trainer.validate(model, DataLoader([batch], batch_size=None), verbose=False)
+    nll, tokens = -model(batch).sum().item(), 2 + 3 + 1 + 2
+    perplexity = pytest.approx(math.exp(nll / tokens), rel=1e-6)
+    assert logged == {
+        "val/loss": pytest.approx(nll / tokens, rel=1e-6),
+        "val/joint_perplexity": perplexity,
+        "val/joint_word_perplexity": perplexity,
+        "val/unk_rate": 0,
+        "val/unseen_expansions": 1 / 4,
+    }
+
+
+def test_tables_say_why_there_is_no_perplexity_of_the_text():
+    numbers = numbers_of_test(SplitNumbers({"joint_perplexity": 9.0}))
+    assert numbers.metrics == {"joint_perplexity": 9.0}
+    assert numbers.not_computed == {"perplexity": "the test is of texts with their trees"}
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
@@ -327,15 +422,20 @@ def test_the_loss_is_of_words_and_expansions_over_the_whole_vocabulary():
     assert model.training_step(batch, 0).item() == pytest.approx((words + patterns).item() / 7, abs=1e-9)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- limits -----------------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def test_the_longest_text_has_its_positions():
+    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
+    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"expansion_layer": 2}, "expansion_layer: expected -2 to 1"),
-        ({"expansion_layer": -3}, "expansion_layer"),
-        ({"max_length": 0}, "max_length"),
         ({"backbone": partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)}, "causal to false"),
     ],
 )
@@ -348,20 +448,10 @@ def test_arguments_that_cannot_be_are_refused(options, message):
     ("ids", "tree", "message"),
     [
         ([2, 3, 4], ([0, 3, 2], ["root", "right", "left"]), "structure: .*cycle"),
-        ([2, 3], ([0, 5], ["root", "right"]), "structure: token 2 has head 5"),
         ([2, 3], ([0, 1], ["root"]), "2 tokens, 2 heads and 1 relations"),
-        ([], ([], []), "one token or more"),
         ([2] * 41, ([0, *[1] * 40], ["right"] * 41), "41 tokens .*40 head positions"),
     ],
 )
 def test_structures_that_are_no_trees_are_refused(ids, tree, message):
     with pytest.raises(UserError, match=message):
         small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-
-
-@torch.no_grad()
-def test_the_longest_text_has_its_positions():
-    ids, tree = [2] * 40, ([0, *range(1, 40)], ["root", *["right"] * 39])
-    ((found,),) = small(FULL).sentence_log_probs([[ids]], vocabulary=FULL, structure=[[tree]])
-    assert np.isfinite(found).all()
-    assert small(FULL).sentence_log_probs([[]], vocabulary=FULL, structure=[[]]) == [[]]

@@ -19,12 +19,18 @@ from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
 from tests.contract.runs import fit
-from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, SIZES, experiment, named
+from tests.fixtures.kinds import ADAM, BOTH_SIDES, EXPERIMENTS, GOLD, experiment, named
 
 pytestmark = pytest.mark.slow
 
 HOME = ("data", "cache", "runs")
-SMALL_TEXT = ("generate", "--json", "--device", "cpu")
+TREE = ("heads", "relations", "levels")
+
+SIZES = {
+    "word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4, "lstm_hidden": 8,
+    "lstm_layers": 1, "arc_mlp": 8, "relation_mlp": 4, "dropout": 0.0,
+}  # fmt: skip
+"""Of a SuPar parser."""
 
 
 @pytest.fixture(scope="module")
@@ -60,80 +66,48 @@ def test_two_processes_have_the_weights_of_one(tmp_path, monkeypatch):
 
 @pytest.fixture
 def written(run, capsys):
-    """Texts by the command line with options, each with its tree, and what was said."""
+    """Texts by the command line with options, each with its tree."""
 
     def of(*options, number=40):
-        assert main([*SMALL_TEXT, "--run", str(run), "-n", str(number), *options]) == 0
-        said = capsys.readouterr()
-        return [json.loads(line) for line in said.out.splitlines()], said.err
+        assert main(["generate", "--json", "--device", "cpu", "--run", str(run), "-n", str(number), *options]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return of
-
-
-def relations_of(texts):
-    return [each["structure"]["relations"] for each in texts]
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
 
 
-def test_texts_have_the_trees_that_python_gives_them(run, written):
-    rows, _ = written("--max_new_tokens", "20", "--seed", "3")
+def test_texts_have_the_trees_that_python_gives_them(run, written, tmp_path, capsys):
+    rows = written("--max_new_tokens", "20", "--seed", "3", "--trace")
     system = load_run(str(run), device="cpu")
     again = system.generate(number=40, max_new_tokens=20, seed=3)
     assert [(row["text"], row["log_prob"]) for row in rows] == [(each.text, each.log_prob) for each in again]
-    texts = [[[system.tokenizer.pieces(word)[0] for word in row["text"].split()]] for row in rows]
-    trees = [[row["structure"]] for row in rows]
-    found = system.model.sentence_log_probs(texts, vocabulary=system.tokenizer, structure=trees)
-    for row, (scores,) in zip(rows, found, strict=True):
-        structure = row["structure"]
-        check_tree(structure["heads"], "text", single_root=True)
-        assert math.isclose(scores.sum(), row["log_prob"], abs_tol=1e-3)
-        assert not {"<unk>", "<eos>"} & {*row["text"].split()}
-        assert not {"[ROOT]", *(f"[{name}]" for name in structure["relations"])} & {*row["text"].split()}
-
-
-def test_the_trace_has_every_level(written):
-    rows, _ = written("--trace")
     for row in rows:
-        levels = row["structure"]["levels"]
-        assert levels[0] == "[ROOT]"
-        last = levels[-1].split()
-        assert len(last) == len(row["text"].split())
-        words = [(one, other) for one, other in zip(last, row["text"].split(), strict=True) if one[0] != "["]
-        assert all(one == other for one, other in words)
-        lengths = [len(level.split()) for level in levels]
-        steps = levels_of(row["text"].split(), row["structure"]["heads"], row["structure"]["relations"])
-        assert [" ".join(step.inputs) for step in steps] == levels
-        assert lengths == sorted(lengths)
+        words, (heads, relations, levels) = row["text"].split(), map(row["structure"].get, TREE)
+        check_tree(heads, "text", single_root=True)
+        assert not {"<unk>", "<eos>", "[ROOT]", *(f"[{name}]" for name in relations)} & {*words}
+        assert [" ".join(step.inputs) for step in levels_of(words, heads, relations)] == levels
     assert max(len(row["structure"]["levels"]) for row in rows) > 2
-    (row, *_), _ = written()
-    assert "levels" not in row["structure"]
+    path = tmp_path / "gold.conllu"
+    path.write_text("".join(conllu(*map(row["structure"].get, TREE[:2]), row["text"].split()) for row in rows))
+    assert main(["score", str(path), "--run", str(run), "--device", "cpu", "--json", "--trees", "gold"]) == 0
+    scores = [json.loads(line)["log_prob"] for line in capsys.readouterr().out.splitlines()]
+    assert scores == pytest.approx([row["log_prob"] for row in rows], abs=1e-3)
 
 
-# -- control ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def relation(written):
-    """A relation that some texts have and some have not."""
-    rows, _ = written()
-    names = {name for row in relations_of(rows) for name in row} - {"root"}
-    return next(name for name in sorted(names) if 2 < sum(name in row for row in relations_of(rows)) < 38)
-
-
-def test_relations_are_forbidden(written, relation):
-    rows, _ = written("--forbid", f'["{relation}"]')
-    assert not any(relation in row for row in relations_of(rows))
-    rows, _ = written("--boost", json.dumps({relation: 0}))
-    assert not any(relation in row for row in relations_of(rows))
-
-
-def test_plain_scores_are_refused(run, tmp_path, capsys):
-    text = tmp_path / "text.txt"
-    text.write_text("a text\n")
-    assert main(["score", str(text), "--run", str(run), "--device", "cpu"]) == 2
-    assert "`depgen score --trees sampled`" in capsys.readouterr().err
+def test_relations_are_forbidden_and_given_trees_are_filled(written, tmp_path):
+    (first, second, *_) = rows = written()
+    relation = next(name for row in rows for name in row["structure"]["relations"] if name != "root")
+    for options in (("--forbid", f'["{relation}"]'), ("--boost", json.dumps({relation: 0}))):
+        assert not any(relation in row["structure"]["relations"] for row in written(*options))
+    trees = [tuple(map(each["structure"].get, TREE[:2])) for each in (first, second)]
+    path, word = tmp_path / "trees.conllu", first["text"].split()[0]
+    path.write_text(conllu(*trees[0], [word, *["_"] * (len(trees[0][0]) - 1)]) + conllu(*trees[1]))
+    filled = written("--skeletons", str(path), number=6)
+    assert [tuple(map(row["structure"].get, TREE[:2])) for row in filled] == trees * 3
+    assert {row["text"].split()[0] for row in filled[::2]} == {word}
+    assert len({row["text"] for row in filled}) > 2
 
 
 def conllu(heads, relations, words=None):
@@ -170,8 +144,8 @@ def scored(run, parser, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("she was happy\nhe ran .\n\nshe\n")
 
-    def of(*options, parser=parser):
-        code = main(["score", str(text), "--run", str(run), "--device", "cpu", "--json", "--parser", parser, *options])
+    def of(*options):
+        code = main(["score", str(text), "--run", str(run), "--device", "cpu", "--json", *options])
         said = capsys.readouterr()
         return [json.loads(line) for line in said.out.splitlines()], said.err, code
 
@@ -179,7 +153,7 @@ def scored(run, parser, tmp_path, capsys):
 
 
 def test_texts_have_bounds_over_trees(run, scored, parser):
-    rows, said, _ = scored("--trees", "sampled", "--number_of_trees", "30")
+    rows, said, _ = scored("--trees", "sampled", "--parser", parser, "--number_of_trees", "30")
     names = ["document", "sentence", "place", "words", "tokens", "unknown", "log_prob", "surprisal", "perplexity_bound",
              "token_perplexity_bound", "likelihood", "trees", "number_of_trees", "parser", "unit", "distinct_trees",
              "impossible_trees", "log_prob_1", "log_prob_10", "log_prob_30", "effective_1", "effective_10",
@@ -205,23 +179,16 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
     )
 
 
-def test_conllu_is_scored_with_its_trees(run, written, tmp_path, capsys):
-    rows, _ = written("--max_new_tokens", "20", number=5)
-    path = tmp_path / "gold.conllu"
-    trees = [(row["structure"]["heads"], row["structure"]["relations"], row["text"].split()) for row in rows]
-    path.write_text("".join(conllu(*tree) for tree in trees))
-    assert main(["score", str(path), "--run", str(run), "--device", "cpu", "--json", "--trees", "gold"]) == 0
-    found = [json.loads(line)["log_prob"] for line in capsys.readouterr().out.splitlines()]
-    assert found == pytest.approx([row["log_prob"] for row in rows], abs=1e-3)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--trees", "sampled", "--by", "word"), "of sentences, not of their words"),
-        (("--trees", "sampled", "--beam_size", "3"), "beam_size: expected without trees"),
-        (("--trees", "gold", "--seed", "3"), "parser, seed: expected with sampled trees"),
-        (("--by", "all"), "parser: expected with sampled trees"),
+        ((), "`depgen score --trees sampled`"),
+        (("--trees", "sampled", "--parser", "stories", "--by", "word"), "of sentences, not of their words"),
+        (("--trees", "sampled", "--parser", "stories", "--beam_size", "3"), "beam_size: expected without trees"),
+        (("--trees", "gold", "--seed", "3"), "seed: expected with sampled trees"),
+        (("--parser", "stories", "--by", "all"), "parser: expected with sampled trees"),
+        (("--trees", "sampled", "--parser", "other"), "expected a dependency parser of SuPar"),
+        (("--trees", "sampled", "--parser", "nowhere"), "No parser 'nowhere'"),
     ],
 )
 def test_what_has_no_bound_ends_in_one_line(scored, options, message):
@@ -231,89 +198,36 @@ def test_what_has_no_bound_ends_in_one_line(scored, options, message):
     assert "Traceback" not in said
 
 
-def test_parsers_without_scores_of_arcs_are_refused(scored):
-    for name, message in (("other", "expected a dependency parser of SuPar"), ("nowhere", "No parser 'nowhere'")):
-        _, said, code = scored("--trees", "sampled", parser=name)
-        assert code == 2
-        assert message in said
-
-
-# -- skeletons --------------------------------------------------------------------------------------------------------
-
-
-def test_given_trees_are_filled(run, written, tmp_path):
-    (first, second, *_), _ = written()
-    trees = [(each["structure"]["heads"], each["structure"]["relations"]) for each in (first, second)]
-    path = tmp_path / "trees.conllu"
-    given = first["text"].split()
-    path.write_text(conllu(*trees[0], [given[0], *["_"] * (len(given) - 1)]) + conllu(*trees[1]))
-    rows, said = written("--skeletons", str(path), number=6)
-    for number, row in enumerate(rows):
-        assert (row["structure"]["heads"], row["structure"]["relations"]) == tuple(map(list, trees[number % 2]))
-    assert all(row["text"].split()[0] == given[0] for row in rows[::2])
-    assert len({row["text"] for row in rows}) > 2
-    assert "get no text" not in said
-    assert "1 of 2 trees get no text" in written("--skeletons", str(path), number=1)[1]
-
-
 # -- treebanks --------------------------------------------------------------------------------------------------------
 
-PLAIN = [
-    Sentence(("the", "dog", "barks", "."), (2, 3, 0, 3), ("det", "nsubj", "root", "punct")),
-    Sentence(("Stop",), (0,), ("root",)),
-    Sentence(("a", "cat", "sees", "the", "dog"), (2, 3, 0, 5, 3), ("det", "nsubj", "root", "det", "obj")),
-]
+PLAIN = Sentence(("the", "dog", "barks", "."), (2, 3, 0, 3), ("det", "nsubj", "root", "punct"))
 LONG = Sentence(("w",) * 300, tuple(range(300)), ("root", *["x"] * 299))
-
-
-def trained(folder, monkeypatch, sentences, *options, annotator=GOLD, vocabulary=None, length=320):
-    """The exit code of training on a treebank."""
-    for root in HOME:
-        monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(folder / root))
-    (folder / "data" / "bank").mkdir(parents=True)
-    files = {}
-    for split in ("train", "valid", "test"):
-        path = folder / "data" / "bank" / f"{split}.conllu"
-        files[split] = [path.name]
-        if isinstance(sentences, str):
-            path.write_text(sentences)
-        else:
-            write_conllu([Document(tuple(sentences), "1")], path)
-    bank = named(
-        "data.corpora.ConlluTreebank",
-        folder="bank",
-        format=named("data.formats.Conllu", documents_by="sentence"),
-        **files,
-    )
-    data = named(
-        "data.levels.LevelData", corpus=bank, annotator=annotator, tokens_per_batch=400,
-        vocabulary=vocabulary or named("data.levels.ExpansionVocabulary"),
-    )  # fmt: skip
-    model = named("models.itexp.ITEXP", backbone=BOTH_SIDES, max_length=length, optimizer=ADAM)
-    config = folder / "experiment.yaml"
-    config.write_text(yaml.safe_dump(experiment(model, data, 1)))
-    return main(["fit", "--config", str(config), *options])
-
-
-CYCLE = conllu([2, 1], ["x", "y"], ["a", "b"])
 
 
 @pytest.mark.parametrize(
     ("sentences", "changes", "message"),
     [
-        ([*PLAIN, LONG], {"length": 299}, "at most 299 tokens"),
-        ([*PLAIN, LONG], {"options": ("--data.init_args.tokens_per_batch", "200")}, "tokens_per_batch to at least 300"),
-        (CYCLE, {}, "train.conllu:1"),
-        (PLAIN, {"vocabulary": named("data.vocabulary.WordVocabulary")}, "table 'expansions'"),
-        (PLAIN, {"annotator": None}, "data.init_args.annotator"),
-        (PLAIN, {"options": ("--model.init_args.backbone.init_args.causal", "true")}, "causal to false"),
-        (PLAIN, {"options": ("--data.init_args.vocabulary.init_args.binarization", "right")}, "binarization"),
-        (PLAIN, {"options": ("--data.init_args.levels_per_sentence", "2")}, "levels_per_sentence"),
+        ([PLAIN, LONG], {"length": 299}, "at most 299 tokens"),
+        ([PLAIN, LONG], {"tokens_per_batch": 200}, "tokens_per_batch to at least 300"),
+        ([PLAIN], {"vocabulary": named("data.vocabulary.WordVocabulary")}, "table 'expansions'"),
+        ([PLAIN], {"annotator": None}, "data.init_args.annotator"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_trained_on_ends_in_one_line(tmp_path, monkeypatch, capsys, sentences, changes, message):
-    options = changes.pop("options", ())
-    assert trained(tmp_path, monkeypatch, sentences, *options, **changes) == 2
+    for root in HOME:
+        monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(tmp_path / root))
+    (tmp_path / "data" / "bank").mkdir(parents=True)
+    files = {split: [f"{split}.conllu"] for split in ("train", "valid", "test")}
+    for (name,) in files.values():
+        write_conllu([Document(tuple(sentences), "1")], tmp_path / "data" / "bank" / name)
+    conllu_format = named("data.formats.Conllu", documents_by="sentence")
+    bank = named("data.corpora.ConlluTreebank", folder="bank", format=conllu_format, **files)
+    model = named("models.itexp.ITEXP", backbone=BOTH_SIDES, max_length=changes.pop("length", 320), optimizer=ADAM)
+    settings = {"annotator": GOLD, "tokens_per_batch": 400, "vocabulary": named("data.levels.ExpansionVocabulary")}
+    config = tmp_path / "experiment.yaml"
+    data = named("data.levels.LevelData", corpus=bank, **{**settings, **changes})
+    config.write_text(yaml.safe_dump(experiment(model, data, 1)))
+    assert main(["fit", "--config", str(config)]) == 2
     said = capsys.readouterr().err
     assert message in said
     assert "Traceback" not in said
