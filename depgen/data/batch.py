@@ -1,6 +1,7 @@
 """Items of a split, and the batches of tokens, of words and of documents that are made of them.
 
-Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file.
+Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file. Padding,
+which no number depends on, is filled with `<eos>`, the one special token that every vocabulary has.
 """
 
 from abc import ABC, abstractmethod
@@ -306,7 +307,7 @@ class WordBatch(Batch):
     """Sentences as they are, nothing before or after them, padded at the right.
 
     Attributes:
-        tokens: the words' ids; `<unk>` at padding, which the mask tells from words.
+        tokens: the words' ids; `<eos>` at padding, which the mask tells from words.
         lengths: number of words of each item.
         items: each item's place in its split.
         unk: id of the unknown word, which is never masked.
@@ -341,15 +342,15 @@ def collate_words(batch: ItemBatch) -> WordBatch:
     Raises:
         UserError: the vocabulary has no `<mask>`.
     """
-    unk, mask_id = batch.vocabulary.unk, batch.vocabulary.mask_id
-    if mask_id is None:
+    vocabulary = batch.vocabulary
+    if vocabulary.mask_id is None:
         raise UserError(
             "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
             "depgen.data.vocabulary.WordVocabulary with masks: true."
         )
     items = batch.sentences
     lengths = np.array([len(item.ids) for item in items], dtype=np.int64)
-    tokens = np.full((len(items), int(lengths.max())), unk, dtype=np.int64)
+    tokens = np.full((len(items), int(lengths.max())), vocabulary.eos, dtype=np.int64)
     heads = np.full(tokens.shape, -1, dtype=np.int64)
     for row, item in enumerate(items):
         tokens[row, : lengths[row]] = item.ids
@@ -360,8 +361,8 @@ def collate_words(batch: ItemBatch) -> WordBatch:
         tokens=torch.from_numpy(tokens),
         lengths=torch.from_numpy(lengths),
         items=torch.tensor([item.index for item in items]),
-        unk=unk,
-        mask_id=mask_id,
+        unk=vocabulary.unk,
+        mask_id=vocabulary.mask_id,
         heads=torch.from_numpy(heads) if annotated else None,
     )
 

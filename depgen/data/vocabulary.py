@@ -26,7 +26,7 @@ from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
 EOS_WORD, UNK_WORD = "<eos>", "<unk>"
-SPELLINGS = {"eos": EOS_WORD, "unk": UNK_WORD, "mask_id": "<mask>", "start": "<s>", "pad": "<pad>"}
+SPELLINGS = {"eos": EOS_WORD, "unk": UNK_WORD, "mask_id": "<mask>", "start": "<s>"}
 """How the special tokens with a meaning are spelt; any other name is its own spelling."""
 SPACE_MARKERS = "Ġ▁"
 """With which the first piece of a word begins: in byte-level BPE, in Unigram."""
@@ -57,7 +57,7 @@ class Vocabulary:
     Args:
         tokenizer: as its own JSON.
         specials: from the name of each special token to its spelling in the tokenizer. `eos` is required. `unk`,
-            `mask_id`, `start` and `pad` have a meaning; systems give others theirs.
+            `mask_id` and `start` have a meaning; systems give others theirs.
         tables: side tables by name, which a builder makes and a system reads: strings, or rows of strings.
 
     Attributes:

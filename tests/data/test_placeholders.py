@@ -51,7 +51,7 @@ class Placeholders:
         relations = sorted({relation for sentence in sentences for relation in sentence.relations})
         rows = {(relation, *dependents) for sentence in sentences for relation, dependents in expansions(sentence)}
         options = {} if self.size is None else {"size": self.size}
-        builder = self.builder(specials=["pad", *(f"[{each}]" for each in relations)], **options)
+        builder = self.builder(specials=["none", *(f"[{each}]" for each in relations)], **options)
         documents = [Document(tuple(sentences), "")]
         return builder.build(documents).with_tables({"relations": relations, "expansions": sorted(map(list, rows))})
 
@@ -79,7 +79,7 @@ class Levels:
 def collate_levels(batch: ItemBatch) -> Levels:
     vocabulary = batch.vocabulary
     shape = (len(batch.items), max(len(item.ids) for item in batch.items))
-    placeholders = torch.full(shape, vocabulary.special_ids["pad"])
+    placeholders = torch.full(shape, vocabulary.special_ids["none"])
     rows = torch.full(shape, -1)
     known = {tuple(row): number for number, row in enumerate(vocabulary.tables["expansions"])}
     for row, item in enumerate(batch.items):
@@ -107,7 +107,7 @@ def cache(tmp_path, monkeypatch):
 def test_a_collate_sees_the_placeholders_and_the_table_that_the_builder_made(workers):
     data = data_of(workers=workers)
     vocabulary = data.vocabulary
-    assert vocabulary.types[2:7] == ("<pad>", "[amod]", "[nsubj]", "[obj]", "[root]")
+    assert vocabulary.types[2:7] == ("none", "[amod]", "[nsubj]", "[obj]", "[root]")
     assert vocabulary.tables == {
         "relations": ["amod", "nsubj", "obj", "root"],
         "expansions": [
@@ -124,7 +124,7 @@ def test_a_collate_sees_the_placeholders_and_the_table_that_the_builder_made(wor
 
 def test_pieces_have_placeholders_and_tables_too():
     data = data_of(SubwordPieces, 280, left_dependents="first_piece")
-    assert data.vocabulary.types[2:7] == ("<pad>", "[amod]", "[nsubj]", "[obj]", "[root]")
+    assert data.vocabulary.types[2:7] == ("none", "[amod]", "[nsubj]", "[obj]", "[root]")
     (batch,) = data.val_dataloader()
     assert sorted(batch.placeholders.unique().tolist()) == [2, 3, 4, 5, 6]
     assert not {3, 4, 5, 6} & {each for item in data.split("train") for each in item.ids.tolist()}

@@ -31,8 +31,8 @@ from tests.vocabularies import documents_of
 COUNTS = Counter({"the": 9, "cat": 4, "dog": 4, "purrs": 1, "<unk>": 3, "<eos>": 7})
 TALK = {"walking": 5, "walked": 4, "talking": 3, "ünïcode": 1}
 BUILDERS = {
-    "words": WordVocabulary(min_count=2, specials=["pad", "[nsubj]"]),
-    "BPE": SubwordPieces(size=275, specials=["pad", "[nsubj]"]),
+    "words": WordVocabulary(min_count=2, specials=["start", "[nsubj]"]),
+    "BPE": SubwordPieces(size=275, specials=["start", "[nsubj]"]),
 }
 WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="▁"), min_size=1, max_size=6)
 """A word without white space, and without the character that marks where a word begins."""
@@ -78,9 +78,9 @@ def test_a_mask_and_a_beginning_are_special_words_and_no_words_of_a_text():
 
 
 def test_fingerprints_follow_every_option():
-    options = [{}, {"min_count": 2}, {"max_size": 9}, {"masks": True}, {"starts": True}, {"specials": ["pad"]}]
+    options = [{}, {"min_count": 2}, {"max_size": 9}, {"masks": True}, {"starts": True}, {"specials": ["mine"]}]
     builders = [WordVocabulary(**each) for each in options]
-    builders += [SubwordPieces(), SubwordPieces(size=300), SubwordPieces(specials=["pad"])]
+    builders += [SubwordPieces(), SubwordPieces(size=300), SubwordPieces(specials=["mine"])]
     assert len({builder.fingerprint() for builder in builders}) == 9
 
 
@@ -89,11 +89,11 @@ def test_fingerprints_follow_every_option():
 
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_named_special_tokens_follow_the_two_that_all_have_and_no_text_holds_them(kind):
-    vocabulary = built(BUILDERS[kind], {**TALK, "<eos>": 3, "[nsubj]": 9, "<pad>": 2})
-    assert vocabulary.special_ids == {"eos": 0, "unk": 1, "pad": 2, "[nsubj]": 3}
-    assert vocabulary.types[:4] == ("<eos>", "<unk>", "<pad>", "[nsubj]")
+    vocabulary = built(BUILDERS[kind], {**TALK, "<eos>": 3, "[nsubj]": 9, "<s>": 2})
+    assert vocabulary.special_ids == {"eos": 0, "unk": 1, "start": 2, "[nsubj]": 3}
+    assert vocabulary.types[:4] == ("<eos>", "<unk>", "<s>", "[nsubj]")
     assert not vocabulary.opens_word[[0, 2, 3]].any()
-    for word in ("<eos>", "<pad>", "[nsubj]", "a[nsubj]b"):
+    for word in ("<eos>", "<s>", "[nsubj]", "a[nsubj]b"):
         assert not {0, 2, 3} & set(vocabulary.pieces(word)), word
 
 
@@ -245,9 +245,9 @@ def of_bpe(*pieces):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: special_tokens(["pad", "pad"]), "pad, pad"),
+    (lambda: special_tokens(["start", "start"]), "start, start"),
     (lambda: special_tokens(["eos"]), "eos"),
-    (lambda: special_tokens(["pad", "<pad>"]), "pad, <pad>"),
+    (lambda: special_tokens(["start", "<s>"]), "start, <s>"),
     (lambda: Vocabulary.of_words(["a", "b", "a"]), "'a' twice"),
     (lambda: Vocabulary.of_words(["a", "<mask>"], specials=["mask_id"]), "'<mask>' twice"),
     (lambda: WordVocabulary(max_size=3, masks=True), r"^max_size: expected at least 4, found 3"),
