@@ -152,13 +152,9 @@ class CorpusData(L.LightningDataModule, ABC):
                 "trees_for to the splits that are to get them."
             )
         key = [VOCABULARY_VERSION, source, self.builder.fingerprint(), str(self.max_documents)]
-        folder = cache_root() / "vocabularies" / lines_sha256(key)[:32]
-        made_once(
-            folder,
-            lambda: self.builder.build(self._vocabulary_documents()).save(folder),
-            is_made=(folder / VOCABULARY_FILE).is_file,
-        )
-        return load_vocabulary(folder)
+        file = cache_root() / "vocabularies" / f"{lines_sha256(key)[:32]}.json"
+        made_once(file, lambda: self.builder.build(self._vocabulary_documents()).save(file), is_made=file.is_file)
+        return load_vocabulary(file)
 
     def _vocabulary_documents(self) -> Iterator[Document]:
         """The documents of training, with their trees if the builder reads them."""
@@ -168,14 +164,14 @@ class CorpusData(L.LightningDataModule, ABC):
 
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
-        self.vocabulary.save(run / "vocabulary")
+        self.vocabulary.save(run / VOCABULARY_FILE)
         drawn = drawn_documents(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
-    def use_vocabulary(self, folder: Path) -> None:
+    def use_vocabulary(self, file: Path) -> None:
         """Take the vocabulary of a run folder; nothing is rebuilt."""
-        self._vocabulary = load_vocabulary(folder)
+        self._vocabulary = load_vocabulary(file)
         self._splits.clear()
 
     @property
@@ -185,7 +181,7 @@ class CorpusData(L.LightningDataModule, ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`, so that a checkpoint can be used without its run folder."""
-        return {"vocabulary": self.vocabulary.files(), "reading": self.reading}
+        return {"vocabulary": self.vocabulary.to_json(), "reading": self.reading}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the vocabulary of a checkpoint.
@@ -196,11 +192,11 @@ class CorpusData(L.LightningDataModule, ABC):
         loaded = vocabulary_of_checkpoint({"data": state_dict})
         if loaded is None:
             return
-        if self._vocabulary is not None and self._vocabulary.files() != loaded.files():
+        if self._vocabulary is not None and self._vocabulary.to_json() != loaded.to_json():
             raise UserError(
                 f"The checkpoint was trained with another vocabulary, of {loaded.size} types, than these data have, of "
                 f"{self._vocabulary.size}. Take the data that it was trained with, or give these its vocabulary first "
-                "(data.use_vocabulary(RUN/vocabulary))."
+                "(data.use_vocabulary(RUN/vocabulary.json))."
             )
         self._vocabulary = loaded
 

@@ -288,8 +288,7 @@ def encoded_table(
     """
     import pyarrow as pa
 
-    files = [text for file in sorted(vocabulary.files().items()) for text in file]
-    name = lines_sha256([ENCODED_VERSION, table._fingerprint, joining, left_dependents, *files])
+    name = lines_sha256([ENCODED_VERSION, table._fingerprint, joining, left_dependents, vocabulary.to_json()])
 
     def parts() -> Iterator[Any]:
         names = _names(table)

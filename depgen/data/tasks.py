@@ -31,7 +31,7 @@ from depgen.data.module import Collate, CorpusData
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.tokenization import rule_versions, tokenize
-from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
+from depgen.data.vocabulary import UNK_WORD, VOCABULARY_FILE, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint
@@ -495,7 +495,7 @@ class TaskData(CorpusData):
 
     def _own_vocabulary(self) -> Vocabulary:
         """The encoder's; a run takes it over and needs the encoder's no more."""
-        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
+        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / VOCABULARY_FILE)
 
     def verbaliser_ids(self) -> list[int]:
         """The id of each class: the first piece of its word."""

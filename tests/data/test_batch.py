@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_words
-from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -26,8 +26,7 @@ def test_sentences_stand_as_they_are_and_are_padded_with_the_end_of_sequence():
 
 
 def test_padding_is_a_token_where_a_ready_tokenizer_names_no_unknown_one():
-    tokenizer = NO_WORDS_BUT_MASK.files()[TOKENIZER_FILE]
-    vocabulary = Vocabulary(tokenizer, specials={"eos": "<eos>", "mask_id": "<mask>"})
+    vocabulary = Vocabulary(NO_WORDS_BUT_MASK.tokenizer, specials={"eos": "<eos>", "mask_id": "<mask>"})
     batch = collate_words(ItemBatch([item(0, [3, 4]), item(1, [6])], 3, vocabulary))
     assert (batch.unk, batch.tokens.tolist()) == (-1, [[3, 4], [6, 0]])
     assert batch.known.tolist() == [[True, True], [True, False]]

@@ -134,7 +134,7 @@ def test_placeholders_and_tables_travel_with_run_and_checkpoint(tmp_path):
     data = data_of()
     data.save_into(tmp_path / "run")
     other = TextData(Corpus())
-    other.use_vocabulary(tmp_path / "run" / "vocabulary")
+    other.use_vocabulary(tmp_path / "run" / "vocabulary.json")
     held = vocabulary_of_checkpoint({"TextData": pickle.loads(pickle.dumps(data.state_dict()))})
     for vocabulary in (other.vocabulary, held):
         assert vocabulary.tables == data.vocabulary.tables

@@ -249,7 +249,7 @@ def run(tmp_path, monkeypatch):
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "run.json").write_text('{"started": "2026-01-01"}')
     (folder / "checkpoints" / "best.ckpt").write_bytes(b"")
-    Vocabulary.of_words(WORDS, specials=["mask_id"]).save(folder / "vocabulary")
+    Vocabulary.of_words(WORDS, specials=["mask_id"]).save(folder / "vocabulary.json")
     return folder
 
 
@@ -310,6 +310,6 @@ def test_the_vocabulary_is_the_encoders_until_a_run_has_its_own(run, tmp_path):
         assert data.encoder_checkpoint == run / "checkpoints" / "best.ckpt"
     data.save_into(tmp_path)
     alone = data_of("gone", *MANY)
-    alone.use_vocabulary(tmp_path / "vocabulary")
+    alone.use_vocabulary(tmp_path / "vocabulary.json")
     assert alone.vocabulary_size == 7
     np.testing.assert_array_equal(alone.split("train")[0].ids, [3, 4, 6])

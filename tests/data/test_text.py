@@ -53,10 +53,10 @@ def test_words_that_only_the_test_split_has_are_unknown():
 
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
     small = WordVocabulary(max_size=3).build(documents_of(["she"]))
-    small.save(tmp_path / "vocabulary")
+    small.save(tmp_path / "vocabulary.json")
     data = TextData(TALK)
     assert data.vocabulary_size == 9
-    data.use_vocabulary(tmp_path / "vocabulary")
+    data.use_vocabulary(tmp_path / "vocabulary.json")
     assert data.vocabulary_size == 3
     assert data.split("train")[0].ids.tolist() == [2, 1, 1, 1, 1]
 
@@ -110,11 +110,11 @@ def test_special_tokens_and_tables_travel_with_run_and_checkpoint(tmp_path):
     data = TextData(TALK, annotator=GoldTrees(), vocabulary=Relations())
     data.save_into(tmp_path / "run")
     ready, resumed, other = (TextData(TALK) for _ in range(3))
-    ready.use_vocabulary(tmp_path / "run" / "vocabulary")
+    ready.use_vocabulary(tmp_path / "run" / "vocabulary.json")
     state = pickle.loads(pickle.dumps(data.state_dict()))
     resumed.load_state_dict(state)
     for vocabulary in (ready.vocabulary, resumed.vocabulary, vocabulary_of_checkpoint({"TextData": state})):
-        assert vocabulary.files() == data.vocabulary.files()
+        assert vocabulary.to_json() == data.vocabulary.to_json()
     assert other.vocabulary_size == 9
     with pytest.raises(UserError, match="another vocabulary, of 14 types, than these data have, of 9"):
         other.load_state_dict(state)

@@ -12,8 +12,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from depgen.data.corpora import TextLines
 from depgen.data.text import TextData
 from depgen.data.vocabulary import (
-    TOKENIZER_FILE,
-    VOCABULARY_FILE,
     CorpusVocabulary,
     ReadyVocabulary,
     SubwordPieces,
@@ -140,7 +138,7 @@ def test_any_words_survive_the_byte_level_pieces(pieces, words):
 def test_words_one_by_one_are_what_the_tokenizer_makes_of_the_text(pieces, unigram, words, first):
     whole_words = Vocabulary.of_words(["a", "b", "cab"])
     for vocabulary in (whole_words, pieces, unigram):
-        tokenizer = Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
+        tokenizer = Tokenizer.from_str(vocabulary.tokenizer)
         text = " " * (first and vocabulary.splits_words) + " ".join(words)
         found = encode(vocabulary, words, first_word_space=first).ids.tolist()
         assert found == tokenizer.encode(text, add_special_tokens=False).ids
@@ -153,7 +151,7 @@ def test_a_literal_end_of_text_in_a_corpus_is_text(pieces):
 
 
 def test_a_ready_tokenizer_has_its_own_end_of_text_token(pieces, tmp_path):
-    pieces.save(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(pieces.tokenizer)
     ready = SubwordPieces(tokenizer=str(tmp_path), eos_token="<eos>").build([])
     assert (ready.size, ready.unk, ready.specials) == (pieces.size, -1, {"eos": "<eos>"})
 
@@ -194,12 +192,12 @@ def test_all_words_open_and_special_tokens_but_the_unknown_word_do_not():
 )
 def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, table):
     assume(len(set("".join(counts))) < 30)
-    folder = tmp_path_factory.mktemp("saved")
+    file = tmp_path_factory.mktemp("saved") / "vocabulary.json"
     for builder in BUILDERS.values():
         vocabulary = built(builder, counts).with_tables({"rows": table})
-        vocabulary.save(folder)
-        for again in (load_vocabulary(folder), pickle.loads(pickle.dumps(vocabulary))):
-            assert again.files() == vocabulary.files()
+        vocabulary.save(file)
+        for again in (load_vocabulary(file), pickle.loads(pickle.dumps(vocabulary))):
+            assert again.to_json() == vocabulary.to_json()
             assert (again.types, again.special_ids, again.start) == (
                 vocabulary.types, vocabulary.special_ids, vocabulary.start,
             )  # fmt: skip
@@ -212,29 +210,19 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
 # -- refusals ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A saved vocabulary of pieces."""
-    built(SubwordPieces(size=270), TALK).save(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(("name", "change", "message"), [
-    (VOCABULARY_FILE, lambda text: None, r"vocabulary\.json can't be read"),
-    (VOCABULARY_FILE, lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
-    (VOCABULARY_FILE, lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
-    (VOCABULARY_FILE, lambda text: text.replace('"<eos>"', '"<end>"'), "The tokenizer has no token '<end>'"),
-    (TOKENIZER_FILE, lambda text: None, r"tokenizer\.json can't be read"),
-    (TOKENIZER_FILE, lambda text: text.replace('Ġwalk"', 'Ġwelk"'), r"expected the tokenizer\.json that was saved"),
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda text: None, r"vocabulary\.json can't be read"),
+    (lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
+    (lambda text: text[:-9], r"vocabulary\.json: expected a vocabulary"),
+    (lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
+    (lambda text: text.replace('{"eos": "<eos>"', '{"eos": "<end>"'), "The tokenizer has no token '<end>'"),
 ])  # fmt: skip
-def test_a_damaged_vocabulary_is_refused(folder, name, change, message):
-    path = folder / name
-    text = change(path.read_text(encoding="utf-8"))
-    path.unlink()
+def test_a_damaged_vocabulary_is_refused(tmp_path, change, message):
+    text = change(built(SubwordPieces(size=270), TALK).to_json())
     if text is not None:
-        path.write_text(text, encoding="utf-8")
+        (tmp_path / "vocabulary.json").write_text(text, encoding="utf-8")
     with pytest.raises(UserError, match=message):
-        load_vocabulary(folder)
+        load_vocabulary(tmp_path / "vocabulary.json")
 
 
 def of_bpe(*pieces):
@@ -253,27 +241,26 @@ def of_bpe(*pieces):
     (lambda: WordVocabulary(max_size=3, masks=True), r"^max_size: expected at least 4, found 3"),
     (lambda: of_bpe("<end>", "a", "Ġ").pieces("b", space=False), "no piece for the word 'b' and has no unknown token"),
     (lambda: of_bpe("<eos>", "a").opens_word, "begin with Ġ or ▁"),
-    (lambda: Vocabulary("{}", specials={"eos": "<eos>"}), r"tokenizer\.json.*found"),
 ])  # fmt: skip
 def test_what_is_no_vocabulary(make, message):
     with pytest.raises(UserError, match=message):
         make()
 
 
-def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token(folder, tmp_path):
-    with pytest.raises(UserError, match="eos_token"):
-        SubwordPieces(tokenizer=str(folder), eos_token="<|endoftext|>").build([])
-    (folder / TOKENIZER_FILE).unlink()
+def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token(pieces, tmp_path):
     with pytest.raises(UserError, match=r"tokenizer\.json"):
-        SubwordPieces(tokenizer=str(folder)).build([])
+        SubwordPieces(tokenizer=str(tmp_path)).build([])
+    (tmp_path / "tokenizer.json").write_text(pieces.tokenizer)
+    with pytest.raises(UserError, match="eos_token"):
+        SubwordPieces(tokenizer=str(tmp_path), eos_token="<|endoftext|>").build([])
 
 
-def test_a_checkpoint_holds_both_files_or_is_refused(folder):
-    saved = load_vocabulary(folder)
-    assert vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": saved.files()}}).files() == saved.files()
+def test_a_checkpoint_holds_a_vocabulary(pieces):
+    content = {"epoch": 1, "TextData": {"vocabulary": pieces.to_json()}}
+    assert vocabulary_of_checkpoint(content).to_json() == pieces.to_json()
     assert vocabulary_of_checkpoint({"epoch": 1}) is None
-    with pytest.raises(UserError, match=r"checkpoint, TextData.*tokenizer\.json that was saved"):
-        vocabulary_of_checkpoint({"TextData": {"vocabulary": {VOCABULARY_FILE: saved.files()[VOCABULARY_FILE]}}})
+    with pytest.raises(UserError, match=r"checkpoint, TextData: expected a vocabulary"):
+        vocabulary_of_checkpoint({"TextData": {"vocabulary": "{}"}})
 
 
 # -- vocabularies of other data ---------------------------------------------------------------------------------------
@@ -303,9 +290,10 @@ def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path):
 
 
 def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
-    Vocabulary.of_words(["cat"]).save(tmp_path)
-    ready = ReadyVocabulary(str(tmp_path))
+    file = tmp_path / "vocabulary.json"
+    Vocabulary.of_words(["cat"]).save(file)
+    ready = ReadyVocabulary(str(file))
     assert ready.build(documents_of(COUNTS)).types == ("<eos>", "<unk>", "cat")
     before = ready.fingerprint()
-    Vocabulary.of_words(["dog"]).save(tmp_path)
+    Vocabulary.of_words(["dog"]).save(file)
     assert ready.fingerprint() != before

@@ -390,7 +390,7 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned):
     assert not (tuned / "test_items.npz").exists()
     trained = load_trained(tuned, device="cpu")
     data = TaskData(SimilarityTasks(), "gone", collate=trained.model.collate)
-    data.use_vocabulary(tuned / "vocabulary")
+    data.use_vocabulary(tuned / "vocabulary.json")
     predicted, judged = [], []
     for batch in data.test_dataloader():
         here = (batch.test_sets == 6).nonzero()[:, 0]
