@@ -427,7 +427,6 @@ def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
     (lambda place: system_of(SentenceSimilarity, TaskData(SimilarityTasks(), "gpt2")),
      r"best\.ckpt: expected a MaskedLanguageModel, found depgen\.models\.causal_lm\.CausalLM"),
     (lambda place: system_of(SentenceSimilarity, TaskData(SimilarityTasks(), "nowhere")), "No run at"),
-    (lambda place: system_of(PromptedModel, SimpleNamespace(vocabulary_size=9)), r"set data to .*TaskData, found"),
     (lambda place: pairs_of(place, "masked_transformer", finetune="frozen_parser"), "needs an encoder with a parser"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(place, make, named):
