@@ -258,11 +258,6 @@ class VocabularyBuilder(Protocol):
         ...
 
 
-def reads_trees(builder: VocabularyBuilder) -> bool:
-    """Whether a builder is to be given annotated documents."""
-    return bool(getattr(builder, "reads_trees", False))
-
-
 def word_counts(documents: Iterable[Document]) -> Counter[str]:
     """How often each word occurs."""
     return Counter(word for document in documents for word in document.words())
