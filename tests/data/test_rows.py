@@ -50,9 +50,6 @@ class Wrong(LeftChain):
     ("annotator", "sentences"),
     [
         (None, [Sentence(("a", "b")), Sentence(("c",))]),
-        (GoldTrees(), [TREE, TREE]),
-        (GoldTrees(structure="graph"), [GRAPH, Sentence(("d",), (0,), ("root",), edges=())]),
-        (GoldTrees(structure="constituency"), [BRACKETED, Sentence(("d",), (0,), ("root",), spans=())]),
         (gold("graph", leaves_out=True), [Sentence(("d",)), GRAPH]),
         (gold("constituency", leaves_out=True), [Sentence(("d",)), BRACKETED]),
     ],

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import table as tables
 from depgen.data.table import AnnotatedSplit, TableSizes, sizes_of
@@ -183,13 +182,6 @@ def test_a_limit_annotates_only_what_is_used(log):
     short = AnnotatedSplit(TALK, "train", Counting(log), max_documents=1).table()
     assert (short["identifier"], calls(log)) == (["d0"], [2])
     assert AnnotatedSplit(TALK, "train", Counting(log)).table()["identifier"] == ["d0", "d1"]
-
-
-def test_the_verb_limits_training_alone_and_says_what_it_made_and_what_was_there():
-    train, valid = annotate_corpus(TALK, LeftChain(), ("train", "valid"), max_documents=1).splitlines()
-    assert train.startswith("shelf train: 1 documents, 2 sentences, 5 words; left chain; 0.")
-    assert valid.startswith("shelf valid: 2 documents, 3 sentences, 7 words; left chain; 0.")
-    assert annotate_corpus(TALK, LeftChain(), ("valid",)).endswith("already there")
 
 
 def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():

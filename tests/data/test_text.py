@@ -4,7 +4,6 @@ import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -134,13 +133,6 @@ def test_a_limit_on_documents_limits_training_alone():
     data = TextData(TALK, max_documents=1)
     assert [len(data.split(split)) for split in ("train", "valid")] == [1, 2]
     assert "!" not in data.vocabulary.types
-
-
-def test_stages_prepare_only_what_they_need():
-    data = TextData(TALK, annotator=GoldTrees())
-    data.setup("fit")
-    assert set(data._splits) == {"train", "valid"}
-    assert data.split("train")[0].heads.dtype == np.int32
 
 
 @pytest.mark.parametrize(

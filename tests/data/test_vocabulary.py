@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,7 +197,8 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
     for builder in BUILDERS.values():
         vocabulary = built(builder, counts).with_tables({"rows": table})
         vocabulary.save(file)
-        for again in (load_vocabulary(file), pickle.loads(pickle.dumps(vocabulary))):
+        of_checkpoint = vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": vocabulary.to_json()}})
+        for again in (load_vocabulary(file), pickle.loads(pickle.dumps(vocabulary)), of_checkpoint):
             assert again.to_json() == vocabulary.to_json()
             assert (again.types, again.special_ids, again.start) == (
                 vocabulary.types, vocabulary.special_ids, vocabulary.start,
@@ -208,21 +210,6 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda text: None, r"vocabulary\.json can't be read"),
-    (lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
-    (lambda text: text[:-9], r"vocabulary\.json: expected a vocabulary"),
-    (lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
-    (lambda text: text.replace('{"eos": "<eos>"', '{"eos": "<end>"'), "The tokenizer has no token '<end>'"),
-])  # fmt: skip
-def test_a_damaged_vocabulary_is_refused(tmp_path, change, message):
-    text = change(built(SubwordPieces(size=270), TALK).to_json())
-    if text is not None:
-        (tmp_path / "vocabulary.json").write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        load_vocabulary(tmp_path / "vocabulary.json")
 
 
 def of_bpe(*pieces):
@@ -241,26 +228,21 @@ def of_bpe(*pieces):
     (lambda: WordVocabulary(max_size=3, masks=True), r"^max_size: expected at least 4, found 3"),
     (lambda: of_bpe("<end>", "a", "Ġ").pieces("b", space=False), "no piece for the word 'b' and has no unknown token"),
     (lambda: of_bpe("<eos>", "a").opens_word, "begin with Ġ or ▁"),
+    (lambda: load_vocabulary(Path("no/vocabulary.json")), r"vocabulary\.json can't be read"),
+    (lambda: Vocabulary.of_json("[]", "mine.json"), r"^mine\.json: expected a vocabulary"),
+    (lambda: Vocabulary.of_json(of_bpe("<eos>").to_json()[:-9], "cut"), "^cut: expected a vocabulary"),
+    (lambda: Vocabulary.of_json('{"specials": {}, "tables": {}}', "part"), "^part: expected a vocabulary.*tokenizer"),
+    (lambda: vocabulary_of_checkpoint({"TextData": {"vocabulary": "{}"}}), "checkpoint, TextData: expected"),
+    (lambda: Vocabulary(of_bpe("a").tokenizer, specials={"eos": "<end>"}), "The tokenizer has no token '<end>'.*eos_"),
 ])  # fmt: skip
 def test_what_is_no_vocabulary(make, message):
     with pytest.raises(UserError, match=message):
         make()
 
 
-def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token(pieces, tmp_path):
+def test_a_ready_tokenizer_needs_its_file(tmp_path):
     with pytest.raises(UserError, match=r"tokenizer\.json"):
         SubwordPieces(tokenizer=str(tmp_path)).build([])
-    (tmp_path / "tokenizer.json").write_text(pieces.tokenizer)
-    with pytest.raises(UserError, match="eos_token"):
-        SubwordPieces(tokenizer=str(tmp_path), eos_token="<|endoftext|>").build([])
-
-
-def test_a_checkpoint_holds_a_vocabulary(pieces):
-    content = {"epoch": 1, "TextData": {"vocabulary": pieces.to_json()}}
-    assert vocabulary_of_checkpoint(content).to_json() == pieces.to_json()
-    assert vocabulary_of_checkpoint({"epoch": 1}) is None
-    with pytest.raises(UserError, match=r"checkpoint, TextData: expected a vocabulary"):
-        vocabulary_of_checkpoint({"TextData": {"vocabulary": "{}"}})
 
 
 # -- vocabularies of other data ---------------------------------------------------------------------------------------
