@@ -235,7 +235,7 @@ class CorpusData(L.LightningDataModule, ABC):
     def _annotated(self, split: Split) -> AnnotatedSplit:
         annotator = self.annotator if split in self.trees_for else None
         limit = self.max_documents if split == "train" else None
-        return AnnotatedSplit(self.corpus, split, annotator, self.joining == "whole", limit)
+        return AnnotatedSplit(self.corpus, split, annotator, limit)
 
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         return self._annotated(split).table()

@@ -139,13 +139,6 @@ def document_of_row(row: DocumentRow) -> Document:
     return Document(tuple(sentences), row["identifier"])
 
 
-def merge_sentences(document: Document) -> Document:
-    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
-    tagged = all(sentence.tags is not None for sentence in document.sentences)
-    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
-    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
-
-
 # -- token ids and trees over tokens ----------------------------------------------------------------------------------
 
 

@@ -27,7 +27,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Edges, SystemCollate, TokenItem
 from depgen.data.corpus import Corpus, Split
-from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, encode_documents, merge_sentences
+from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, encode_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once
@@ -44,13 +44,13 @@ DOCUMENTS_PER_CHUNK, ROWS_PER_CHUNK = 256, 1000
 SECONDS_PER_LINE = 60.0
 """Between two lines of progress in the log."""
 
-DocumentJoining = Literal["roots", "previous_sentence", "whole"]
+DocumentJoining = Literal["roots", "previous_sentence"]
 """How the trees of a document's sentences become one.
 
 `roots` keeps all roots, so every one is a child of BOS, as the authors' code of Yang & Wan (2022) does with such a
 list; what they gave it for a story is not published. The last word of a sentence then has a future dependent in the
 last sentence only: `<eos>`. `previous_sentence`, which all experiments on stories take, makes roots children of the
-last word before their sentence. `whole` parses a document as one sentence.
+last word before their sentence.
 """
 
 
@@ -116,23 +116,18 @@ class AnnotatedSplit:
         corpus: where the documents come from.
         split: which of its splits.
         annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
-        whole_documents: give each document to the annotator as one long sentence (`joining: whole`).
         max_documents: only the first of the split's documents, this many; None for all.
     """
 
     corpus: Corpus
     split: Split
     annotator: Annotator | None
-    whole_documents: bool = False
     max_documents: int | None = None
 
     def fingerprint(self) -> str:
-        """The digest that names the table: of the text, the parser, the way documents are cut and their limit."""
+        """The digest that names the table: of the text, the parser and the limit."""
         trees = "none" if self.annotator is None else self.annotator.fingerprint()
-        form = "documents" if self.whole_documents else "sentences"
-        return lines_sha256(
-            [ANNOTATED_VERSION, self.corpus.fingerprint(self.split), trees, form, str(self.max_documents)]
-        )
+        return lines_sha256([ANNOTATED_VERSION, self.corpus.fingerprint(self.split), trees, str(self.max_documents)])
 
     def is_made(self) -> bool:
         """Whether the table is in the cache."""
@@ -167,8 +162,6 @@ class AnnotatedSplit:
             documents, processes, size = map(document_of_row, rows), 1, sys.maxsize
         else:
             documents = islice(self.corpus.documents(self.split), self.max_documents)
-            if self.whole_documents:
-                documents = map(merge_sentences, documents)
         count, chunks = 0, iter(lambda: list(islice(documents, size)), [])
         for rows in _in_processes(partial(annotate_documents, annotator=self.annotator), chunks, processes):
             for start in range(0, len(rows), DOCUMENTS_PER_CHUNK):

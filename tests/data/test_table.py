@@ -49,8 +49,6 @@ def test_one_row_a_document_with_heads_within_sentences():
          "relations": ["root", "dep"]},
     ]  # fmt: skip
     assert AnnotatedSplit(TALK, "train", None).table().column_names == ["identifier", "words", "sentence_lengths"]
-    whole = AnnotatedSplit(TALK, "train", LeftChain(), whole_documents=True).table()
-    assert (whole[0]["sentence_lengths"], whole[0]["heads"]) == ([5], [0, 1, 2, 3, 4])
 
 
 def test_graphs_and_constituents_are_ragged_columns_beside_heads():
@@ -84,9 +82,8 @@ def test_the_cache_follows_text_split_annotator_and_cut(log):
         assert table._fingerprint == AnnotatedSplit(TALK, "train", LeftChain()).fingerprint()
     assert calls(log) == [3]
     AnnotatedSplit(TALK, "valid", Counting(log)).table()
-    AnnotatedSplit(TALK, "train", Counting(log), whole_documents=True).table()
     assert AnnotatedSplit(shelf("another text"), "train", Counting(log)).table()[0]["words"] == ["another", "text"]
-    assert calls(log) == [3, 3, 2, 1]
+    assert calls(log) == [3, 3, 1]
     fingerprints = {AnnotatedSplit(TALK, "train", RandomTree(seed)).fingerprint() for seed in (1, 2)}
     assert len(fingerprints) == 2
 
@@ -106,7 +103,7 @@ def test_several_processes_keep_the_order(log, monkeypatch):
     assert {line.split()[0] for line in log.read_text().splitlines()}.isdisjoint({str(os.getpid())})
     assert len(log.read_text().splitlines()) > 2
     assert len(log.with_name("log.made").read_text().splitlines()) <= 2, "each process loads its annotator once"
-    assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain(), whole_documents=True).table().to_list()
+    assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain()).table().to_list()
 
 
 def _annotate(log):
@@ -171,11 +168,6 @@ def test_what_a_cache_has_lost_is_made_again_and_what_is_damaged_is_named(cache)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(UserError, match=r"tables/\w+ is damaged .* Delete the folder"):
         AnnotatedSplit(TALK, "train", LeftChain()).table()
-
-
-def test_gold_trees_of_whole_documents_name_the_joining():
-    with pytest.raises(UserError, match=r"d0, sentence 1: .*`joining: whole`.* roots or previous_sentence"):
-        AnnotatedSplit(TALK, "train", GoldTrees(), whole_documents=True).table()
 
 
 def test_a_limit_annotates_only_what_is_used(log):

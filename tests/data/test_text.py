@@ -123,7 +123,8 @@ def test_special_tokens_and_tables_travel_with_run_and_checkpoint(tmp_path):
 
 
 def test_trees_are_joined_as_one_sentence_or_left_out():
-    assert TextData(TALK, annotator=LeftChain(), joining="whole").split("train")[0].heads.tolist() == [0, 1, 2, 3, 4]
+    joined = TextData(TALK, annotator=LeftChain(), joining="previous_sentence").split("train")[0]
+    assert joined.heads.tolist() == [0, 1, 2, 3, 4]
     assert TextData(TALK).split("train")[0].heads is None
     assert TextData(TALK, annotator=GoldTrees()).split("test")[0].heads is None
     assert TextData(TALK, annotator=GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
@@ -205,9 +206,8 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
 
 
 @pytest.mark.parametrize("builder", [WordVocabulary(), SubwordPieces(size=258)], ids=["words", "pieces"])
-@pytest.mark.parametrize("joining", ["roots", "whole"])
-def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(builder, joining):
-    data = TextData(Shelf(DOCUMENTS), vocabulary=builder, joining=joining)
+def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(builder):
+    data = TextData(Shelf(DOCUMENTS), vocabulary=builder)
     sentences = [" ".join(sentence.words) for document in DOCUMENTS for sentence in document.sentences]
     documents = [" ".join(document.words()) for document in DOCUMENTS]
     for context, expected in (("none", sentences), ("document", documents)):
