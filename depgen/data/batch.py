@@ -7,7 +7,7 @@ which no number depends on, is filled with `<eos>`, the one special token that e
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -357,7 +357,8 @@ def collate_words(batch: ItemBatch) -> WordBatch:
     )
 
 
-class SegmentItem(NamedTuple):
+@dataclass(frozen=True)
+class SegmentItem:
     """Some sentences of a document, one after the other, as token ids without beginning and end; none is empty."""
 
     index: int

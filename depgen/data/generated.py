@@ -212,19 +212,19 @@ def rules_of(grammar: Grammar, symbol: Symbol) -> list[Rule]:
         case ["clause", number]:
             return [_rule(share, ("", ("subject clause", number, gender))) for gender, share in GENDERS.items()]
         case ["subject clause", number, gender]:
-            noun_phrase = ("noun phrase", number, gender, grammar.depth, number)
-            return [_rule(1.0, ("nsubj", noun_phrase), ("", ("predicate", number, gender)))]
+            subject = ("noun phrase", number, gender, grammar.depth, number)
+            return [_rule(1.0, ("nsubj", subject), ("", ("predicate", number, gender)))]
         case ["pronoun clause", number, gender]:
             return [_rule(1.0, ("nsubj", PRONOUNS[number, gender][0]), ("", ("predicate", number, gender)))]
         case ["predicate", number, gender]:
             intransitive, transitive = ("", _verb("intransitive", number)), ("", _verb("transitive", number))
-            noun_phrase = ("some noun phrase", None, min(grammar.depth, 1), None)
+            objects = ("some noun phrase", None, min(grammar.depth, 1), None)
             if (number, gender) not in PRONOUNS:
-                return [_rule(0.5, intransitive), _rule(0.5, transitive, ("obj", noun_phrase))]
+                return [_rule(0.5, intransitive), _rule(0.5, transitive, ("obj", objects))]
             reflexive = PRONOUNS[number, gender][1]
             return [
                 _rule(0.4, intransitive),
-                _rule(0.4, transitive, ("obj", noun_phrase)),
+                _rule(0.4, transitive, ("obj", objects)),
                 _rule(0.2, transitive, ("obj", reflexive)),
             ]
         case ["some noun phrase", number, depth, subject]:  # number None: one that agrees with the subject or not

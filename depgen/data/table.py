@@ -159,7 +159,8 @@ class AnnotatedSplit:
         title, size = f"{self.corpus.name} {self.split}", max(1, DOCUMENTS_PER_CHUNK // processes)
         if isinstance(self.annotator, Rearranger):
             rows = replace(self, annotator=self.annotator.annotator).table(processes=processes)
-            documents, processes, size = map(document_of_row, rows), 1, sys.maxsize
+            documents: Iterator[Document] = map(document_of_row, rows)
+            processes, size = 1, sys.maxsize
         else:
             documents = islice(self.corpus.documents(self.split), self.max_documents)
         count, chunks = 0, iter(lambda: list(islice(documents, size)), [])

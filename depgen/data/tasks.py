@@ -233,10 +233,10 @@ def letters_of(pair: SimilarityPair) -> tuple[str, ...]:
 
 def read_pairs(path: Path) -> list[SimilarityPair]:
     """The pairs of a file of the STS Benchmark (`.csv`) or of SICK."""
-    wanted, names = ("sentence_A", "sentence_B", "relatedness_score"), ()
     if path.suffix == ".csv":
-        wanted, names = (*_TEXTS, "score"), BENCHMARK_COLUMNS
-    rows = read_rows(path, wanted, names)
+        rows = read_rows(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
+    else:
+        rows = read_rows(path, ("sentence_A", "sentence_B", "relatedness_score"))
     return [(Path(where).name, first, second, similarity_of(score, where)) for where, (first, second, score) in rows]
 
 
