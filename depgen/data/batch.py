@@ -334,11 +334,7 @@ class WordBatch(Batch):
 
 
 def collate_words(batch: ItemBatch) -> WordBatch:
-    """A padded batch of sentences, with their trees where all of them have one.
-
-    Raises:
-        UserError: the vocabulary has no `<mask>`.
-    """
+    """A padded batch of sentences, with their trees where all of them have one."""
     vocabulary = batch.vocabulary
     if vocabulary.mask_id is None:
         raise UserError(

@@ -122,11 +122,7 @@ class CorpusData(L.LightningDataModule, ABC):
         return self.vocabulary.size
 
     def _own_vocabulary(self) -> Vocabulary:
-        """The vocabulary of a new run, built once and kept in the cache under a file lock, so that all ranks share one.
-
-        Raises:
-            UserError: the builder reads trees, and the training split gets none.
-        """
+        """The vocabulary of a new run, built once for all ranks and kept in the cache."""
         with_trees = getattr(self.builder, "reads_trees", False)
         if with_trees and (self.annotator is None or "train" not in self.trees_for):
             raise UserError(
@@ -200,11 +196,7 @@ class CorpusData(L.LightningDataModule, ABC):
             self._warn_of_untrained_unk()
 
     def split(self, split: Split) -> EncodedSplit:
-        """A split as token ids, with trees if it gets them; the log says what it holds.
-
-        Raises:
-            UserError: an annotator that may leave sentences out has left out the whole training split.
-        """
+        """A split as token ids, with trees if it gets them; the log says what it holds."""
         if split in self._splits:
             return self._splits[split]
         table, name = self._table(split), f"{self.corpus.name} {split}"

@@ -35,10 +35,6 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
     """One row a document, with the trees, graphs or constituents that an annotator gives, which are checked.
 
     A `Rearranger` gets documents that are annotated.
-
-    Raises:
-        UserError: an empty document, a sentence that the annotator refuses, or a broken annotator: it gives back other
-            words, or no tree, graph or constituents, or such as break the rules of these.
     """
     for document in documents:
         if not any(len(sentence) for sentence in document.sentences):

@@ -65,9 +65,6 @@ def _made(fingerprint: str, title: str, parts: Callable[[], Iterator[Any]]) -> A
     """The `datasets.Dataset` of a fingerprint, made of `pyarrow.Table`s unless it is in the cache.
 
     Of several processes one makes it and the others wait; a kill leaves nothing half done.
-
-    Raises:
-        UserError: the cache can't be written, or what is there is damaged.
     """
     import pyarrow as pa
     from datasets import Dataset
@@ -138,10 +135,6 @@ class AnnotatedSplit:
 
         Args:
             processes: how many processes annotate; worth it for slow parsers and large corpora.
-
-        Raises:
-            UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
-                while it was read.
         """
         scheme = "without trees" if self.annotator is None else self.annotator.scheme
         fingerprint = self.fingerprint()

@@ -107,11 +107,7 @@ class Vocabulary:
     def of_words(
         cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
     ) -> "Vocabulary":
-        """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens by name, then words in their order.
-
-        Raises:
-            UserError: a word is listed twice, or is a special token.
-        """
+        """A vocabulary of words: `<eos>`, `<unk>`, the other special tokens by name, then the words in their order."""
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         named = special_tokens(specials)
@@ -126,11 +122,7 @@ class Vocabulary:
 
     @classmethod
     def of_json(cls, text: str, where: Path | str) -> "Vocabulary":
-        """The vocabulary that `to_json` gave the text of; `where` it lies is for the message.
-
-        Raises:
-            UserError: it is damaged.
-        """
+        """The vocabulary that `to_json` gave the text of; `where` it lies is for the message."""
         try:
             content = json.loads(text)
             tokenizer, specials, tables = content["tokenizer"], content["specials"], content["tables"]
@@ -403,11 +395,7 @@ class ReadyVocabulary:
 
 
 def load_vocabulary(file: Path) -> Vocabulary:
-    """The vocabulary saved in a file.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
+    """The vocabulary saved in a file."""
     return Vocabulary.of_json(text_of_file(file), file)
 
 
