@@ -128,7 +128,7 @@ class Vocabulary:
             tokenizer, specials, tables = content["tokenizer"], content["specials"], content["tables"]
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{where}: expected a vocabulary, found: {error!r}. Copy the file again.") from error
-        return cls(json.dumps(tokenizer, ensure_ascii=False), specials=specials, tables=tables)
+        return cls(tokenizer, specials=specials, tables=tables)
 
     def with_tables(self, tables: Mapping[str, Table]) -> "Vocabulary":
         """The same vocabulary with more side tables."""
@@ -192,9 +192,9 @@ class Vocabulary:
         return text.strip() if self.splits_words else text
 
     def to_json(self) -> str:
-        """All of the vocabulary: what a run folder and a checkpoint hold."""
-        content = {"specials": self.specials, "tables": self.tables, "tokenizer": json.loads(self.tokenizer)}
-        return json.dumps(content, ensure_ascii=False) + "\n"
+        """All of the vocabulary, the tokenizer's JSON as a string: what a run folder and a checkpoint hold."""
+        content = {"specials": self.specials, "tables": self.tables, "tokenizer": self.tokenizer}
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
     def save(self, file: Path) -> None:
         """Write `to_json` into a file."""
