@@ -96,6 +96,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             (r"^action_network\.2\.", "action_network.3."),
         ),
     ),
+    Generation(
+        "vocabularies in one file, numbers of judged pairs as the encoder reads them",
+        "!depgen/language_models/finetuned.py", move="w4_tables.py",
+    ),
 ]  # fmt: skip
 
 

@@ -118,7 +118,9 @@ def data_module(settings: Mapping[str, Any]) -> dict[str, str]:
         from depgen.models.itexp import collate_levels  # in the trees of today of the system, not of the data
 
         data.collate = collate_levels
-    answer = {"vocabulary": f"{data.vocabulary_size} {digest(data.vocabulary.files())}"}
+    vocabulary = data.vocabulary
+    content = digest([vocabulary.types, vocabulary.special_ids, vocabulary.tables])
+    answer = {"vocabulary": f"{data.vocabulary_size} {content}"}
     for split in ("train", "valid"):
         if hasattr(data, "_table"):
             answer[f"{split} rows"] = digest([data._table(split)[number] for number in range(len(data._table(split)))])

@@ -34,7 +34,6 @@ def annotate(config: Path, size: str = PAPER, processes: int = 1, max_documents:
         data.annotator,
         data.trees_for,
         processes,
-        whole_documents=data.joining == "whole",
         max_documents=data.max_documents if max_documents is None else max_documents,
     )
 
@@ -44,7 +43,6 @@ def annotate_corpus(
     annotator: Annotator | None,
     splits: Sequence[Split] = SPLITS,
     processes: int = 1,
-    whole_documents: bool = False,
     max_documents: int | None = None,
 ) -> str:
     """Annotate splits into `$DEPGEN_CACHE/tables`, or find them there; one line a split, ready to print.
@@ -54,7 +52,6 @@ def annotate_corpus(
         annotator: what gives them trees.
         splits: which splits.
         processes: how many processes annotate at once.
-        whole_documents: parse each document as one sentence.
         max_documents: only the first documents of the training split, this many; None for all.
 
     Raises:
@@ -63,7 +60,7 @@ def annotate_corpus(
     lines = []
     for split in splits:
         limit = max_documents if split == "train" else None
-        annotated = AnnotatedSplit(corpus, split, annotator, whole_documents, limit)
+        annotated = AnnotatedSplit(corpus, split, annotator, limit)
         there, started = annotated.is_made(), time.perf_counter()
         sizes = sizes_of(annotated.table(processes=processes))
         seconds = max(time.perf_counter() - started, 1e-9)

@@ -189,10 +189,8 @@ class GoldTrees:
                 lacking[0],
                 f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "
                 f"{' '.join(sentences[lacking[0] - 1].words[:8])!r}, and so do {len(lacking)} of the {len(sentences)} "
-                f"sentences read with it. {remedy}If `joining: whole` made it of a document with {needed}, set "
-                "data.init_args.joining to roots or previous_sentence; if the corpus has none, name an annotator "
-                "that parses, such as depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read "
-                "with graphs: true.",
+                f"sentences read with it. {remedy}If the corpus has none, name an annotator that parses, such as "
+                "depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read with graphs: true.",
             )
         bare = (sentence.heads is not None and sentence.relations is None for sentence in sentences)
         return [

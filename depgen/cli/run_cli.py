@@ -22,6 +22,7 @@ from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings,
 from depgen.cli.unusable import usable
 from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
@@ -173,7 +174,7 @@ class RunCLI(LightningCLI):
         """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
         run = self.initial[0] if self.initial is not None else self.source
         if run is not None and hasattr(data, "use_vocabulary"):
-            data.use_vocabulary(run / "vocabulary")
+            data.use_vocabulary(run / VOCABULARY_FILE)
         return checked_vocabulary_size(int(data.vocabulary_size), self.checkpoint)
 
     def before_instantiate_classes(self) -> None:

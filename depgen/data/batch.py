@@ -1,6 +1,7 @@
 """Items of a split, and the batches of tokens, of words and of documents that are made of them.
 
-Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file.
+Batches are frozen dataclasses with typed axes. A system that reads more has a batch of its own, in its file. Padding,
+which no number depends on, is filled with `<eos>`, the one special token that every vocabulary has.
 """
 
 from abc import ABC, abstractmethod
@@ -114,11 +115,7 @@ class ItemBatch:
 
     @property
     def sentences(self) -> list[TokenItem]:
-        """The items of a batch that has one a row.
-
-        Raises:
-            UserError: the rows are slices of a stream.
-        """
+        """The items of a batch that has one a row, and no slices of a stream."""
         if any(isinstance(row, StreamSlice) for row in self.items):
             raise UserError(
                 "Graphs and trees are read sentence by sentence, found rows of a stream: take "
@@ -260,36 +257,37 @@ class TokenBatch(Batch):
         return mask_of(self.lengths, self.targets.shape[1], device=self.targets.device)
 
 
+def padded(rows: Sequence[np.ndarray], fill: int) -> Int[Tensor, "rows length"]:
+    """Rows of whole numbers, filled up at the right."""
+    filled = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
+    for place, row in enumerate(rows):
+        filled[place, : len(row)] = row
+    return torch.from_numpy(filled)
+
+
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
     slices, eos = batch.slices, batch.vocabulary.eos
-    lengths = np.array([row.stop - row.start for row in slices], dtype=np.int64)
-    inputs = np.full((len(slices), int(lengths.max())), eos, dtype=np.int64)
-    targets = inputs.copy()
-    for place, (row, length) in enumerate(zip(slices, lengths, strict=True)):
-        text = np.concatenate([[eos], *(np.append(item.ids, eos) for item in row.items)])
-        inputs[place, :length] = text[row.start : row.stop]
-        targets[place, :length] = text[row.start + 1 : row.stop + 1]
+    texts = [np.concatenate([[eos], *(np.append(item.ids, eos) for item in row.items)]) for row in slices]
     parts = [_parts(row) for row in slices]
+    columns = None
+    if batch.segment is not None:
+        columns = Parts(*(torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True)))
     return TokenBatch(
-        inputs=torch.from_numpy(inputs),
-        targets=torch.from_numpy(targets),
-        lengths=torch.from_numpy(lengths),
+        inputs=padded([text[row.start : row.stop] for text, row in zip(texts, slices, strict=True)], eos),
+        targets=padded([text[row.start + 1 : row.stop + 1] for text, row in zip(texts, slices, strict=True)], eos),
+        lengths=torch.tensor([row.stop - row.start for row in slices]),
         words=torch.tensor([int(words.sum()) for _, _, words in parts]),
         items=torch.tensor([row.index for row in slices]),
         global_tokens=batch.global_tokens,
         unk=batch.vocabulary.unk,
-        parts=None
-        if batch.segment is None
-        else Parts(*(torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))),
+        parts=columns,
         segment=batch.segment,
         learning_rate_scale=batch.learning_rate_scale,
     )
 
 
-def _parts(
-    row: StreamSlice,
-) -> tuple[Int[np.ndarray, " parts"], Int[np.ndarray, " parts"], Int[np.ndarray, " parts"]]:
+def _parts(row: StreamSlice) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each item in a slice: its place in the split, the number of its targets there and of words that they end."""
     ends = np.cumsum([0, *(len(item.ids) + 1 for item in row.items)])
     bounds = ends.clip(row.start, row.stop)
@@ -306,7 +304,7 @@ class WordBatch(Batch):
     """Sentences as they are, nothing before or after them, padded at the right.
 
     Attributes:
-        tokens: the words' ids; `<unk>` at padding, which the mask tells from words.
+        tokens: the words' ids; `<eos>` at padding, which the mask tells from words.
         lengths: number of words of each item.
         items: each item's place in its split.
         unk: id of the unknown word, which is never masked.
@@ -336,44 +334,28 @@ class WordBatch(Batch):
 
 
 def collate_words(batch: ItemBatch) -> WordBatch:
-    """A padded batch of sentences, with their trees where all of them have one.
-
-    Raises:
-        UserError: the vocabulary has no `<mask>`.
-    """
-    unk, mask_id = batch.vocabulary.unk, batch.vocabulary.mask_id
-    if mask_id is None:
+    """A padded batch of sentences, with their trees where all of them have one."""
+    vocabulary = batch.vocabulary
+    if vocabulary.mask_id is None:
         raise UserError(
             "A masked language model needs a vocabulary with <mask>: set data.init_args.vocabulary to "
             "depgen.data.vocabulary.WordVocabulary with masks: true."
         )
     items = batch.sentences
-    lengths = np.array([len(item.ids) for item in items], dtype=np.int64)
-    tokens = np.full((len(items), int(lengths.max())), unk, dtype=np.int64)
-    heads = np.full(tokens.shape, -1, dtype=np.int64)
-    for row, item in enumerate(items):
-        tokens[row, : lengths[row]] = item.ids
-        if item.heads is not None:
-            heads[row, : lengths[row]] = item.heads
     annotated = all(item.heads is not None for item in items)
     return WordBatch(
-        tokens=torch.from_numpy(tokens),
-        lengths=torch.from_numpy(lengths),
+        tokens=padded([item.ids for item in items], vocabulary.eos),
+        lengths=torch.tensor([len(item.ids) for item in items]),
         items=torch.tensor([item.index for item in items]),
-        unk=unk,
-        mask_id=mask_id,
-        heads=torch.from_numpy(heads) if annotated else None,
+        unk=vocabulary.unk,
+        mask_id=vocabulary.mask_id,
+        heads=padded([item.heads for item in items if item.heads is not None], -1) if annotated else None,
     )
 
 
 @dataclass(frozen=True)
 class SegmentItem:
-    """Some sentences of a document, one after the other.
-
-    Attributes:
-        index: its place in the split.
-        sentences: token ids of each, without beginning and end; none is empty.
-    """
+    """Some sentences of a document, one after the other, as token ids without beginning and end; none is empty."""
 
     index: int
     sentences: Sequence[Int[np.ndarray, " _"]]

@@ -46,12 +46,7 @@ class SegmentedSplit:
     """
 
     def __init__(
-        self,
-        encoded: EncodedSplit,
-        *,
-        longest: int | None,
-        segmentation: Segmentation = "paper",
-        duplicate_final_word: bool = False,
+        self, encoded: EncodedSplit, *, longest: int | None, segmentation: Segmentation, duplicate_final_word: bool
     ) -> None:
         self.encoded, self.duplicate_final_word = encoded, duplicate_final_word
         self.segments: list[tuple[int, int, int]] = []  # document, its first sentence, the one after its last
@@ -133,11 +128,9 @@ class DocumentData(CorpusData):
     def segmented(self, split: Split, *, longest: int | None) -> SegmentedSplit:
         """A split's documents in segments of this number of sentences; None: whole documents."""
         return SegmentedSplit(
-            self.filled_split(split),
-            longest=longest,
-            segmentation=self.segmentation,
+            self.filled_split(split), longest=longest, segmentation=self.segmentation,
             duplicate_final_word=self.duplicate_final_word,
-        )
+        )  # fmt: skip
 
     def target_counts(self) -> Int[np.ndarray, " vocabulary"]:
         """How often each token is to be predicted in an epoch of training: one end a sentence."""

@@ -5,8 +5,8 @@ A probabilistic grammar writes sentences in which a verb agrees in number with a
 agrees in gender or number. In 40 % of the sentences the subject is not the first noun: a phrase is fronted, or the
 sentence is the complement of another. In documents, later sentences take up the first subject by a pronoun.
 
-A noun phrase has one modifier at most, so that every sentence has one derivation (`Grammar.inside` can count them), and
-the modifiers' depth bounds the length. The mean -log p of a test text is then the least loss a model can be expected
+A noun phrase has one modifier at most, so that every sentence has one derivation, and the modifiers' depth bounds the
+length. The mean -log p of a test text is then the least loss a model can be expected
 to have.
 """
 
@@ -74,19 +74,21 @@ NUMBER_OF: dict[str, Number] = {
 # -- 2. Grammar -------------------------------------------------------------------------------------------------------
 
 Symbol = tuple[Any, ...]
-"""A nonterminal: the name of the method of `Grammar` that lists its rules, and the arguments of that method."""
+"""A nonterminal: its name and its features."""
+Part = tuple[str, str | Symbol]
+"""A relation, and a word or a symbol. The part with the relation "" is the head."""
 
 
 class Rule(NamedTuple):
-    """A right-hand side: relations and parts from left to right. The part with the relation "" is the head."""
+    """A right-hand side, from left to right."""
 
     probability: float
-    parts: tuple[tuple[str, str | Symbol], ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
 class Grammar:
-    """A grammar of sentences and of documents. Its methods `_sentence`, `_clause`, … list the rules of a symbol.
+    """A grammar of sentences and of documents; `rules_of` lists its rules.
 
     Attributes:
         depth: how many modifiers of a noun may be in one another.
@@ -103,7 +105,7 @@ class Grammar:
     indirect: float = 0.4
     taken_up: float = 0.6
 
-    def sample(self, random: Random, symbol: Symbol = ("_sentence",)) -> Sentence:
+    def sample(self, random: Random, symbol: Symbol = ("sentence",)) -> Sentence:
         """A sentence that is derived from a symbol, with its tree."""
         words: list[str] = []
         heads: list[int] = []
@@ -116,7 +118,7 @@ class Grammar:
                 heads.append(0)
                 relations.append("root")
                 return len(words)
-            rules = self.rules(part)
+            rules = rules_of(self, part)
             (rule,) = random.choices(rules, [rule.probability for rule in rules])
             grown = [(relation, grow(child)) for relation, child in rule.parts]
             (head,) = (position for relation, position in grown if not relation)
@@ -131,8 +133,8 @@ class Grammar:
     def sample_document(self, random: Random, sentences: int) -> tuple[Sentence, ...]:
         """Sentences of which the first has a subject that pronouns of the others take up."""
         ((number, gender),) = random.choices([*PROTAGONISTS], [*PROTAGONISTS.values()])
-        first = self.sample(random, ("_opening", number, gender))
-        return (first, *(self.sample(random, ("_sentence", number, gender)) for _ in range(sentences - 1)))
+        first = self.sample(random, ("opening", number, gender))
+        return (first, *(self.sample(random, ("sentence", number, gender)) for _ in range(sentences - 1)))
 
     def log_prob(self, words: Sequence[str]) -> float:
         """The log-probability (nats) of a sentence; -inf if the grammar doesn't derive it."""
@@ -142,162 +144,147 @@ class Grammar:
         """The log-probability (nats) of a document, given the number of its sentences."""
         probability = 0.0
         for features, share in PROTAGONISTS.items():
-            opening = self.inside(sentences[0], ("_opening", *features))
+            opening = self.inside(sentences[0], ("opening", *features))
             if opening:
-                later = (self.inside(words, ("_sentence", *features)) for words in sentences[1:])
+                later = (self.inside(words, ("sentence", *features)) for words in sentences[1:])
                 probability += share * opening * math.prod(later)
         return _log(probability)
 
-    def inside(self, words: Sequence[str], symbol: Symbol = ("_sentence",), *, count: bool = False) -> float:
-        """The probability that a symbol derives the words, or with `count` the number of derivations."""
+    def inside(self, words: Sequence[str], symbol: Symbol = ("sentence",)) -> float:
+        """The probability that a symbol derives the words."""
 
         @cache
         def ends(part: str | Symbol, start: int) -> Mapping[int, float]:
-            """By its end, the weight of a part that begins at `start`."""
+            """By its end, the probability of a part that begins at `start`."""
             if isinstance(part, str):
                 return {start + 1: 1.0} if start < len(words) and words[start] == part else {}
-            weights: dict[int, float] = {}
-            for rule in self.rules(part):
-                paths = {start: 1.0 if count else rule.probability}
+            probabilities: dict[int, float] = {}
+            for rule in rules_of(self, part):
+                paths = {start: rule.probability}
                 for _, child in rule.parts:
                     longer: dict[int, float] = {}
-                    for middle, weight in paths.items():
+                    for middle, outer in paths.items():
                         for end, inner in ends(child, middle).items():
-                            longer[end] = longer.get(end, 0.0) + weight * inner
+                            longer[end] = longer.get(end, 0.0) + outer * inner
                     paths = longer
-                for end, weight in paths.items():
-                    weights[end] = weights.get(end, 0.0) + weight
-            return weights
+                for end, probability in paths.items():
+                    probabilities[end] = probabilities.get(end, 0.0) + probability
+            return probabilities
 
         return ends(symbol, 0).get(len(words), 0.0)
 
-    def rules(self, symbol: Symbol) -> list[Rule]:
-        """The rules of a symbol; their probabilities sum to 1."""
-        return _rules(self, symbol)
-
-    def _sentence(self, *protagonist: Any) -> list[Rule]:  # noqa: ANN401
-        """Any sentence; in documents with the number and gender of the subject that a pronoun takes up."""
-        plain = 1 - self.taken_up if protagonist else 1.0
-        clauses = [(plain / 2, number, ("_clause", number)) for number in NUMBERS]
-        if protagonist:
-            clauses.append((self.taken_up, protagonist[0], ("_pronoun_clause", *protagonist)))
-        rules = []
-        for share, number, clause in clauses:
-            fronted, matrix = ("_prepositional", self.depth, number), ("_saying", clause)
-            rules.append(Rule(share * (1 - self.indirect), (("", clause), ("punct", "."))))
-            rules.append(
-                Rule(share * self.indirect / 2, (("obl", fronted), ("punct", ","), ("", clause), ("punct", ".")))
-            )
-            rules.append(Rule(share * self.indirect / 2, (("", matrix), ("punct", "."))))
-        return rules
-
-    def _saying(self, clause: Symbol) -> list[Rule]:
-        return [
-            Rule(
-                1 / 2,
-                (
-                    ("nsubj", ("_some_noun_phrase", number, self.depth, number)),
-                    ("", ("_word", _forms(VERBS["clausal"], number))),
-                    ("ccomp", ("_complement", clause)),
-                ),
-            )
-            for number in NUMBERS
-        ]
-
-    def _complement(self, clause: Symbol) -> list[Rule]:
-        return [Rule(1.0, (("mark", "that"), ("", clause)))]
-
-    def _opening(self, number: Number, gender: Gender) -> list[Rule]:
-        """The first sentence of a document, whose subject has this number and gender."""
-        return [Rule(1.0, (("", ("_subject_clause", number, gender)), ("punct", ".")))]
-
-    def _clause(self, number: Number) -> list[Rule]:
-        return [Rule(share, (("", ("_subject_clause", number, gender)),)) for gender, share in GENDERS.items()]
-
-    def _subject_clause(self, number: Number, gender: Gender) -> list[Rule]:
-        subject = ("_noun_phrase", number, gender, self.depth, number)
-        return [Rule(1.0, (("nsubj", subject), ("", ("_predicate", number, gender))))]
-
-    def _pronoun_clause(self, number: Number, gender: Gender) -> list[Rule]:
-        nominative, _ = PRONOUNS[number, gender]
-        return [Rule(1.0, (("nsubj", nominative), ("", ("_predicate", number, gender))))]
-
-    def _predicate(self, number: Number, gender: Gender) -> list[Rule]:
-        transitive = ("", ("_word", _forms(VERBS["transitive"], number)))
-        rules = [
-            Rule(0.4, (("", ("_word", _forms(VERBS["intransitive"], number))),)),
-            Rule(0.4, (transitive, ("obj", ("_some_noun_phrase", None, min(self.depth, 1), None)))),
-        ]
-        if (number, gender) not in PRONOUNS:
-            return [Rule(0.5, rule.parts) for rule in rules]
-        return [*rules, Rule(0.2, (transitive, ("obj", PRONOUNS[number, gender][1])))]
-
-    def _some_noun_phrase(self, number: Number | None, depth: int, subject: Number | None) -> list[Rule]:
-        """A noun phrase of any gender; with `number` None, of a number that differs from the subject's at random."""
-        numbers = {number: 1.0} if number else self._numbers(subject)
-        return [
-            Rule(share * part, (("", ("_noun_phrase", each, gender, depth, subject)),))
-            for each, share in numbers.items()
-            for gender, part in GENDERS.items()
-        ]
-
-    def _numbers(self, subject: Number | None) -> dict[Number | None, float]:
-        """The probability of each number of a noun that precedes the subject's verb; None: it precedes no verb."""
-        if subject is None:
-            return dict.fromkeys(NUMBERS, 0.5)
-        return {number: 1 - self.disagreement if number == subject else self.disagreement for number in NUMBERS}
-
-    def _noun_phrase(self, number: Number, gender: Gender, depth: int, subject: Number | None) -> list[Rule]:
-        """Determiner, noun and at most one modifier, whose nouns precede the verb of a subject of number `subject`."""
-        determiner, noun = ("det", ("_word", DETERMINERS)), ("", ("_word", _forms(NOUNS[gender], number)))
-        modifiers = (
-            ("nmod", ("_prepositional", depth - 1, subject)),
-            ("acl:relcl", ("_subject_relative", number, depth - 1, subject)),
-            ("acl:relcl", ("_object_relative", depth - 1, subject)),
-        )
-        modified = self.modified if depth else 0.0
-        ends = [(1 - modified, ()), *((modified / len(modifiers), (modifier,)) for modifier in modifiers)]
-        return [
-            Rule(share * part, (determiner, *adjective, noun, *end))
-            for share, adjective in ((0.8, ()), (0.2, (("amod", ("_word", ADJECTIVES)),)))
-            for part, end in ends
-            if part
-        ]
-
-    def _prepositional(self, depth: int, subject: Number | None) -> list[Rule]:
-        noun = ("_some_noun_phrase", None, depth, subject)
-        return [Rule(1.0, (("case", ("_word", PREPOSITIONS)), ("", noun)))]
-
-    def _subject_relative(self, number: Number, depth: int, subject: Number | None) -> list[Rule]:
-        verb, noun = _forms(VERBS["transitive"], number), ("_some_noun_phrase", None, depth, subject)
-        return [Rule(1.0, (("nsubj", "that"), ("", ("_word", verb)), ("obj", noun)))]
-
-    def _object_relative(self, depth: int, subject: Number | None) -> list[Rule]:
-        """Nouns that modify the clause's subject are drawn against it: they precede its verb first."""
-        return [
-            Rule(
-                share,
-                (
-                    ("obj", "that"),
-                    ("nsubj", ("_some_noun_phrase", number, depth, number)),
-                    ("", ("_word", _forms(VERBS["transitive"], number))),
-                ),
-            )
-            for number, share in self._numbers(subject).items()
-        ]
-
-    def _word(self, forms: tuple[str, ...]) -> list[Rule]:
-        return [Rule(1 / len(forms), (("", form),)) for form in forms]
-
 
 @cache
-def _rules(grammar: Grammar, symbol: Symbol) -> list[Rule]:
-    method, *features = symbol
-    rules: list[Rule] = getattr(grammar, method)(*features)
-    return rules
+def rules_of(grammar: Grammar, symbol: Symbol) -> list[Rule]:
+    """The rules of a symbol, whose probabilities sum to 1.
+
+    Features are numbers and genders; `depth`, how many modifiers may still be in one another; and `subject`, the number
+    of the subject whose verb the nouns of a phrase precede, None where they precede no verb.
+    """
+    match symbol:
+        case ["sentence", *protagonist]:  # in documents with number and gender of the subject that a pronoun takes up
+            plain = 1 - grammar.taken_up if protagonist else 1.0
+            clauses = [(plain / 2, number, ("clause", number)) for number in NUMBERS]
+            if protagonist:
+                clauses.append((grammar.taken_up, protagonist[0], ("pronoun clause", *protagonist)))
+            rules = []
+            for share, number, clause in clauses:
+                indirect = share * grammar.indirect / 2
+                fronted = ("prepositional", grammar.depth, number)
+                rules.append(_rule(share * (1 - grammar.indirect), ("", clause), ("punct", ".")))
+                rules.append(_rule(indirect, ("obl", fronted), ("punct", ","), ("", clause), ("punct", ".")))
+                rules.append(_rule(indirect, ("", ("saying", clause)), ("punct", ".")))
+            return rules
+        case ["saying", clause]:
+            return [
+                _rule(
+                    1 / 2,
+                    ("nsubj", ("some noun phrase", number, grammar.depth, number)),
+                    ("", _verb("clausal", number)),
+                    ("ccomp", ("complement", clause)),
+                )
+                for number in NUMBERS
+            ]
+        case ["complement", clause]:
+            return [_rule(1.0, ("mark", "that"), ("", clause))]
+        case ["opening", number, gender]:  # the first sentence of a document
+            return [_rule(1.0, ("", ("subject clause", number, gender)), ("punct", "."))]
+        case ["clause", number]:
+            return [_rule(share, ("", ("subject clause", number, gender))) for gender, share in GENDERS.items()]
+        case ["subject clause", number, gender]:
+            subject = ("noun phrase", number, gender, grammar.depth, number)
+            return [_rule(1.0, ("nsubj", subject), ("", ("predicate", number, gender)))]
+        case ["pronoun clause", number, gender]:
+            return [_rule(1.0, ("nsubj", PRONOUNS[number, gender][0]), ("", ("predicate", number, gender)))]
+        case ["predicate", number, gender]:
+            intransitive, transitive = ("", _verb("intransitive", number)), ("", _verb("transitive", number))
+            objects = ("some noun phrase", None, min(grammar.depth, 1), None)
+            if (number, gender) not in PRONOUNS:
+                return [_rule(0.5, intransitive), _rule(0.5, transitive, ("obj", objects))]
+            reflexive = PRONOUNS[number, gender][1]
+            return [
+                _rule(0.4, intransitive),
+                _rule(0.4, transitive, ("obj", objects)),
+                _rule(0.2, transitive, ("obj", reflexive)),
+            ]
+        case ["some noun phrase", number, depth, subject]:  # number None: one that agrees with the subject or not
+            numbers = {number: 1.0} if number else _numbers(grammar, subject)
+            return [
+                _rule(share * part, ("", ("noun phrase", one, gender, depth, subject)))
+                for one, share in numbers.items()
+                for gender, part in GENDERS.items()
+            ]
+        case ["noun phrase", number, gender, depth, subject]:  # with one modifier at most
+            noun = ("", ("word", _forms(NOUNS[gender], number)))
+            modifiers: list[Part] = [
+                ("nmod", ("prepositional", depth - 1, subject)),
+                ("acl:relcl", ("subject relative", number, depth - 1, subject)),
+                ("acl:relcl", ("object relative", depth - 1, subject)),
+            ]
+            modified = grammar.modified if depth else 0.0
+            ends = [(1 - modified, ()), *((modified / len(modifiers), (modifier,)) for modifier in modifiers)]
+            return [
+                _rule(share * part, ("det", ("word", DETERMINERS)), *adjective, noun, *end)
+                for share, adjective in ((0.8, ()), (0.2, (("amod", ("word", ADJECTIVES)),)))
+                for part, end in ends
+                if part
+            ]
+        case ["prepositional", depth, subject]:
+            return [_rule(1.0, ("case", ("word", PREPOSITIONS)), ("", ("some noun phrase", None, depth, subject)))]
+        case ["subject relative", number, depth, subject]:
+            noun_phrase = ("some noun phrase", None, depth, subject)
+            return [_rule(1.0, ("nsubj", "that"), ("", _verb("transitive", number)), ("obj", noun_phrase))]
+        case ["object relative", depth, subject]:  # nouns in its subject are drawn against that, whose verb comes first
+            return [
+                _rule(
+                    share,
+                    ("obj", "that"),
+                    ("nsubj", ("some noun phrase", number, depth, number)),
+                    ("", _verb("transitive", number)),
+                )
+                for number, share in _numbers(grammar, subject).items()
+            ]
+        case ["word", forms]:
+            return [_rule(1 / len(forms), ("", form)) for form in forms]
+    raise ValueError(f"no rules of {symbol}")
 
 
-def _forms(words: Sequence[tuple[str, str]], number: Number | None) -> tuple[str, ...]:
+def _rule(probability: float, *parts: Part) -> Rule:
+    return Rule(probability, parts)
+
+
+def _numbers(grammar: Grammar, subject: Number | None) -> dict[Number, float]:
+    """The probability of each number of a noun that precedes the subject's verb; None: it precedes no verb."""
+    if subject is None:
+        return dict.fromkeys(NUMBERS, 0.5)
+    return {number: 1 - grammar.disagreement if number == subject else grammar.disagreement for number in NUMBERS}
+
+
+def _verb(kind: str, number: Number) -> Symbol:
+    return ("word", _forms(VERBS[kind], number))
+
+
+def _forms(words: Sequence[tuple[str, str]], number: Number) -> tuple[str, ...]:
     """The singular or the plural of all words."""
     return tuple(pair[number == "plural"] for pair in words)
 

@@ -82,12 +82,12 @@ def pronoun_pairs(number: int, *, swapped: Literal["gender", "number"], seed: in
         gender, other_gender = genders
         other = (_other(number_of), gender) if swapped == "number" else (number_of, other_gender)
         good, bad = (
-            Grammar(depth=0).sample(Random(f"{seed}/{k}"), ("_opening", *features))
+            Grammar(depth=0).sample(Random(f"{seed}/{k}"), ("opening", *features))
             for features in ((number_of, gender), other)
         )
-        sentence = Grammar().sample(random, ("_sentence", number_of, gender))
+        sentence = Grammar().sample(random, ("sentence", number_of, gender))
         while PRONOUNS[number_of, gender][0] not in sentence.words:
-            sentence = Grammar().sample(random, ("_sentence", number_of, gender))
+            sentence = Grammar().sample(random, ("sentence", number_of, gender))
         texts = {"sentence": sentence, "context_good": good, "context_bad": bad}
         rows.append({name: " ".join(text.words) for name, text in texts.items()} | {"UID": f"pronoun_{swapped}"})
     return rows

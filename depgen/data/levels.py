@@ -21,7 +21,7 @@ from depgen.data.corpus import SPLITS, Split
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData
-from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary, VocabularyBuilder, WordVocabulary
+from depgen.data.vocabulary import Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.errors import UserError
 from depgen.trees.binarization import (
     HEAD,
@@ -128,7 +128,7 @@ def with_placeholders(vocabulary: Vocabulary, labels: Sequence[str], tables: dic
     """The same vocabulary with a placeholder `[label]` for each label as its last types, in this order, and tables."""
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
+    tokenizer = Tokenizer.from_str(vocabulary.tokenizer)
     names = [f"[{label}]" for label in labels]
     if spelt := [name for name in names if tokenizer.token_to_id(name) is not None]:
         raise UserError(f"The vocabulary has a word {spelt[0]!r}, which is a placeholder's name: change the corpus.")
@@ -203,9 +203,9 @@ class LevelData(TextData):
         self.levels_per_sentence = levels_per_sentence
         self._sizes: dict[Split, tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]] = {}
 
-    def use_vocabulary(self, folder: Path) -> None:
+    def use_vocabulary(self, file: Path) -> None:
         """Take the vocabulary of a run folder; nothing is rebuilt."""
-        super().use_vocabulary(folder)
+        super().use_vocabulary(file)
         self._sizes.clear()
 
     def level_sizes(self, split: Split) -> tuple[Int[np.ndarray, " sentences"], Int[np.ndarray, " levels"]]:

@@ -4,11 +4,11 @@ import json
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import lightning as L
 import numpy as np
@@ -26,7 +26,6 @@ from depgen.data.vocabulary import (
     VocabularyBuilder,
     WordVocabulary,
     load_vocabulary,
-    reads_trees,
     vocabulary_of_checkpoint,
 )
 from depgen.errors import UserError, check_at_least
@@ -34,7 +33,6 @@ from depgen.locations import cache_root, lines_sha256, made_once, write_atomical
 from depgen.seeds import checked_seed
 from depgen.trees.annotator import Annotator, leaves_out
 from depgen.trees.pieces import LeftDependents
-from depgen.trees.sentence import Document
 
 logger = logging.getLogger(__name__)
 
@@ -45,24 +43,11 @@ Collate = Callable[[Any], object]
 """Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
 
 
-@runtime_checkable
-class Items(Protocol):
-    """What a data module batches: documents, sentences, or parts of these, as a system's collate reads them."""
-
-    @property
-    def lengths(self) -> Int[np.ndarray, " items"]:
-        """Target tokens of each."""
-        ...
-
-    def __getitem__(self, index: int, /) -> Any:  # noqa: ANN401  (whatever the collate reads)
-        ...
-
-
 @dataclass(frozen=True)
 class _BatchedItems(Dataset[Any]):
     """Items as a loader asks for them: all of a rank's share of a batch at once."""
 
-    items: Items
+    items: Any
     vocabulary: Vocabulary
 
     def __len__(self) -> int:
@@ -137,45 +122,34 @@ class CorpusData(L.LightningDataModule, ABC):
         return self.vocabulary.size
 
     def _own_vocabulary(self) -> Vocabulary:
-        """The vocabulary of a new run, built once and kept in the cache under a file lock, so that all ranks share one.
-
-        Raises:
-            UserError: the builder reads trees, and the training split gets none.
-        """
-        if not reads_trees(self.builder):
-            source = self.corpus.fingerprint("train")
-        elif self.annotator is not None and "train" in self.trees_for:
-            source = self._annotated("train").fingerprint()
-        else:
+        """The vocabulary of a new run, built once for all ranks and kept in the cache."""
+        with_trees = getattr(self.builder, "reads_trees", False)
+        if with_trees and (self.annotator is None or "train" not in self.trees_for):
             raise UserError(
                 "The vocabulary is built from trees, and the train split gets none: set data.init_args.annotator, and "
                 "trees_for to the splits that are to get them."
             )
+        source = self._annotated("train").fingerprint() if with_trees else self.corpus.fingerprint("train")
         key = [VOCABULARY_VERSION, source, self.builder.fingerprint(), str(self.max_documents)]
-        folder = cache_root() / "vocabularies" / lines_sha256(key)[:32]
-        made_once(
-            folder,
-            lambda: self.builder.build(self._vocabulary_documents()).save(folder),
-            is_made=(folder / VOCABULARY_FILE).is_file,
-        )
-        return load_vocabulary(folder)
+        file = cache_root() / "vocabularies" / f"{lines_sha256(key)[:32]}.json"
 
-    def _vocabulary_documents(self) -> Iterator[Document]:
-        """The documents of training, with their trees if the builder reads them."""
-        if reads_trees(self.builder):
-            return map(document_of_row, self._table("train"))
-        return islice(self.corpus.documents("train"), self.max_documents)
+        def make() -> None:
+            documents = islice(self.corpus.documents("train"), self.max_documents)
+            self.builder.build(map(document_of_row, self._table("train")) if with_trees else documents).save(file)
+
+        made_once(file, make, is_made=file.is_file)
+        return load_vocabulary(file)
 
     def save_into(self, run: Path) -> None:
         """Write into a run folder its vocabulary and, where a seed has drawn the splits, which document is where."""
-        self.vocabulary.save(run / "vocabulary")
+        self.vocabulary.save(run / VOCABULARY_FILE)
         drawn = drawn_documents(self.corpus)
         if drawn:
             write_atomically(run / "splits.json", json.dumps(drawn, indent=1, ensure_ascii=False) + "\n")
 
-    def use_vocabulary(self, folder: Path) -> None:
+    def use_vocabulary(self, file: Path) -> None:
         """Take the vocabulary of a run folder; nothing is rebuilt."""
-        self._vocabulary = load_vocabulary(folder)
+        self._vocabulary = load_vocabulary(file)
         self._splits.clear()
 
     @property
@@ -185,7 +159,7 @@ class CorpusData(L.LightningDataModule, ABC):
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`, so that a checkpoint can be used without its run folder."""
-        return {"vocabulary": self.vocabulary.files(), "reading": self.reading}
+        return {"vocabulary": self.vocabulary.to_json(), "reading": self.reading}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the vocabulary of a checkpoint.
@@ -196,11 +170,11 @@ class CorpusData(L.LightningDataModule, ABC):
         loaded = vocabulary_of_checkpoint({"data": state_dict})
         if loaded is None:
             return
-        if self._vocabulary is not None and self._vocabulary.files() != loaded.files():
+        if self._vocabulary is not None and self._vocabulary.to_json() != loaded.to_json():
             raise UserError(
                 f"The checkpoint was trained with another vocabulary, of {loaded.size} types, than these data have, of "
                 f"{self._vocabulary.size}. Take the data that it was trained with, or give these its vocabulary first "
-                "(data.use_vocabulary(RUN/vocabulary))."
+                "(data.use_vocabulary(RUN/vocabulary.json))."
             )
         self._vocabulary = loaded
 
@@ -222,33 +196,13 @@ class CorpusData(L.LightningDataModule, ABC):
             self._warn_of_untrained_unk()
 
     def split(self, split: Split) -> EncodedSplit:
-        """A split as token ids, with trees if it gets them."""
-        if split not in self._splits:
-            self._splits[split] = self._encoded(split)
-        return self._splits[split]
-
-    def filled_split(self, split: Split) -> EncodedSplit:
-        """A split as token ids and heads, with the view of its items that the trained system has.
-
-        Raises:
-            UserError: it is empty.
-        """
-        data = self.split(split)
-        if not len(data):
-            raise UserError(f"The {split} split of {self.corpus.name} is empty.")
-        self._splits[split] = data.viewed(self._collate())
-        return self._splits[split]
-
-    def _encoded(self, split: Split) -> EncodedSplit:
-        """A split as token ids, and a line of the log that says what it holds.
-
-        Raises:
-            UserError: an annotator that may leave sentences out has left out the whole training split.
-        """
+        """A split as token ids, with trees if it gets them; the log says what it holds."""
+        if split in self._splits:
+            return self._splits[split]
         table, name = self._table(split), f"{self.corpus.name} {split}"
         if self.annotator is not None and split in self.trees_for and leaves_out(self.annotator):
-            sizes = sizes_of(table)
-            words, scheme = sizes.words - sizes.without_head, self.annotator.scheme
+            sizes, scheme = sizes_of(table), self.annotator.scheme
+            words = sizes.words - sizes.without_head
             logger.info("%s: %d of %d words are in trees (%s)", name, words, sizes.words, scheme)
             if not words and split == "train":
                 raise UserError(
@@ -256,7 +210,7 @@ class CorpusData(L.LightningDataModule, ABC):
                     f"({scheme}). If they are to come from a treebank, no sentence of it equals one of the corpus: are "
                     "both in the same form, such as by the step depgen.data.steps.BareWords?"
                 )
-        encoded = self._encode(table)
+        encoded = self._splits[split] = self._encode(table)
         tokens = int(encoded.counts.sum())
         sentences = int(encoded.columns.counts("sentences").sum()) - len(encoded)
         logger.info(
@@ -265,10 +219,15 @@ class CorpusData(L.LightningDataModule, ABC):
         )  # fmt: skip
         return encoded
 
+    def filled_split(self, split: Split) -> EncodedSplit:
+        """`split` with the view of its items that the trained system has."""
+        self._splits[split] = self.split(split).viewed(self._collate())
+        return self._splits[split]
+
     def _annotated(self, split: Split) -> AnnotatedSplit:
         annotator = self.annotator if split in self.trees_for else None
         limit = self.max_documents if split == "train" else None
-        return AnnotatedSplit(self.corpus, split, annotator, self.joining == "whole", limit)
+        return AnnotatedSplit(self.corpus, split, annotator, limit)
 
     def _table(self, split: Split) -> Any:  # noqa: ANN401
         return self._annotated(split).table()
@@ -346,21 +305,17 @@ class CorpusData(L.LightningDataModule, ABC):
 
     def _by_length(
         self,
-        items: Items,
+        items: Any,  # noqa: ANN401
         budget: int,
         epoch: int | None,
         *,
         lengths: Int[np.ndarray, " items"] | None = None,
         tokens: Int[np.ndarray, " items"] | None = None,
     ) -> ResumableLoader:
-        """Batches of items of like length within a budget.
+        """Batches of items of like length within a budget: of an epoch of training, or (None) to evaluate.
 
-        Args:
-            items: of a split.
-            budget: of a batch.
-            epoch: of training; None: to evaluate.
-            lengths: of the items, as the budget counts them; None: their own.
-            tokens: see `TokenBudgetBatches`.
+        The budget counts the items' `lengths`, which are their own target tokens by default; `tokens` see
+        `TokenBudgetBatches`.
         """
         world, rank = self.processes
         batches = TokenBudgetBatches(

@@ -35,10 +35,6 @@ def annotate_documents(documents: Sequence[Document], annotator: Annotator | Non
     """One row a document, with the trees, graphs or constituents that an annotator gives, which are checked.
 
     A `Rearranger` gets documents that are annotated.
-
-    Raises:
-        UserError: an empty document, a sentence that the annotator refuses, or a broken annotator: it gives back other
-            words, or no tree, graph or constituents, or such as break the rules of these.
     """
     for document in documents:
         if not any(len(sentence) for sentence in document.sentences):
@@ -137,13 +133,6 @@ def document_of_row(row: DocumentRow) -> Document:
             spans = None if any(start == -1 for start, _, _ in spans) else spans
         sentences.append(Sentence(**columns, edges=edges, spans=spans))
     return Document(tuple(sentences), row["identifier"])
-
-
-def merge_sentences(document: Document) -> Document:
-    """The document as one sentence, to be parsed whole: without trees, with tags if all sentences have."""
-    tagged = all(sentence.tags is not None for sentence in document.sentences)
-    tags = tuple(tag for sentence in document.sentences for tag in sentence.tags or ()) if tagged else None
-    return Document((Sentence(tuple(document.words()), tags=tags),), document.identifier)
 
 
 # -- token ids and trees over tokens ----------------------------------------------------------------------------------

@@ -6,9 +6,8 @@ the next shorter items, so that a rank never gets an empty share.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -20,28 +19,12 @@ BATCHES_PER_POOL = 50
 """Batches' worth of items that are sorted by length together; more means less padding and less mixing."""
 
 
-@dataclass(frozen=True)
-class RankBatch:
+class RankBatch(NamedTuple):
     """One rank's items of a global batch, and the numbers of target tokens and items in all of it."""
 
     indices: Int[np.ndarray, " share"]
     global_tokens: int
     global_items: int
-
-
-@dataclass(frozen=True)
-class FixedEpochOrder:
-    """The epoch that a loader's order was drawn for; Lightning calls `set_epoch` of `batch_sampler.sampler`."""
-
-    epoch: int
-
-    def set_epoch(self, epoch: int) -> None:
-        """Raises UserError if a trainer would repeat the order in another epoch."""
-        if epoch != self.epoch:
-            raise UserError(
-                f"The training loader holds the batches of epoch {self.epoch}, but epoch {epoch} begins. Give the "
-                "trainer the data module instead of its loaders: trainer.fit(model, datamodule=data)."
-            )
 
 
 class ResumableBatches(Sampler[Any]):
@@ -58,7 +41,15 @@ class ResumableBatches(Sampler[Any]):
     start = 0
 
     def __init__(self, epoch: int, *, in_order_of_epoch: bool) -> None:
-        self.epoch, self.sampler = epoch, FixedEpochOrder(epoch) if in_order_of_epoch else None
+        self.epoch, self.sampler = epoch, self if in_order_of_epoch else None
+
+    def set_epoch(self, epoch: int) -> None:
+        """Raises UserError if a trainer, which calls this of `sampler`, would repeat the order in another epoch."""
+        if epoch != self.epoch:
+            raise UserError(
+                f"The training loader holds the batches of epoch {self.epoch}, but epoch {epoch} begins. Give the "
+                "trainer the data module instead of its loaders: trainer.fit(model, datamodule=data)."
+            )
 
 
 class TokenBudgetBatches(ResumableBatches):

@@ -15,8 +15,7 @@ Deviations
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -37,17 +36,8 @@ PREDICTED_AT_ONCE = 4096
 """Tokens of a batch of whole documents."""
 
 
-@dataclass(frozen=True)
-class Segment:
-    """Some positions of each of one rank's columns.
-
-    Attributes:
-        number: its place in the epoch.
-        columns: the columns.
-        start: its first position within a column.
-        length: its positions.
-        learning_rate_scale: see `depgen.data.batch.TokenBatch`.
-    """
+class Segment(NamedTuple):
+    """The same positions of each of one rank's columns; `number` is its place in the epoch."""
 
     number: int
     columns: Int[np.ndarray, " columns"]
@@ -80,11 +70,7 @@ def segment_lengths(positions: int, bptt: int, *, vary: bool, generator: np.rand
 
 
 class StreamColumns(Dataset[StreamSlice]):
-    """A split's stream in columns side by side, the first ones a position longer where it does not divide.
-
-    Raises:
-        UserError: there are more columns than positions.
-    """
+    """A split's stream in columns side by side, the first ones a position longer where it does not divide."""
 
     def __init__(self, encoded: EncodedSplit, columns: int) -> None:
         self.encoded, self.columns = encoded, columns
@@ -127,26 +113,13 @@ class StreamColumns(Dataset[StreamSlice]):
         ]
         within = np.clip(np.diff(self.bounds) - segment.start, 0, segment.length)
         return ItemBatch(
-            rows,
-            int(within.sum()),
-            self.encoded.vocabulary,
-            segment=segment.number,
+            rows, int(within.sum()), self.encoded.vocabulary, segment=segment.number,
             learning_rate_scale=segment.learning_rate_scale,
-        )
+        )  # fmt: skip
 
 
 class Segments(ResumableBatches):
-    """The segments of an epoch, in order.
-
-    Args:
-        data: the stream's columns.
-        bptt: positions of a segment.
-        vary: draw the lengths, as in training.
-        seed: seed of the lengths.
-        epoch: they change with it.
-        world: number of ranks that share the columns.
-        rank: this rank.
-    """
+    """The segments of an epoch, in order; their lengths are drawn from seed and epoch where they `vary`."""
 
     def __init__(
         self,

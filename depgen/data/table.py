@@ -9,7 +9,6 @@ version, which rises whenever its rows may change.
 
 import logging
 import os
-import pickle
 import sys
 import time
 from bisect import bisect_right
@@ -28,7 +27,7 @@ from torch.utils.data import Dataset
 
 from depgen.data.batch import Edges, SystemCollate, TokenItem
 from depgen.data.corpus import Corpus, Split
-from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, encode_documents, merge_sentences
+from depgen.data.rows import DocumentRow, annotate_documents, document_of_row, encode_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.locations import cache_root, folder_written_whole, lines_sha256, made_once
@@ -45,13 +44,13 @@ DOCUMENTS_PER_CHUNK, ROWS_PER_CHUNK = 256, 1000
 SECONDS_PER_LINE = 60.0
 """Between two lines of progress in the log."""
 
-DocumentJoining = Literal["roots", "previous_sentence", "whole"]
+DocumentJoining = Literal["roots", "previous_sentence"]
 """How the trees of a document's sentences become one.
 
 `roots` keeps all roots, so every one is a child of BOS, as the authors' code of Yang & Wan (2022) does with such a
 list; what they gave it for a story is not published. The last word of a sentence then has a future dependent in the
 last sentence only: `<eos>`. `previous_sentence`, which all experiments on stories take, makes roots children of the
-last word before their sentence. `whole` parses a document as one sentence.
+last word before their sentence.
 """
 
 
@@ -66,9 +65,6 @@ def _made(fingerprint: str, title: str, parts: Callable[[], Iterator[Any]]) -> A
     """The `datasets.Dataset` of a fingerprint, made of `pyarrow.Table`s unless it is in the cache.
 
     Of several processes one makes it and the others wait; a kill leaves nothing half done.
-
-    Raises:
-        UserError: the cache can't be written, or what is there is damaged.
     """
     import pyarrow as pa
     from datasets import Dataset
@@ -117,67 +113,50 @@ class AnnotatedSplit:
         corpus: where the documents come from.
         split: which of its splits.
         annotator: what gives the sentences trees; None leaves `heads` and `relations` out.
-        whole_documents: give each document to the annotator as one long sentence (`joining: whole`).
         max_documents: only the first of the split's documents, this many; None for all.
     """
 
     corpus: Corpus
     split: Split
     annotator: Annotator | None
-    whole_documents: bool = False
     max_documents: int | None = None
 
     def fingerprint(self) -> str:
-        """The digest that names the table: of the text, the parser, the way documents are cut and their limit."""
+        """The digest that names the table: of the text, the parser and the limit."""
         trees = "none" if self.annotator is None else self.annotator.fingerprint()
-        form = "documents" if self.whole_documents else "sentences"
-        return lines_sha256(
-            [ANNOTATED_VERSION, self.corpus.fingerprint(self.split), trees, form, str(self.max_documents)]
-        )
+        return lines_sha256([ANNOTATED_VERSION, self.corpus.fingerprint(self.split), trees, str(self.max_documents)])
 
     def is_made(self) -> bool:
-        """Whether `table` finds what it needs in the cache."""
-        return _file(self._source().fingerprint()).is_file()
+        """Whether the table is in the cache."""
+        return _file(self.fingerprint()).is_file()
 
     def table(self, *, processes: int = 1) -> Any:  # noqa: ANN401
         """The rows, as a `datasets.Dataset` that is mapped into memory.
 
         Args:
             processes: how many processes annotate; worth it for slow parsers and large corpora.
-
-        Raises:
-            UserError: corpus or parser missing, an annotator that changes words or gives no tree, a corpus that changed
-                while it was read.
         """
-        source = self._source()
-        name = source.fingerprint()
         scheme = "without trees" if self.annotator is None else self.annotator.scheme
+        fingerprint = self.fingerprint()
         title = f"{self.corpus.name} {self.split} ({scheme})"
-        table = _made(name, title, partial(source._tables, name, processes))
-        if source.max_documents == self.max_documents:
-            return table
-        assert self.max_documents is not None
-        return table.select(range(min(self.max_documents, len(table))), new_fingerprint=self.fingerprint())
-
-    def _source(self) -> "AnnotatedSplit":
-        """The split that is annotated: all of it where that was done before, else as many documents as are wanted.
-
-        A `Rearranger` gives other trees to the first documents than it gives them among all.
-        """
-        whole = replace(self, max_documents=None)
-        is_part = self.max_documents is not None and not isinstance(self.annotator, Rearranger)
-        return whole if is_part and _file(whole.fingerprint()).is_file() else self
+        return _made(fingerprint, title, partial(self._tables, fingerprint, processes))
 
     def _tables(self, fingerprint: str, processes: int) -> Iterator[Any]:
-        """The rows, chunk by chunk, in one process or several; a `Rearranger` gets all documents at once."""
+        """The rows, chunk by chunk, in one process or several.
+
+        A `Rearranger` gets all documents at once, with the trees of the annotator that it wraps.
+        """
         import pyarrow as pa
 
         schema = _annotated_features(self.annotator).arrow_schema
         title, size = f"{self.corpus.name} {self.split}", max(1, DOCUMENTS_PER_CHUNK // processes)
         if isinstance(self.annotator, Rearranger):
+            rows = replace(self, annotator=self.annotator.annotator).table(processes=processes)
+            documents: Iterator[Document] = map(document_of_row, rows)
             processes, size = 1, sys.maxsize
-        documents, count = self._documents(processes), 0
-        chunks = iter(lambda: list(islice(documents, size)), [])
+        else:
+            documents = islice(self.corpus.documents(self.split), self.max_documents)
+        count, chunks = 0, iter(lambda: list(islice(documents, size)), [])
         for rows in _in_processes(partial(annotate_documents, annotator=self.annotator), chunks, processes):
             for start in range(0, len(rows), DOCUMENTS_PER_CHUNK):
                 yield pa.Table.from_pylist(rows[start : start + DOCUMENTS_PER_CHUNK], schema)
@@ -186,13 +165,6 @@ class AnnotatedSplit:
             raise UserError(f"{title}: expected documents, found none.")
         if self.fingerprint() != fingerprint:
             raise UserError(f"{title} changed while it was read: start again when its files are complete.")
-
-    def _documents(self, processes: int) -> Iterator[Document]:
-        """The documents to annotate; for a `Rearranger`, with the trees of the annotator that it wraps."""
-        if isinstance(self.annotator, Rearranger):
-            return map(document_of_row, replace(self, annotator=self.annotator.annotator).table(processes=processes))
-        documents = islice(self.corpus.documents(self.split), self.max_documents)
-        return map(merge_sentences, documents) if self.whole_documents else documents
 
 
 def _annotated_features(annotator: Annotator | None) -> Any:  # noqa: ANN401
@@ -222,7 +194,7 @@ def _in_processes(
     before = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     os.environ.update(dict.fromkeys(before, "1"))
     try:
-        with ProcessPoolExecutor(processes, get_context("spawn"), _load, (pickle.dumps(function),)) as pool:
+        with ProcessPoolExecutor(processes, get_context("spawn"), _load, (function,)) as pool:
             while ahead := list(islice(chunks, 2 * processes)):
                 yield from pool.map(_run_loaded, ahead)
     finally:
@@ -233,11 +205,11 @@ def _in_processes(
 
 
 _loaded: list[Callable[[list[Document]], list[DocumentRow]]] = []
-"""In another process: the function, made once, so that a parser is loaded once."""
+"""In another process: the function, which it got once, so that a parser is loaded once."""
 
 
-def _load(function: bytes) -> None:
-    _loaded[:] = [pickle.loads(function)]
+def _load(function: Callable[[list[Document]], list[DocumentRow]]) -> None:
+    _loaded[:] = [function]
 
 
 def _run_loaded(chunk: list[Document]) -> list[DocumentRow]:
@@ -288,8 +260,7 @@ def encoded_table(
     """
     import pyarrow as pa
 
-    files = [text for file in sorted(vocabulary.files().items()) for text in file]
-    name = lines_sha256([ENCODED_VERSION, table._fingerprint, joining, left_dependents, *files])
+    name = lines_sha256([ENCODED_VERSION, table._fingerprint, joining, left_dependents, vocabulary.to_json()])
 
     def parts() -> Iterator[Any]:
         names = _names(table)

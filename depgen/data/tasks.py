@@ -11,7 +11,6 @@ from the shared tasks, so that its training pairs are 17 to 50 % of their test s
 weights are chosen, another 2 to 19 %; test pairs that are among either are marked (`Example.seen`).
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from depgen.data.module import Collate, CorpusData
 from depgen.data.sampler import ResumableLoader
 from depgen.data.table import EncodedSplit
 from depgen.data.tokenization import rule_versions, tokenize
-from depgen.data.vocabulary import UNK_WORD, Vocabulary, load_vocabulary
+from depgen.data.vocabulary import UNK_WORD, VOCABULARY_FILE, Vocabulary, load_vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint
@@ -39,7 +38,7 @@ from depgen.trees.annotator import Annotator
 from depgen.trees.columns import read_columns
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
-from depgen.trees.text_form import NUMBER, lowered
+from depgen.trees.text_form import lowered
 
 HIGHEST = 5.0
 """The similarity of two sentences that say the same; the lowest is 0."""
@@ -94,7 +93,7 @@ class TaskCorpus(Versioned, ABC):
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def read_task_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
+def read_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
     """File and line, and the wanted columns of each row of tab-separated values, in which quotes are text.
 
     Args:
@@ -117,11 +116,6 @@ def similarity_of(text: str, where: str) -> float:
     if not 0 <= score <= HIGHEST:
         raise UserError(f"{where}: expected a similarity from 0 to {HIGHEST:g}, found {text!r}.")
     return score
-
-
-def _identifier(where: str) -> str:
-    """The file's name and the line."""
-    return where.rpartition("/")[2]
 
 
 # -- GLUE -------------------------------------------------------------------------------------------------------------
@@ -193,21 +187,16 @@ class GluePrompts(TaskCorpus):
 
     def examples(self, split: Split) -> Iterator[Example]:
         """The prompts of a split, whose words are cut at white space: marks stay with their words."""
-        most = None if split == "test" else self.max_examples
-        rows = read_task_rows(self._path(split), (self.layout.label, *self.layout.texts))
-        for place, (where, (label, *texts)) in enumerate(islice(rows, most), start=1):
-            if split == "test" or (place % SELECTED_EVERY == 0) == (split == "valid"):
-                words = self.layout.prompt.format(*texts).split()
-                yield Example(_identifier(where), (tuple(words),), self._answer(label, where))
-
-    def _answer(self, text: str, where: str) -> float:
-        """The place of a class, or a similarity."""
-        classes, where = self.layout.classes, f"{where}: {self.layout.label}"
-        if not classes:
-            return similarity_of(text, where)
-        if text not in classes:
-            raise UserError(f"{where}: expected {' or '.join(classes)}, found {text!r}.")
-        return float(classes.index(text))
+        most, (_, texts, label, classes, prompt, _) = None if split == "test" else self.max_examples, self.layout
+        rows = read_rows(self._path(split), (label, *texts))
+        for place, (where, (answer, *sentences)) in enumerate(islice(rows, most), start=1):
+            if split != "test" and (place % SELECTED_EVERY == 0) != (split == "valid"):
+                continue
+            if classes and answer not in classes:
+                raise UserError(f"{where}: {label}: expected {' or '.join(classes)}, found {answer!r}.")
+            value = float(classes.index(answer)) if classes else similarity_of(answer, f"{where}: {label}")
+            words = prompt.format(*sentences).split()
+            yield Example(Path(where).name, (tuple(words),), value)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's file and of the reading options."""
@@ -227,15 +216,10 @@ class GluePrompts(TaskCorpus):
 
 TEST_SETS = ("sts12", "sts13", "sts14", "sts15", "sts16", "stsb", "sick")
 """In the order of tables."""
-NumberSpelling = Literal["runs", "whole"]
 SimilarityPair = tuple[str, str, str, float]
 """File and line, two sentences as their file has them, and their similarity."""
-
-_YEARS = {f"sts{year}": f"STS{year}-en-test" for year in range(12, 17)}
-_FILES = {"stsb": "STSBenchmark/sts-{}.csv", "sick": "SICK/SICK_{}.txt"}
 _TEXTS = ("first", "second")
 BENCHMARK_COLUMNS = ("genre", "file", "year", "id", "score", *_TEXTS)
-SICK_COLUMNS = ("sentence_A", "sentence_B", "relatedness_score")
 _HOW_TO_GET = (
     "The tasks of 2012 to 2016 (STS12-en-test to STS16-en-test) and STSBenchmark are at "
     "http://ixa2.si.ehu.eus/stswiki, SICK at https://zenodo.org/records/2787612."
@@ -247,18 +231,13 @@ def letters_of(pair: SimilarityPair) -> tuple[str, ...]:
     return tuple(sorted("".join(filter(str.isalnum, text.lower())) for text in pair[1:3]))
 
 
-def read_similarity_pairs(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> list[SimilarityPair]:
-    """The pairs of a file.
-
-    Args:
-        path: the file.
-        wanted: the columns of both sentences and of the similarity.
-        names: see `read_task_rows`.
-    """
-    return [
-        (_identifier(where), first, second, similarity_of(score, where))
-        for where, (first, second, score) in read_task_rows(path, wanted, names)
-    ]
+def read_pairs(path: Path) -> list[SimilarityPair]:
+    """The pairs of a file of the STS Benchmark (`.csv`) or of SICK."""
+    if path.suffix == ".csv":
+        rows = read_rows(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
+    else:
+        rows = read_rows(path, ("sentence_A", "sentence_B", "relatedness_score"))
+    return [(Path(where).name, first, second, similarity_of(score, where)) for where, (first, second, score) in rows]
 
 
 def read_year(folder: Path) -> list[SimilarityPair]:
@@ -269,37 +248,28 @@ def read_year(folder: Path) -> list[SimilarityPair]:
     pairs = []
     for path in inputs:
         gold = find_file(path.absolute().with_name(path.name.replace("input", "gs", 1)), how_to_get=_HOW_TO_GET)
-        rows, scores = list(read_task_rows(path, _TEXTS, _TEXTS)), list(read_lines(gold))
+        rows, scores = list(read_rows(path, _TEXTS, _TEXTS)), list(read_lines(gold))
         if len(rows) != len(scores):
             raise UserError(f"{gold}: expected a line for each of the {len(rows)} in {path.name}, found {len(scores)}.")
         pairs += [
-            (_identifier(where), first, second, similarity_of(score, f"{gold}:{number}"))
+            (Path(where).name, first, second, similarity_of(score, f"{gold}:{number}"))
             for (where, (first, second)), (number, score) in zip(rows, scores, strict=True)
             if score.strip()
         ]
     return pairs
 
 
-def similarity_words(text: str, numbers: NumberSpelling = "runs") -> tuple[str, ...]:
-    """The words of a sentence: lower case, numbers as `N`, no token without a letter (an `N` is one).
+def similarity_words(text: str) -> tuple[str, ...]:
+    """The words of a sentence: lower case, numbers as `N` as in the encoder's text, no token without a letter.
 
     Shen et al. (2022) cut by NLTK's tokeniser, we by our own, which does without its downloads; it cuts words off
     numbers at a hyphen.
 
-    Args:
-        text: the sentence.
-        numbers: as the words that an encoder knows are written: `runs`, each run of digits is `N` (Shen et al., 2022);
-            `whole`, only what is all a number, or `%`, as in the language-modelling Penn Treebank.
-
     >>> similarity_words("At 7:30 a 3rd dog didn't eat 1.5 bones!")
-    ('at', 'N:N', 'a', 'Nrd', 'dog', 'did', "n't", 'eat', 'N.N', 'bones')
-    >>> similarity_words("At 7:30 a 3rd dog didn't eat 1.5 bones!", "whole")
     ('at', 'N', 'a', '3rd', 'dog', 'did', "n't", 'eat', 'N', 'bones')
     """
-    written = (
-        lowered(token) if numbers == "whole" else re.sub(r"\d+", NUMBER, token) for token in tokenize(text.lower())
-    )
-    return tuple(token for token in written if any(character.isalpha() for character in token))
+    tokens = map(lowered, tokenize(text.lower()))
+    return tuple(token for token in tokens if any(character.isalpha() for character in token))
 
 
 class SimilarityTasks(TaskCorpus):
@@ -309,19 +279,12 @@ class SimilarityTasks(TaskCorpus):
         folder: where the tasks' folders lie, under `$DEPGEN_DATA` unless absolute.
         train: what is trained on. The authors' code takes both sets, and the figures of Shen et al. (2022) can only
             come from it: 80 and more on SICK, 64 to 72 on the Benchmark itself. The paper names `stsb` alone.
-        numbers: see `similarity_words`.
     """
 
     name = "STS"
 
-    def __init__(
-        self,
-        folder: str = "sts",
-        *,
-        train: Sequence[Literal["stsb", "sick"]] = ("stsb", "sick"),
-        numbers: NumberSpelling = "runs",
-    ) -> None:
-        self.folder, self.train, self.numbers = folder, tuple(train), numbers
+    def __init__(self, folder: str = "sts", *, train: Sequence[Literal["stsb", "sick"]] = ("stsb", "sick")) -> None:
+        self.folder, self.train = folder, tuple(train)
         sizes = {"stsb": 5749, "sick": 4500}
         self.published: Mapping[Split, SplitStatistics] = {
             "train": SplitStatistics(documents=sum(sizes[task] for task in self.train)),
@@ -331,47 +294,48 @@ class SimilarityTasks(TaskCorpus):
 
     def examples(self, split: Split) -> Iterator[Example]:
         """The pairs of a split, in the order of the sets and their files; a sentence without words is one `<unk>`."""
-        if split != "test":
-            yield from map(self._example, self._training_pairs() if split == "train" else self._pairs("stsb", "dev"))
+        training, chosen = self._training_files(), read_pairs(self._file("stsb", "dev"))
+        if split == "valid":
+            yield from map(_example, chosen)
             return
-        seen = {letters_of(pair) for pair in (*self._training_pairs(), *self._pairs("stsb", "dev"))}
+        trained = [pair for file in training for pair in read_pairs(file)]
+        if split == "train":
+            yield from map(_example, trained)
+            return
+        seen = {letters_of(pair) for pair in (*trained, *chosen)}
         for place, name in enumerate(TEST_SETS):
-            if name in _YEARS:
-                pairs = read_year(find_data(Path(self.folder) / _YEARS[name], how_to_get=_HOW_TO_GET))
-            else:
-                pairs = self._pairs(name, {"stsb": "test", "sick": "test_annotated"}[name])
+            pairs = read_pairs(self._file(name, "test")) if name in ("stsb", "sick") else read_year(self._year(name))
             for pair in pairs:
-                yield replace(self._example(pair), test_set=place, seen=letters_of(pair) in seen)
+                yield replace(_example(pair), test_set=place, seen=letters_of(pair) in seen)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the split's files, of those that are trained or chosen on, and of the reading options."""
-        training, chosen = [self._file(name, "train") for name in self.train], self._file("stsb", "dev")
+        training, chosen = self._training_files(), self._file("stsb", "dev")
         paths = training if split == "train" else [chosen]
         if split == "test":
-            years = (find_data(Path(self.folder) / name, how_to_get=_HOW_TO_GET) for name in _YEARS.values())
-            parts = [path for year in years for path in sorted(year.glob("STS.*.txt"))]
-            paths = [*training, chosen, *parts, self._file("stsb", "test"), self._file("sick", "test_annotated")]
-        options = {"split": split, "train": self.train, "numbers": self.numbers}
+            parts = [path for name in TEST_SETS[:5] for path in sorted(self._year(name).glob("STS.*.txt"))]
+            paths = [*training, chosen, *parts, self._file("stsb", "test"), self._file("sick", "test")]
+        options = {"split": split, "train": self.train, "numbers": "whole"}
         return files_sha256(
             paths, reader="SimilarityTasks", **self.versions, **rule_versions(tokens="rules"), **options
         )
 
-    def _training_pairs(self) -> list[SimilarityPair]:
-        return [pair for name in self.train for pair in self._pairs(name, "train")]
-
-    def _pairs(self, name: str, part: str) -> list[SimilarityPair]:
-        path = self._file(name, part)
-        if name == "sick":
-            return read_similarity_pairs(path, SICK_COLUMNS)
-        return read_similarity_pairs(path, (*_TEXTS, "score"), BENCHMARK_COLUMNS)
+    def _training_files(self) -> list[Path]:
+        return [self._file(name, "train") for name in self.train]
 
     def _file(self, name: str, part: str) -> Path:
-        return find_file(Path(self.folder) / _FILES[name].format(part), how_to_get=_HOW_TO_GET)
+        file = f"STSBenchmark/sts-{part}.csv"
+        if name == "sick":
+            file = f"SICK/SICK_{part}{'_annotated' if part == 'test' else ''}.txt"
+        return find_file(Path(self.folder) / file, how_to_get=_HOW_TO_GET)
 
-    def _example(self, pair: SimilarityPair) -> Example:
-        identifier, *texts, score = pair
-        words = (similarity_words(text, self.numbers) or (UNK_WORD,) for text in texts)
-        return Example(identifier, tuple(words), score)
+    def _year(self, name: str) -> Path:
+        return find_data(Path(self.folder) / f"{name.upper()}-en-test", how_to_get=_HOW_TO_GET)
+
+
+def _example(pair: SimilarityPair) -> Example:
+    identifier, *texts, score = pair
+    return Example(identifier, tuple(similarity_words(text) or (UNK_WORD,) for text in texts), score)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
@@ -464,9 +428,7 @@ class TaskData(CorpusData):
         annotator: what gives prompts graphs, of all splits; None for systems that need none.
         examples_per_batch: of the global batch, whatever the number of devices; drawn at random.
         eval_tokens_per_batch: budget of tokens at validation and test, padding included.
-        workers: see `CorpusData`.
-        seed: see `CorpusData`.
-        collate: see `CorpusData`.
+        kwargs: the arguments of `CorpusData` for workers, seed and collate.
     """
 
     corpus: TaskCorpus
@@ -479,11 +441,12 @@ class TaskData(CorpusData):
         annotator: Annotator | None = None,
         examples_per_batch: int = 64,
         eval_tokens_per_batch: int = 16384,
-        workers: int | None = None,
-        seed: int = 0,
-        collate: Collate | None = None,
+        **kwargs: Any,  # noqa: ANN401
     ) -> None:
-        super().__init__(corpus, annotator, ("train", "valid", "test"), workers=workers, seed=seed, collate=collate)
+        super().__init__(
+            corpus, annotator=annotator, trees_for=("train", "valid", "test"), vocabulary=None, joining="roots",
+            left_dependents="last_piece", max_documents=None, **kwargs,
+        )  # fmt: skip
         check_at_least(1, examples_per_batch=examples_per_batch)
         self.encoder, self._examples = encoder, dict[Split, list[Example]]()
         self.examples_per_batch, self.eval_tokens_per_batch = examples_per_batch, eval_tokens_per_batch
@@ -495,7 +458,7 @@ class TaskData(CorpusData):
 
     def _own_vocabulary(self) -> Vocabulary:
         """The encoder's; a run takes it over and needs the encoder's no more."""
-        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / "vocabulary")
+        return load_vocabulary(named_checkpoint(self.encoder_checkpoint)[0] / VOCABULARY_FILE)
 
     def verbaliser_ids(self) -> list[int]:
         """The id of each class: the first piece of its word."""

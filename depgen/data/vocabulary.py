@@ -26,12 +26,14 @@ from depgen.trees.sentence import Document
 
 EOS, UNK = 0, 1
 EOS_WORD, UNK_WORD = "<eos>", "<unk>"
-SPELLINGS = {"eos": EOS_WORD, "unk": UNK_WORD, "mask_id": "<mask>", "start": "<s>", "pad": "<pad>"}
+SPELLINGS = {"eos": EOS_WORD, "unk": UNK_WORD, "mask_id": "<mask>", "start": "<s>"}
 """How the special tokens with a meaning are spelt; any other name is its own spelling."""
 SPACE_MARKERS = "Ġ▁"
 """With which the first piece of a word begins: in byte-level BPE, in Unigram."""
 VOCABULARY_FILE = "vocabulary.json"
+"""In a run folder, what `Vocabulary.to_json` gives."""
 TOKENIZER_FILE = "tokenizer.json"
+"""In a folder of a model of the transformers library."""
 LABELS = "labels"
 """The table of a vocabulary that holds the labels of constituents, for systems that write trees with their texts."""
 
@@ -55,9 +57,9 @@ class Vocabulary:
     """The token types of a tokenizer, whose ids are kept.
 
     Args:
-        tokenizer: as its own JSON.
+        tokenizer: the JSON of a tokenizer of the `tokenizers` library.
         specials: from the name of each special token to its spelling in the tokenizer. `eos` is required. `unk`,
-            `mask_id`, `start` and `pad` have a meaning; systems give others theirs.
+            `mask_id` and `start` have a meaning; systems give others theirs.
         tables: side tables by name, which a builder makes and a system reads: strings, or rows of strings.
 
     Attributes:
@@ -78,14 +80,9 @@ class Vocabulary:
     ) -> None:
         from tokenizers import Tokenizer
 
-        try:
-            self._tokenizer = Tokenizer.from_str(tokenizer)
-        except Exception as error:  # the library raises nothing narrower
-            raise UserError(
-                f"Expected the JSON of a Hugging Face tokenizer ({TOKENIZER_FILE}), found: {error}. Copy it again."
-            ) from error
+        self._tokenizer = Tokenizer.from_str(tokenizer)
         self._tokenizer.encode_special_tokens = True  # a literal special token in a text is text
-        self._json, self.specials = tokenizer, dict(specials)
+        self.tokenizer, self.specials = tokenizer, dict(specials)
         self.tables: dict[str, list[Any]] = {
             name: [row if isinstance(row, str) else list(row) for row in rows] for name, rows in (tables or {}).items()
         }
@@ -110,11 +107,7 @@ class Vocabulary:
     def of_words(
         cls, words: Sequence[str], *, specials: Sequence[str] = (), tables: Mapping[str, Table] | None = None
     ) -> "Vocabulary":
-        """A vocabulary of whole words: `<eos>`, `<unk>`, the other special tokens by name, then words in their order.
-
-        Raises:
-            UserError: a word is listed twice, or is a special token.
-        """
+        """A vocabulary of words: `<eos>`, `<unk>`, the other special tokens by name, then the words in their order."""
         from tokenizers import Tokenizer, models, pre_tokenizers
 
         named = special_tokens(specials)
@@ -128,30 +121,18 @@ class Vocabulary:
         return cls(tokenizer.to_str(), specials=named, tables=tables)
 
     @classmethod
-    def of_files(cls, files: Mapping[str, str], where: Path | str) -> "Vocabulary":
-        """The vocabulary whose `files` these are, by name; `where` they lie is for messages.
-
-        Raises:
-            UserError: one is missing or damaged, or they are not of one vocabulary.
-        """
+    def of_json(cls, text: str, where: Path | str) -> "Vocabulary":
+        """The vocabulary that `to_json` gave the text of; `where` it lies is for the message."""
         try:
-            content = json.loads(files[VOCABULARY_FILE])
-            specials, tables, digest = content["specials"], content["tables"], content["sha256"]
+            content = json.loads(text)
+            tokenizer, specials, tables = content["tokenizer"], content["specials"], content["tables"]
         except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{where}/{VOCABULARY_FILE}: expected a vocabulary, found: {error!r}. Copy both files again."
-            ) from error
-        tokenizer = files.get(TOKENIZER_FILE, "")
-        if lines_sha256([tokenizer]) != digest:
-            raise UserError(
-                f"{where}/{VOCABULARY_FILE}: expected the {TOKENIZER_FILE} that was saved with it, found another. Copy "
-                "both files again."
-            )
+            raise UserError(f"{where}: expected a vocabulary, found: {error!r}. Copy the file again.") from error
         return cls(tokenizer, specials=specials, tables=tables)
 
     def with_tables(self, tables: Mapping[str, Table]) -> "Vocabulary":
         """The same vocabulary with more side tables."""
-        return type(self)(self._json, specials=self.specials, tables={**self.tables, **tables})
+        return type(self)(self.tokenizer, specials=self.specials, tables={**self.tables, **tables})
 
     @cached_property
     def types(self) -> tuple[str, ...]:
@@ -210,18 +191,17 @@ class Vocabulary:
         text = str(self._tokenizer.decode(list(ids), skip_special_tokens=False)).replace("\0", "\ufffd")
         return text.strip() if self.splits_words else text
 
-    def files(self) -> dict[str, str]:
-        """The vocabulary as JSON files, by name: what a run folder and a checkpoint hold."""
-        content = {"specials": self.specials, "tables": self.tables, "sha256": lines_sha256([self._json])}
-        return {TOKENIZER_FILE: self._json, VOCABULARY_FILE: json.dumps(content, ensure_ascii=False, indent=1) + "\n"}
+    def to_json(self) -> str:
+        """All of the vocabulary, the tokenizer's JSON as a string: what a run folder and a checkpoint hold."""
+        content = {"specials": self.specials, "tables": self.tables, "tokenizer": self.tokenizer}
+        return json.dumps(content, ensure_ascii=False, indent=1) + "\n"
 
-    def save(self, folder: Path) -> None:
-        """Write `files` into a folder."""
-        for name, text in self.files().items():
-            write_atomically(folder / name, text)
+    def save(self, file: Path) -> None:
+        """Write `to_json` into a file."""
+        write_atomically(file, self.to_json())
 
     def __reduce__(self) -> tuple[Callable[..., "Vocabulary"], tuple[str]]:
-        return partial(type(self), specials=self.specials, tables=self.tables), (self._json,)
+        return partial(type(self), specials=self.specials, tables=self.tables), (self.tokenizer,)
 
 
 def special_tokens(names: Sequence[str] = ()) -> dict[str, str]:
@@ -268,11 +248,6 @@ class VocabularyBuilder(Protocol):
     def fingerprint(self) -> str:
         """The options, as a string."""
         ...
-
-
-def reads_trees(builder: VocabularyBuilder) -> bool:
-    """Whether a builder is to be given annotated documents."""
-    return bool(getattr(builder, "reads_trees", False))
 
 
 def word_counts(documents: Iterable[Document]) -> Counter[str]:
@@ -343,7 +318,7 @@ class SubwordPieces:
         named = special_tokens(self.specials)
         if self.tokenizer is not None:
             del named["unk"]
-            return Vocabulary(text_of_file(self._file()), specials={**named, "eos": self.eos_token})
+            return Vocabulary(self._ready(), specials={**named, "eos": self.eos_token})
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
@@ -359,16 +334,20 @@ class SubwordPieces:
 
     def fingerprint(self) -> str:
         """The options, as a string; a ready tokenizer by its content."""
-        learnt = self.tokenizer is None
-        made = f"bpe size={self.size}" if learnt else f"tokenizer {file_sha256(self._file())} eos={self.eos_token}"
+        made = f"bpe size={self.size}"
+        if self.tokenizer is not None:
+            made = f"tokenizer {lines_sha256([self._ready()])} eos={self.eos_token}"
         return f"{made} specials={self.specials}"
 
-    def _file(self) -> Path:
+    def _ready(self) -> str:
+        """The JSON of the ready tokenizer."""
         assert self.tokenizer is not None
         if (run := run_of_name(self.tokenizer)) is not None:
-            return run / "vocabulary" / TOKENIZER_FILE
+            return load_vocabulary(run / VOCABULARY_FILE).tokenizer
         path = Path(self.tokenizer).expanduser()
-        return path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
+        return text_of_file(
+            path if path.is_file() else required_folder(self.tokenizer, holding=TOKENIZER_FILE) / TOKENIZER_FILE
+        )
 
 
 class CorpusVocabulary:
@@ -397,38 +376,33 @@ class ReadyVocabulary:
     """Takes a vocabulary that was saved before, whatever the documents are.
 
     Args:
-        folder: where it lies, such as `RUN/vocabulary`.
+        file: where it lies, such as `RUN/vocabulary.json`.
     """
 
-    def __init__(self, folder: str) -> None:
-        self.folder = Path(folder).expanduser()
+    def __init__(self, file: str) -> None:
+        self.file = Path(file).expanduser()
 
     def build(self, documents: Iterable[Document]) -> Vocabulary:
         """The saved one."""
-        return load_vocabulary(self.folder)
+        return load_vocabulary(self.file)
 
     def fingerprint(self) -> str:
-        """A digest of its files."""
-        return f"ready {lines_sha256(load_vocabulary(self.folder).files().values())}"
+        """A digest of its file."""
+        return f"ready {file_sha256(self.file)}"
 
 
 # -- saved vocabularies -----------------------------------------------------------------------------------------------
 
 
-def load_vocabulary(folder: Path) -> Vocabulary:
-    """The vocabulary saved in a folder.
-
-    Raises:
-        UserError: there is none, or it is damaged.
-    """
-    files = {name: text_of_file(folder / name) for name in (VOCABULARY_FILE, TOKENIZER_FILE)}
-    return Vocabulary.of_files(files, folder)
+def load_vocabulary(file: Path) -> Vocabulary:
+    """The vocabulary saved in a file."""
+    return Vocabulary.of_json(text_of_file(file), file)
 
 
 def vocabulary_of_checkpoint(content: Mapping[str, Any]) -> Vocabulary | None:
     """The vocabulary in the content of a checkpoint, under the class name of a data module; None without one."""
     for name, state in content.items():
-        files = state.get("vocabulary") if isinstance(state, Mapping) else None
-        if isinstance(files, Mapping) and VOCABULARY_FILE in files:
-            return Vocabulary.of_files(files, f"checkpoint, {name}")
+        text = state.get("vocabulary") if isinstance(state, Mapping) else None
+        if isinstance(text, str):
+            return Vocabulary.of_json(text, f"checkpoint, {name}")
     return None

@@ -35,7 +35,7 @@ def export_pretrained(*, to: Path, run: str | None = None) -> str:
         )
     eos = trained.vocabulary.eos
     model.backbone.save(to, eos=eos)
-    trained.vocabulary.save(to)
+    (to / TOKENIZER_FILE).write_text(trained.vocabulary.tokenizer, encoding="utf-8")
     if trained.vocabulary.splits_words:
         from transformers import PreTrainedTokenizerFast
 

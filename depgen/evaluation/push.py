@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from depgen import __version__
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.export import check_empty
 from depgen.evaluation.likelihood.over_trees import ScoresTrees
@@ -81,8 +82,8 @@ def push(run: str | None = None, *, to: Path, repo: str | None = None, private: 
     record = {name: value for name, value in read_record(source).items() if name not in _OWN}
     to.mkdir(parents=True, exist_ok=True)
     write_weights(load_checkpoint(checkpoint, mmap=True), to / WEIGHTS)
-    shutil.copytree(source / "vocabulary", to / "vocabulary")
-    shutil.copyfile(source / "config.yaml", to / "config.yaml")
+    for name in ("config.yaml", VOCABULARY_FILE):
+        shutil.copyfile(source / name, to / name)
     update_record(to, record)
     numbers = source / NUMBERS["test"]
     metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}

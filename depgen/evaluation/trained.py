@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from jsonargparse import ArgumentError
 
-from depgen.data.vocabulary import Vocabulary, load_vocabulary, vocabulary_of_checkpoint
+from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
@@ -55,7 +55,7 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     run, checkpoint, alone = _located(reference)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
-        vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / "vocabulary")
+        vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / VOCABULARY_FILE)
     checked_vocabulary_size(vocabulary.size, checkpoint)
     content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from transformers import PretrainedConfig, PreTrainedTokenizerFast
 from transformers.modeling_outputs import CausalLMOutput
 
-from depgen.data.vocabulary import TOKENIZER_FILE
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
@@ -87,7 +86,7 @@ class SystemTokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
 
     def __init__(self, system: System) -> None:
         end = system.tokenizer.specials["eos"]
-        tokenizer = Tokenizer.from_str(system.tokenizer.files()[TOKENIZER_FILE])
+        tokenizer = Tokenizer.from_str(system.tokenizer.tokenizer)
         super().__init__(
             tokenizer_object=tokenizer, bos_token=end, eos_token=end, pad_token=end, padding_side="right",
             model_input_names=["input_ids", "attention_mask"],

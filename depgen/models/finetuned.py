@@ -35,26 +35,157 @@ Deviations
         Benchmark's development set, where the default is its Pearson (`selected_by`).
     D9. Frozen parts are not changed, but their dropout stays on in training, as in the code.
     D10. The network over pairs is as wide as the encoder's states, 512 in the code.
+    D11. Numbers are written as in the encoder's training text; the code writes each run of digits as `N`.
 """
 
+import json
+import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
+from jsonargparse import ArgumentError
 from torch import Tensor, nn
 
-from depgen.data.tasks import HIGHEST, TEST_SETS, TaskBatch
+from depgen.data.batch import ItemBatch
+from depgen.data.tasks import HIGHEST, TEST_SETS, TaskBatch, TaskData, collate_examples
 from depgen.errors import UserError
-from depgen.language_models.finetuned import FineTuned
+from depgen.language_models.base import LanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
-from depgen.metrics.similarity import PairScores, pearson, spearman, spearman_interval
+from depgen.metrics.similarity import PairScores, ScoredPairs, pearson, spearman, spearman_interval
 from depgen.nn.lengths import mask_of
 from depgen.nn.vocabulary import full_precision, log_softmax_over_vocabulary
+from depgen.training.checkpoints import load_checkpoint
+from depgen.training.class_paths import known_classes_alone
+from depgen.training.phases import Phase
+
+log = logging.getLogger(__name__)
+
+_NOT_OF_THE_NETWORK = ("optimizer", "scheduler", "_instantiator")
+
+
+class FineTuned(LanguageModel):
+    """A trained network and what a task needs beside it, fine-tuned together.
+
+    A system says which networks it takes (`encoder_kind`), makes its own layers in `add_layers`, answers the examples
+    of a batch by `forward`, and gives the figures of a split by `figures_of`. The figures are logged; no example has
+    nll or tokens.
+
+    Args:
+        vocabulary_size: number of token types; linked from the data.
+        selected_by: the figure (per cent) on the validation split that the best weights are chosen by.
+        architecture: the encoder's class and settings as JSON. None in a new run, whose encoder comes from the run that
+            `data.init_args.encoder` names; a checkpoint holds it, and needs that run no more.
+        kwargs: see `LanguageModel`; the scheduler of a plateau sees one minus the figure, which falls.
+    """
+
+    encoder: LanguageModel
+    encoder_kind: type[LanguageModel]
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        selected_by: str,
+        architecture: str | None = None,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        self.vocabulary_size, self.selected_by, self.architecture = vocabulary_size, selected_by, architecture
+        self.phases = (Phase("fine_tuning", monitor=f"val/one_minus_{selected_by}"),)
+        self.answers = ScoredPairs()
+
+    def add_layers(self) -> None:
+        """Make what is needed beside the encoder, and freeze what is not to change."""
+        raise NotImplementedError(f"{type(self).__name__} has no add_layers")
+
+    def figures_of(self, answers: PairScores, stage: Literal["val", "test"]) -> dict[str, float]:
+        """The figures of a split by name, `selected_by` among those of the validation split."""
+        raise NotImplementedError(f"{type(self).__name__} has no figures_of")
+
+    # -- the network of a run -------------------------------------------------------------------------------------
+
+    @property
+    def data(self) -> TaskData:
+        """The data of the trainer."""
+        return cast(TaskData, self.trainer.datamodule)  # type: ignore[attr-defined]
+
+    def configure_model(self) -> None:
+        """Build the encoder, in a new run with the weights of the run that the data names, and the other layers."""
+        if hasattr(self, "encoder"):
+            return
+        if self.architecture is None:
+            origin = self.data.encoder_checkpoint
+            content = load_checkpoint(origin)
+            settings: dict[str, Any] = content.get("hyper_parameters") or {}
+            of_network = {name: value for name, value in settings.items() if not name.endswith(_NOT_OF_THE_NETWORK)}
+            self.architecture = self.hparams["architecture"] = json.dumps(of_network, sort_keys=True)
+            self.encoder = self._network(self.architecture, origin)
+            self.encoder.load_state_dict(content["state_dict"])
+            log.info("Encoder: %s", origin)
+        else:
+            self.encoder = self._network(self.architecture)
+        self.add_layers()
+
+    def _network(self, architecture: str, *origin: Path) -> LanguageModel:
+        """The network of an architecture, with random weights; a checkpoint that says so is named in messages."""
+        from lightning.pytorch.cli import instantiate_module
+
+        settings = json.loads(architecture)
+        try:
+            with known_classes_alone(*origin):
+                return instantiate_module(self.encoder_kind, settings)
+        except ArgumentError as error:
+            raise UserError(
+                f"{''.join(f'{path}: ' for path in origin)}expected a {self.encoder_kind.__name__}, found "
+                f"{settings.get('_class_path', 'another system')} ({error}). Name a run of one by "
+                "data.init_args.encoder."
+            ) from error
+
+    @property
+    def collate(self) -> Callable[[ItemBatch], TaskBatch]:
+        """Examples as the encoder reads them, and their answers."""
+        return partial(collate_examples, sequences=self.encoder.collate)
+
+    # -- validation and test --------------------------------------------------------------------------------------
+
+    def validation_step(self, batch: TaskBatch, batch_idx: int) -> None:
+        """Answer without autocast, whose rounding would make ranks equal, and keep the answers."""
+        with torch.autocast(self.device.type, enabled=False):
+            predicted: Float[Tensor, " batch"] = self(batch)
+        self.answers.update(predicted, batch.answers, items=batch.items, test_sets=batch.test_sets, seen=batch.seen)
+
+    def test_step(self, batch: TaskBatch, batch_idx: int) -> None:
+        """The same."""
+        self.validation_step(batch, batch_idx)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the figures of the validation split, and what the phase is judged by."""
+        figures = self._log_figures("val")
+        self.log(f"val/one_minus_{self.selected_by}", 1 - figures[self.selected_by] / 100, batch_size=1)
+
+    def on_test_epoch_end(self) -> None:
+        """Log the figures of the test split."""
+        self._log_figures("test")
+
+    def _log_figures(self, stage: Literal["val", "test"]) -> dict[str, float]:
+        """The figures of all answers that were kept, which are then forgotten."""
+        figures = self.figures_of(self.answers.compute(), stage)
+        self.answers.reset()
+        for name, value in figures.items():
+            self.log(f"{stage}/{name}", value, prog_bar=name == self.selected_by, batch_size=1)
+        return figures
+
+    def test_scores(self) -> None:
+        """None: an example has an answer, but neither nll nor tokens."""
+
 
 # -- prompts ----------------------------------------------------------------------------------------------------------
 
@@ -97,11 +228,8 @@ class PromptedModel(FineTuned):
         self.save_hyperparameters()
         self.answers_among, self.verbalisers = answers_among, verbalisers
 
-    def configure_model(self) -> None:
-        """Build the encoder and, for similarities, the regression."""
-        if hasattr(self, "encoder"):
-            return
-        super().configure_model()
+    def add_layers(self) -> None:
+        """For similarities, the regression."""
         if self.verbalisers is None:
             self.verbalisers = self.hparams["verbalisers"] = self.data.verbaliser_ids()
         self.regression = None if self.verbalisers else nn.Linear(self.encoder.backbone.width, 1)
@@ -267,11 +395,8 @@ class SentenceSimilarity(FineTuned):
         self.save_hyperparameters()
         self.finetune, self.dropout = finetune, dropout
 
-    def configure_model(self) -> None:
-        """Build the encoder and the network over pairs, and freeze what is not to change."""
-        if hasattr(self, "encoder"):
-            return
-        super().configure_model()
+    def add_layers(self) -> None:
+        """The network over pairs."""
         self.head = PairHead(self.encoder.output_weight.shape[1], dropout=self.dropout)
         frozen: list[nn.Parameter] = []
         if self.finetune == "classifier":

@@ -9,9 +9,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Literal
 
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
-from depgen.locations import below_runs, file_sha256, lines_sha256, write_atomically
+from depgen.locations import below_runs, file_sha256, write_atomically
 from depgen.reporting.compare import compare, marked
 from depgen.reporting.definition import Column, Row, TableDefinition
 from depgen.reporting.intervals import intervals
@@ -107,7 +108,7 @@ def _read_tested(run: Path) -> TestedRun:
         UserError: it is not tested, or a file of it is damaged.
     """
     test, record = kept_test(run), read_record(run)
-    vocabulary = lines_sha256([file_sha256(path) for path in sorted((run / "vocabulary").glob("*")) if path.is_file()])
+    vocabulary = file_sha256(run / VOCABULARY_FILE)
     found, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
     draws = _draws(run) if kind == "pseudo" else ""
     found.settings.update(_settings(test, _KINDS[kind] + draws, vocabulary))

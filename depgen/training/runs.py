@@ -1,6 +1,6 @@
 """Run folders: `runs/<experiment>/<time>`, or `runs/<experiment>/<size>/seed<k>/<time>`; described in `run.json`.
 
-A run folder holds `config.yaml`, `run.json`, `vocabulary/`, `metrics.csv`, `lock` and `checkpoints/`.
+A run folder holds `config.yaml`, `run.json`, `vocabulary.json`, `metrics.csv`, `lock` and `checkpoints/`.
 """
 
 import json

@@ -160,13 +160,6 @@ def test_the_first_documents_are_rearranged_by_themselves(tmp_path):
     assert of_whole.fingerprint() != of_two.fingerprint()
 
 
-def test_whole_documents_get_graphs_of_whole_documents(tmp_path):
-    annotator = GraphsOfOtherSentences(Named(tmp_path / "calls"))
-    table = AnnotatedSplit(Shelf(), "test", annotator, whole_documents=True).table()
-    assert all(len(row["sentence_lengths"]) == 1 for row in table)
-    assert all(name != giver for pairs in names_by_length(table).values() for name, giver in pairs)
-
-
 def test_the_verb_says_what_it_made(tmp_path):
     annotator = GraphsOfOtherSentences(Named(tmp_path / "calls"))
     (line,) = annotate_corpus(Shelf(), annotator, ("test",)).splitlines()

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from depgen.backbones.pretrained import PretrainedTransformer
-from depgen.data.vocabulary import SubwordPieces
+from depgen.data.vocabulary import SubwordPieces, load_vocabulary
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.runs import best_checkpoint
@@ -250,7 +250,7 @@ def run(runs, monkeypatch, tmp_path):
 @torch.no_grad()
 def test_the_best_weights_of_a_run_are_taken_by_name_and_by_folder(run):
     vocabulary = SubwordPieces(tokenizer="gpt2").build(())
-    assert vocabulary.files()["tokenizer.json"] == (run / "vocabulary" / "tokenizer.json").read_text()
+    assert vocabulary.types == load_vocabulary(run / "vocabulary.json").types
     kept = load_checkpoint(best_checkpoint(run))["state_dict"]
     tokens = torch.arange(12).view(2, 6)
     for name in ("gpt2", str(run), f"gpt2/{run.name}"):

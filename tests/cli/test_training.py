@@ -34,7 +34,7 @@ def test_fit_leaves_a_run_folder_that_holds_everything(run):
         "config.yaml",
         "run.json",
         "metrics.csv",
-        "vocabulary",
+        "vocabulary.json",
         "lock",
     }
     record = json.loads((run / "run.json").read_text())
@@ -200,10 +200,10 @@ def test_a_checkpoint_outside_a_run_is_refused(run, tiny, tmp_path, capsys):
 
 
 def test_a_run_without_its_vocabulary_is_refused(run, capsys):
-    shutil.rmtree(run / "vocabulary")
+    (run / "vocabulary.json").unlink()
     for arguments in (["test"], ["fit", "--resume", str(run)]):
         assert main(arguments) == 2
-        assert f"No vocabulary at {run / 'vocabulary'}" in capsys.readouterr().err
+        assert f"No vocabulary at {run / 'vocabulary.json'}" in capsys.readouterr().err
 
 
 def test_settings_that_change_no_number_follow_the_command_line(run, tiny, monkeypatch, capsys):

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_words
+from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS, NO_WORDS_BUT_MASK
 
@@ -14,14 +15,21 @@ def item(index, ids, heads=None):
     return TokenItem(index, np.array(ids, dtype=np.int32), given)
 
 
-def test_sentences_stand_as_they_are_and_are_padded_with_what_is_never_masked():
+def test_sentences_stand_as_they_are_and_are_padded_with_the_end_of_sequence():
     batch = collate_words(ItemBatch([item(7, [3, 4, 5]), item(2, [6])], 6, NO_WORDS_BUT_MASK))
-    assert batch.tokens.tolist() == [[3, 4, 5], [6, 1, 1]]
+    assert batch.tokens.tolist() == [[3, 4, 5], [6, 0, 0]]
     assert batch.tokens.dtype == batch.lengths.dtype == torch.int64
     assert batch.lengths.tolist() == [3, 1]
     assert batch.items.tolist() == [7, 2]
     assert batch.is_word.tolist() == [[True, True, True], [True, False, False]]
     assert (batch.unk, batch.mask_id, batch.heads) == (1, 2, None)
+
+
+def test_padding_is_a_token_where_a_ready_tokenizer_names_no_unknown_one():
+    vocabulary = Vocabulary(NO_WORDS_BUT_MASK.tokenizer, specials={"eos": "<eos>", "mask_id": "<mask>"})
+    batch = collate_words(ItemBatch([item(0, [3, 4]), item(1, [6])], 3, vocabulary))
+    assert (batch.unk, batch.tokens.tolist()) == (-1, [[3, 4], [6, 0]])
+    assert batch.known.tolist() == [[True, True], [True, False]]
 
 
 def test_trees_come_along_where_all_have_one():

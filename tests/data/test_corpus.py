@@ -123,7 +123,7 @@ def test_a_run_folder_says_which_document_is_where(sample, news, tmp_path):
         "valid": 2,
         "test": 3,
     }
-    assert (tmp_path / "run" / "vocabulary" / "vocabulary.json").is_file()
+    assert (tmp_path / "run" / "vocabulary.json").is_file()
     TextData(TextLines("news")).save_into(tmp_path / "official")
     assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
 

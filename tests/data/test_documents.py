@@ -9,7 +9,6 @@ from depgen.data.corpora import JsonDocuments
 from depgen.data.documents import DocumentData, segment_bounds
 from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import SubwordPieces, WordVocabulary
-from depgen.errors import UserError
 from tests.vocabularies import NO_WORDS_BUT_START
 
 
@@ -90,9 +89,3 @@ def test_batches_hold_so_many_segments_or_so_many_tokens(corpus):
     data = DocumentData(corpus, vocabulary=vocabulary, eval_tokens_per_batch=1)
     assert [batch.lengths.shape[1] for batch in data.test_dataloader()] == [1, 12], "a longer one is by itself"
     assert torch.cat([batch.items for batch in data.test_dataloader()]).sort().values.tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("name", ["sentences_per_segment", "segments_per_batch", "eval_sentences_per_segment"])
-def test_sizes_that_hold_nothing_are_refused(corpus, name):
-    with pytest.raises(UserError, match=f"^{name}: expected at least 1, found -3"):
-        DocumentData(corpus, **{name: -3})

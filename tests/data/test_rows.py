@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.trivial import GoldTrees, LeftChain
-from depgen.data.rows import annotate_documents, document_of_row, merge_sentences
+from depgen.data.rows import annotate_documents, document_of_row
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence
 from tests.annotation.annotators import Refusing
-from tests.trees.trees import FORMS, constituents, documents, graphs, head_lists
+from tests.trees.trees import FORMS, constituents, graphs, head_lists
 
 TREE = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obj"))
 GRAPH = replace(TREE, edges=((2, 1, "det"), (3, 1, "ref"), (0, 2, "root")))
@@ -50,9 +50,6 @@ class Wrong(LeftChain):
     ("annotator", "sentences"),
     [
         (None, [Sentence(("a", "b")), Sentence(("c",))]),
-        (GoldTrees(), [TREE, TREE]),
-        (GoldTrees(structure="graph"), [GRAPH, Sentence(("d",), (0,), ("root",), edges=())]),
-        (GoldTrees(structure="constituency"), [BRACKETED, Sentence(("d",), (0,), ("root",), spans=())]),
         (gold("graph", leaves_out=True), [Sentence(("d",)), GRAPH]),
         (gold("constituency", leaves_out=True), [Sentence(("d",)), BRACKETED]),
     ],
@@ -119,13 +116,3 @@ def test_a_broken_annotator_is_named_with_the_sentence(annotator, sentence, mess
     document = Document((first,) if sentence is None else (first, sentence), "d1")
     with pytest.raises(UserError, match=message):
         annotate_documents([document, Document((Sentence(()),), "d2")][: 2 if sentence is None else 1], annotator)
-
-
-@given(documents())
-def test_a_merged_document_has_the_same_words(document):
-    merged = merge_sentences(document)
-    assert merged.identifier == document.identifier
-    (sentence,) = merged.sentences
-    assert sentence.words == tuple(document.words())
-    assert sentence.heads is None
-    assert (sentence.tags is None) == any(part.tags is None for part in document.sentences)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
 from depgen.data import table as tables
 from depgen.data.table import AnnotatedSplit, TableSizes, sizes_of
@@ -50,8 +49,6 @@ def test_one_row_a_document_with_heads_within_sentences():
          "relations": ["root", "dep"]},
     ]  # fmt: skip
     assert AnnotatedSplit(TALK, "train", None).table().column_names == ["identifier", "words", "sentence_lengths"]
-    whole = AnnotatedSplit(TALK, "train", LeftChain(), whole_documents=True).table()
-    assert (whole[0]["sentence_lengths"], whole[0]["heads"]) == ([5], [0, 1, 2, 3, 4])
 
 
 def test_graphs_and_constituents_are_ragged_columns_beside_heads():
@@ -85,9 +82,8 @@ def test_the_cache_follows_text_split_annotator_and_cut(log):
         assert table._fingerprint == AnnotatedSplit(TALK, "train", LeftChain()).fingerprint()
     assert calls(log) == [3]
     AnnotatedSplit(TALK, "valid", Counting(log)).table()
-    AnnotatedSplit(TALK, "train", Counting(log), whole_documents=True).table()
     assert AnnotatedSplit(shelf("another text"), "train", Counting(log)).table()[0]["words"] == ["another", "text"]
-    assert calls(log) == [3, 3, 2, 1]
+    assert calls(log) == [3, 3, 1]
     fingerprints = {AnnotatedSplit(TALK, "train", RandomTree(seed)).fingerprint() for seed in (1, 2)}
     assert len(fingerprints) == 2
 
@@ -107,7 +103,7 @@ def test_several_processes_keep_the_order(log, monkeypatch):
     assert {line.split()[0] for line in log.read_text().splitlines()}.isdisjoint({str(os.getpid())})
     assert len(log.read_text().splitlines()) > 2
     assert len(log.with_name("log.made").read_text().splitlines()) <= 2, "each process loads its annotator once"
-    assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain(), whole_documents=True).table().to_list()
+    assert parallel.to_list() == AnnotatedSplit(corpus, "train", LeftChain()).table().to_list()
 
 
 def _annotate(log):
@@ -174,30 +170,10 @@ def test_what_a_cache_has_lost_is_made_again_and_what_is_damaged_is_named(cache)
         AnnotatedSplit(TALK, "train", LeftChain()).table()
 
 
-def test_gold_trees_of_whole_documents_name_the_joining():
-    with pytest.raises(UserError, match=r"d0, sentence 1: .*`joining: whole`.* roots or previous_sentence"):
-        AnnotatedSplit(TALK, "train", GoldTrees(), whole_documents=True).table()
-
-
-def test_a_limit_annotates_only_what_is_used_and_the_table_of_all_serves_every_limit(log, cache):
+def test_a_limit_annotates_only_what_is_used(log):
     short = AnnotatedSplit(TALK, "train", Counting(log), max_documents=1).table()
     assert (short["identifier"], calls(log)) == (["d0"], [2])
-    whole = AnnotatedSplit(TALK, "train", Counting(log)).table()
-    assert (whole["identifier"], calls(log)) == (["d0", "d1"], [2, 3])
-    for limit in (1, 2, 9):
-        assert (
-            AnnotatedSplit(TALK, "train", Counting(log), max_documents=limit).table().to_list()
-            == (whole.to_list()[:limit])
-        )
-    assert calls(log) == [2, 3]
-    assert len(list(cache.glob("tables/**/*.arrow"))) == 2
-
-
-def test_the_verb_limits_training_alone_and_says_what_it_made_and_what_was_there():
-    train, valid = annotate_corpus(TALK, LeftChain(), ("train", "valid"), max_documents=1).splitlines()
-    assert train.startswith("shelf train: 1 documents, 2 sentences, 5 words; left chain; 0.")
-    assert valid.startswith("shelf valid: 2 documents, 3 sentences, 7 words; left chain; 0.")
-    assert annotate_corpus(TALK, LeftChain(), ("valid",)).endswith("already there")
+    assert AnnotatedSplit(TALK, "train", Counting(log)).table()["identifier"] == ["d0", "d1"]
 
 
 def test_what_an_annotator_reads_is_all_that_is_known_of_a_sentence():

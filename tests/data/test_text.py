@@ -4,7 +4,6 @@ import pickle
 from dataclasses import dataclass
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 
@@ -53,10 +52,10 @@ def test_words_that_only_the_test_split_has_are_unknown():
 
 def test_the_runs_vocabulary_is_used_and_not_rebuilt(tmp_path):
     small = WordVocabulary(max_size=3).build(documents_of(["she"]))
-    small.save(tmp_path / "vocabulary")
+    small.save(tmp_path / "vocabulary.json")
     data = TextData(TALK)
     assert data.vocabulary_size == 9
-    data.use_vocabulary(tmp_path / "vocabulary")
+    data.use_vocabulary(tmp_path / "vocabulary.json")
     assert data.vocabulary_size == 3
     assert data.split("train")[0].ids.tolist() == [2, 1, 1, 1, 1]
 
@@ -110,11 +109,11 @@ def test_special_tokens_and_tables_travel_with_run_and_checkpoint(tmp_path):
     data = TextData(TALK, annotator=GoldTrees(), vocabulary=Relations())
     data.save_into(tmp_path / "run")
     ready, resumed, other = (TextData(TALK) for _ in range(3))
-    ready.use_vocabulary(tmp_path / "run" / "vocabulary")
+    ready.use_vocabulary(tmp_path / "run" / "vocabulary.json")
     state = pickle.loads(pickle.dumps(data.state_dict()))
     resumed.load_state_dict(state)
     for vocabulary in (ready.vocabulary, resumed.vocabulary, vocabulary_of_checkpoint({"TextData": state})):
-        assert vocabulary.files() == data.vocabulary.files()
+        assert vocabulary.to_json() == data.vocabulary.to_json()
     assert other.vocabulary_size == 9
     with pytest.raises(UserError, match="another vocabulary, of 14 types, than these data have, of 9"):
         other.load_state_dict(state)
@@ -124,7 +123,8 @@ def test_special_tokens_and_tables_travel_with_run_and_checkpoint(tmp_path):
 
 
 def test_trees_are_joined_as_one_sentence_or_left_out():
-    assert TextData(TALK, annotator=LeftChain(), joining="whole").split("train")[0].heads.tolist() == [0, 1, 2, 3, 4]
+    joined = TextData(TALK, annotator=LeftChain(), joining="previous_sentence").split("train")[0]
+    assert joined.heads.tolist() == [0, 1, 2, 3, 4]
     assert TextData(TALK).split("train")[0].heads is None
     assert TextData(TALK, annotator=GoldTrees()).split("test")[0].heads is None
     assert TextData(TALK, annotator=GoldTrees(), trees_for=("test",)).split("test")[0].heads.tolist() == [2, 0]
@@ -134,13 +134,6 @@ def test_a_limit_on_documents_limits_training_alone():
     data = TextData(TALK, max_documents=1)
     assert [len(data.split(split)) for split in ("train", "valid")] == [1, 2]
     assert "!" not in data.vocabulary.types
-
-
-def test_stages_prepare_only_what_they_need():
-    data = TextData(TALK, annotator=GoldTrees())
-    data.setup("fit")
-    assert set(data._splits) == {"train", "valid"}
-    assert data.split("train")[0].heads.dtype == np.int32
 
 
 @pytest.mark.parametrize(
@@ -213,9 +206,8 @@ def test_words_are_counted_at_their_last_pieces_in_items_and_in_a_stream():
 
 
 @pytest.mark.parametrize("builder", [WordVocabulary(), SubwordPieces(size=258)], ids=["words", "pieces"])
-@pytest.mark.parametrize("joining", ["roots", "whole"])
-def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(builder, joining):
-    data = TextData(Shelf(DOCUMENTS), vocabulary=builder, joining=joining)
+def test_items_to_predict_are_sentences_where_the_system_takes_each_by_itself(builder):
+    data = TextData(Shelf(DOCUMENTS), vocabulary=builder)
     sentences = [" ".join(sentence.words) for document in DOCUMENTS for sentence in document.sentences]
     documents = [" ".join(document.words()) for document in DOCUMENTS]
     for context, expected in (("none", sentences), ("document", documents)):

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from depgen.data.corpora import TextLines
 from depgen.data.text import TextData
 from depgen.data.vocabulary import (
-    TOKENIZER_FILE,
-    VOCABULARY_FILE,
     CorpusVocabulary,
     ReadyVocabulary,
     SubwordPieces,
@@ -31,8 +30,8 @@ from tests.vocabularies import documents_of
 COUNTS = Counter({"the": 9, "cat": 4, "dog": 4, "purrs": 1, "<unk>": 3, "<eos>": 7})
 TALK = {"walking": 5, "walked": 4, "talking": 3, "ünïcode": 1}
 BUILDERS = {
-    "words": WordVocabulary(min_count=2, specials=["pad", "[nsubj]"]),
-    "BPE": SubwordPieces(size=275, specials=["pad", "[nsubj]"]),
+    "words": WordVocabulary(min_count=2, specials=["start", "[nsubj]"]),
+    "BPE": SubwordPieces(size=275, specials=["start", "[nsubj]"]),
 }
 WORD = st.text(st.characters(exclude_categories=["Z", "C"], exclude_characters="▁"), min_size=1, max_size=6)
 """A word without white space, and without the character that marks where a word begins."""
@@ -78,9 +77,9 @@ def test_a_mask_and_a_beginning_are_special_words_and_no_words_of_a_text():
 
 
 def test_fingerprints_follow_every_option():
-    options = [{}, {"min_count": 2}, {"max_size": 9}, {"masks": True}, {"starts": True}, {"specials": ["pad"]}]
+    options = [{}, {"min_count": 2}, {"max_size": 9}, {"masks": True}, {"starts": True}, {"specials": ["mine"]}]
     builders = [WordVocabulary(**each) for each in options]
-    builders += [SubwordPieces(), SubwordPieces(size=300), SubwordPieces(specials=["pad"])]
+    builders += [SubwordPieces(), SubwordPieces(size=300), SubwordPieces(specials=["mine"])]
     assert len({builder.fingerprint() for builder in builders}) == 9
 
 
@@ -89,11 +88,11 @@ def test_fingerprints_follow_every_option():
 
 @pytest.mark.parametrize("kind", BUILDERS)
 def test_named_special_tokens_follow_the_two_that_all_have_and_no_text_holds_them(kind):
-    vocabulary = built(BUILDERS[kind], {**TALK, "<eos>": 3, "[nsubj]": 9, "<pad>": 2})
-    assert vocabulary.special_ids == {"eos": 0, "unk": 1, "pad": 2, "[nsubj]": 3}
-    assert vocabulary.types[:4] == ("<eos>", "<unk>", "<pad>", "[nsubj]")
+    vocabulary = built(BUILDERS[kind], {**TALK, "<eos>": 3, "[nsubj]": 9, "<s>": 2})
+    assert vocabulary.special_ids == {"eos": 0, "unk": 1, "start": 2, "[nsubj]": 3}
+    assert vocabulary.types[:4] == ("<eos>", "<unk>", "<s>", "[nsubj]")
     assert not vocabulary.opens_word[[0, 2, 3]].any()
-    for word in ("<eos>", "<pad>", "[nsubj]", "a[nsubj]b"):
+    for word in ("<eos>", "<s>", "[nsubj]", "a[nsubj]b"):
         assert not {0, 2, 3} & set(vocabulary.pieces(word)), word
 
 
@@ -140,7 +139,7 @@ def test_any_words_survive_the_byte_level_pieces(pieces, words):
 def test_words_one_by_one_are_what_the_tokenizer_makes_of_the_text(pieces, unigram, words, first):
     whole_words = Vocabulary.of_words(["a", "b", "cab"])
     for vocabulary in (whole_words, pieces, unigram):
-        tokenizer = Tokenizer.from_str(vocabulary.files()[TOKENIZER_FILE])
+        tokenizer = Tokenizer.from_str(vocabulary.tokenizer)
         text = " " * (first and vocabulary.splits_words) + " ".join(words)
         found = encode(vocabulary, words, first_word_space=first).ids.tolist()
         assert found == tokenizer.encode(text, add_special_tokens=False).ids
@@ -153,7 +152,7 @@ def test_a_literal_end_of_text_in_a_corpus_is_text(pieces):
 
 
 def test_a_ready_tokenizer_has_its_own_end_of_text_token(pieces, tmp_path):
-    pieces.save(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(pieces.tokenizer)
     ready = SubwordPieces(tokenizer=str(tmp_path), eos_token="<eos>").build([])
     assert (ready.size, ready.unk, ready.specials) == (pieces.size, -1, {"eos": "<eos>"})
 
@@ -194,15 +193,14 @@ def test_all_words_open_and_special_tokens_but_the_unknown_word_do_not():
 )
 def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, table):
     assume(len(set("".join(counts))) < 30)
-    folder = tmp_path_factory.mktemp("saved")
+    file = tmp_path_factory.mktemp("saved") / "vocabulary.json"
     for builder in BUILDERS.values():
         vocabulary = built(builder, counts).with_tables({"rows": table})
-        vocabulary.save(folder)
-        for again in (load_vocabulary(folder), pickle.loads(pickle.dumps(vocabulary))):
-            assert again.files() == vocabulary.files()
-            assert (again.types, again.special_ids, again.start) == (
-                vocabulary.types, vocabulary.special_ids, vocabulary.start,
-            )  # fmt: skip
+        vocabulary.save(file)
+        of_checkpoint = vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": vocabulary.to_json()}})
+        for again in (load_vocabulary(file), pickle.loads(pickle.dumps(vocabulary)), of_checkpoint):
+            assert again.to_json() == vocabulary.to_json()
+            assert again.types == vocabulary.types
             assert again.tables == {"rows": table}
             words = [*text, *counts]
             assert encode(again, words).ids.tolist() == encode(vocabulary, words).ids.tolist()
@@ -210,31 +208,6 @@ def test_a_saved_vocabulary_gives_the_same_ids(tmp_path_factory, counts, text, t
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A saved vocabulary of pieces."""
-    built(SubwordPieces(size=270), TALK).save(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(("name", "change", "message"), [
-    (VOCABULARY_FILE, lambda text: None, r"vocabulary\.json can't be read"),
-    (VOCABULARY_FILE, lambda text: "[]", r"vocabulary\.json: expected a vocabulary"),
-    (VOCABULARY_FILE, lambda text: '{"specials": {"eos": "<eos>"}, "tables": {}}', "expected a vocabulary"),
-    (VOCABULARY_FILE, lambda text: text.replace('"<eos>"', '"<end>"'), "The tokenizer has no token '<end>'"),
-    (TOKENIZER_FILE, lambda text: None, r"tokenizer\.json can't be read"),
-    (TOKENIZER_FILE, lambda text: text.replace('Ġwalk"', 'Ġwelk"'), r"expected the tokenizer\.json that was saved"),
-])  # fmt: skip
-def test_a_damaged_vocabulary_is_refused(folder, name, change, message):
-    path = folder / name
-    text = change(path.read_text(encoding="utf-8"))
-    path.unlink()
-    if text is not None:
-        path.write_text(text, encoding="utf-8")
-    with pytest.raises(UserError, match=message):
-        load_vocabulary(folder)
 
 
 def of_bpe(*pieces):
@@ -245,35 +218,29 @@ def of_bpe(*pieces):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: special_tokens(["pad", "pad"]), "pad, pad"),
+    (lambda: special_tokens(["start", "start"]), "start, start"),
     (lambda: special_tokens(["eos"]), "eos"),
-    (lambda: special_tokens(["pad", "<pad>"]), "pad, <pad>"),
+    (lambda: special_tokens(["start", "<s>"]), "start, <s>"),
     (lambda: Vocabulary.of_words(["a", "b", "a"]), "'a' twice"),
     (lambda: Vocabulary.of_words(["a", "<mask>"], specials=["mask_id"]), "'<mask>' twice"),
     (lambda: WordVocabulary(max_size=3, masks=True), r"^max_size: expected at least 4, found 3"),
     (lambda: of_bpe("<end>", "a", "Ġ").pieces("b", space=False), "no piece for the word 'b' and has no unknown token"),
     (lambda: of_bpe("<eos>", "a").opens_word, "begin with Ġ or ▁"),
-    (lambda: Vocabulary("{}", specials={"eos": "<eos>"}), r"tokenizer\.json.*found"),
+    (lambda: load_vocabulary(Path("no/vocabulary.json")), r"vocabulary\.json can't be read"),
+    (lambda: Vocabulary.of_json("[]", "mine.json"), r"^mine\.json: expected a vocabulary"),
+    (lambda: Vocabulary.of_json(of_bpe("<eos>").to_json()[:-9], "cut"), "^cut: expected a vocabulary"),
+    (lambda: Vocabulary.of_json('{"specials": {}, "tables": {}}', "part"), "^part: expected a vocabulary.*tokenizer"),
+    (lambda: vocabulary_of_checkpoint({"TextData": {"vocabulary": "{}"}}), "checkpoint, TextData: expected"),
+    (lambda: Vocabulary(of_bpe("a").tokenizer, specials={"eos": "<end>"}), "The tokenizer has no token '<end>'.*eos_"),
 ])  # fmt: skip
 def test_what_is_no_vocabulary(make, message):
     with pytest.raises(UserError, match=message):
         make()
 
 
-def test_a_ready_tokenizer_needs_its_file_and_its_end_of_text_token(folder, tmp_path):
-    with pytest.raises(UserError, match="eos_token"):
-        SubwordPieces(tokenizer=str(folder), eos_token="<|endoftext|>").build([])
-    (folder / TOKENIZER_FILE).unlink()
+def test_a_ready_tokenizer_needs_its_file(tmp_path):
     with pytest.raises(UserError, match=r"tokenizer\.json"):
-        SubwordPieces(tokenizer=str(folder)).build([])
-
-
-def test_a_checkpoint_holds_both_files_or_is_refused(folder):
-    saved = load_vocabulary(folder)
-    assert vocabulary_of_checkpoint({"epoch": 1, "TextData": {"vocabulary": saved.files()}}).files() == saved.files()
-    assert vocabulary_of_checkpoint({"epoch": 1}) is None
-    with pytest.raises(UserError, match=r"checkpoint, TextData.*tokenizer\.json that was saved"):
-        vocabulary_of_checkpoint({"TextData": {"vocabulary": {VOCABULARY_FILE: saved.files()[VOCABULARY_FILE]}}})
+        SubwordPieces(tokenizer=str(tmp_path)).build([])
 
 
 # -- vocabularies of other data ---------------------------------------------------------------------------------------
@@ -303,9 +270,10 @@ def test_parts_of_a_corpus_share_the_words_of_the_whole(tmp_path):
 
 
 def test_a_ready_vocabulary_is_taken_whatever_the_words(tmp_path):
-    Vocabulary.of_words(["cat"]).save(tmp_path)
-    ready = ReadyVocabulary(str(tmp_path))
+    file = tmp_path / "vocabulary.json"
+    Vocabulary.of_words(["cat"]).save(file)
+    ready = ReadyVocabulary(str(file))
     assert ready.build(documents_of(COUNTS)).types == ("<eos>", "<unk>", "cat")
     before = ready.fingerprint()
-    Vocabulary.of_words(["dog"]).save(tmp_path)
+    Vocabulary.of_words(["dog"]).save(file)
     assert ready.fingerprint() != before

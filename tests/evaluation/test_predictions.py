@@ -19,7 +19,7 @@ CORPUS = Ewt(steps=[SingleSentences(), BareWords()])
 
 def predict(run, folder, corpus=CORPUS, **limits):
     data = TextData(corpus, eval_tokens_per_batch=40)
-    data.use_vocabulary(run / "vocabulary")
+    data.use_vocabulary(run / "vocabulary.json")
     writer = PredictionWriter(folder, data)
     quiet = {"logger": False, "enable_progress_bar": False}
     trainer = L.Trainer(accelerator="cpu", callbacks=[writer], **quiet, **limits)

@@ -55,7 +55,13 @@ def test_the_folder_scores_as_the_run_does_to_the_last_digit(run, pushed, tmp_pa
     moved = shutil.copytree(pushed, tmp_path / "elsewhere")
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "none"))
     assert scores(moved) == scores(run)
-    assert {path.name for path in moved.iterdir()} == {"README.md", "config.yaml", "run.json", "vocabulary", WEIGHTS}
+    assert {path.name for path in moved.iterdir()} == {
+        "README.md",
+        "config.yaml",
+        "run.json",
+        "vocabulary.json",
+        WEIGHTS,
+    }
 
 
 @pytest.mark.slow
@@ -149,7 +155,7 @@ def test_the_folder_is_uploaded_where_a_repository_and_a_token_are(run, tmp_path
     monkeypatch.setattr("huggingface_hub.get_token", lambda: "token")
     assert main([*command, str(tmp_path / "a")]) == 0
     assert "uploaded\thttps://hub.example/me/stories" in capsys.readouterr().out
-    files = ["README.md", "config.yaml", WEIGHTS, "run.json", "vocabulary"]
+    files = ["README.md", "config.yaml", WEIGHTS, "run.json", "vocabulary.json"]
     assert Hub.calls == [("me/stories", True, True), ("me/stories", sorted(files))]
     assert "depgen.load('me/stories')" in (tmp_path / "a" / "README.md").read_text()
     with pytest.raises(UserError, match=r"is written, but not uploaded to me/refused: 403 Forbidden"):

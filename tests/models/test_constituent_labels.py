@@ -3,7 +3,7 @@
 import pytest
 
 from depgen.data.generated import GeneratedLanguage
-from depgen.data.vocabulary import SubwordPieces, WordVocabulary, reads_trees
+from depgen.data.vocabulary import SubwordPieces, WordVocabulary
 from depgen.models.tg import LABELS, ConstituentLabels
 from depgen.trees.sentence import Document, Sentence
 
@@ -17,7 +17,7 @@ def test_labels_are_sorted_after_the_one_of_constituents_without_label():
     found = ConstituentLabels().build(iter(DOCUMENTS))
     assert found.tables[LABELS] == ["TOP", "FRAG", "NP", "S"]
     assert found.size == 2 + len("abcde")
-    assert reads_trees(ConstituentLabels())
+    assert ConstituentLabels().reads_trees
 
 
 class TakesNone:

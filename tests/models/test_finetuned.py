@@ -390,7 +390,7 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned):
     assert not (tuned / "test_items.npz").exists()
     trained = load_trained(tuned, device="cpu")
     data = TaskData(SimilarityTasks(), "gone", collate=trained.model.collate)
-    data.use_vocabulary(tuned / "vocabulary")
+    data.use_vocabulary(tuned / "vocabulary.json")
     predicted, judged = [], []
     for batch in data.test_dataloader():
         here = (batch.test_sets == 6).nonzero()[:, 0]
@@ -427,7 +427,6 @@ def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
     (lambda place: system_of(SentenceSimilarity, TaskData(SimilarityTasks(), "gpt2")),
      r"best\.ckpt: expected a MaskedLanguageModel, found depgen\.models\.causal_lm\.CausalLM"),
     (lambda place: system_of(SentenceSimilarity, TaskData(SimilarityTasks(), "nowhere")), "No run at"),
-    (lambda place: system_of(PromptedModel, SimpleNamespace(vocabulary_size=9)), r"set data to .*TaskData, found"),
     (lambda place: pairs_of(place, "masked_transformer", finetune="frozen_parser"), "needs an encoder with a parser"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(place, make, named):

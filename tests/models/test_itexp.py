@@ -167,7 +167,8 @@ def test_what_training_never_saw_is_unknown():
 
 
 def test_a_vocabulary_without_an_unknown_word_pads_and_names_labels_by_the_end(tmp_path):
-    SubwordPieces(size=258).build([Document((LIKES,), "")]).save(tmp_path)
+    pieces = SubwordPieces(size=258).build([Document((LIKES,), "")])
+    (tmp_path / "tokenizer.json").write_text(pieces.tokenizer)
     builder = SubwordPieces(tokenizer=str(tmp_path / "tokenizer.json"))
     vocabulary = built([LIKES], words=builder)
     assert vocabulary.unk == -1

@@ -125,7 +125,7 @@ def test_a_row_is_trained_from_a_folder_of_weights(project, depgen):
     assert (result.beginning, result.budget.epochs, result.trees) == ("tiny", 2, "the corpus's own trees")
     assert result.metrics["word_perplexity"] > 1
     (run,) = job.training.runs()
-    assert json.loads((run / "vocabulary" / "vocabulary.json").read_text())["specials"] == {"eos": END}
+    assert json.loads((run / "vocabulary.json").read_text())["specials"] == {"eos": END}
     weights = yaml.safe_load((run / "config.yaml").read_text())["model"]["init_args"]["backbone"]["init_args"]
     assert weights["pretrained"] == str(project / "weights" / "tiny")
 

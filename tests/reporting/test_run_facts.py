@@ -112,13 +112,13 @@ def facts(tmp_path, monkeypatch):
     for name in ("data", "cache"):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
     (tmp_path / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,7.0\n19,1,40.25,15.5\n")
-    Vocabulary.of_words(["the", "."]).save(tmp_path / "vocabulary")
+    Vocabulary.of_words(["the", "."]).save(tmp_path / "vocabulary.json")
 
     def of(data, corpus, **options):
         settings = {"data": {"class_path": data, "init_args": {"corpus": corpus, **options}}}
         (tmp_path / "config.yaml").write_text(yaml.safe_dump(settings))
         module = data_of(tmp_path / "config.yaml")
-        module.use_vocabulary(tmp_path / "vocabulary")
+        module.use_vocabulary(tmp_path / "vocabulary.json")
         (tmp_path / "run.json").write_text(json.dumps({"tokens_per_epoch": int(module.target_counts().sum())}))
         return facts_of(tmp_path, module)
 

@@ -75,15 +75,12 @@ class TinyData(L.LightningDataModule):
         self.seed, self.workers = seed, workers
 
     def save_into(self, run) -> None:
-        folder = run / "vocabulary"
-        folder.mkdir()
-        (folder / "vocabulary.json").write_text(str(self.vocabulary_size))
+        (run / "vocabulary.json").write_text(str(self.vocabulary_size))
 
-    def use_vocabulary(self, folder) -> None:
-        path = folder / "vocabulary.json"
-        if not path.is_file():
-            raise UserError(f"No vocabulary at {path}.")
-        self.vocabulary_size = int(path.read_text())
+    def use_vocabulary(self, file) -> None:
+        if not file.is_file():
+            raise UserError(f"No vocabulary at {file}.")
+        self.vocabulary_size = int(file.read_text())
 
     def _loader(self, split: str, *, epoch: int | None = None) -> ResumableLoader:
         world, rank = (self.trainer.world_size, self.trainer.global_rank) if self.trainer else (1, 0)

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Int
 
 from depgen.data.experiment import data_of
 from depgen.data.module import CorpusData
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained
@@ -43,7 +44,7 @@ def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, d
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
         raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
     trained = load_trained(run or newest_of(experiment), device=device)
-    data.use_vocabulary(trained.run / "vocabulary")
+    data.use_vocabulary(trained.run / VOCABULARY_FILE)
     split = data.split(SPLIT)
     items = [split[number] for number in range(len(split))]
     nll = sequence_losses(trained, [item.ids for item in items], tokens_per_batch=TOKENS_PER_BATCH)

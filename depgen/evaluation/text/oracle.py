@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.experiment import data_of
-from depgen.data.vocabulary import encode, load_vocabulary
+from depgen.data.vocabulary import VOCABULARY_FILE, encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.text.outcome import MeasuredItems
@@ -150,7 +150,7 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     Raises:
         UserError: the run holds no system with an exact likelihood.
     """
-    vocabulary = load_vocabulary(oracle / "vocabulary")
+    vocabulary = load_vocabulary(oracle / VOCABULARY_FILE)
     ids = [encode(vocabulary, text.split()).ids for text in texts]
     unknown, words = sum(int((each == vocabulary.unk).sum()) for each in ids), sum(map(len, ids))
     if unknown:

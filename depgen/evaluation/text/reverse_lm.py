@@ -23,6 +23,7 @@ import numpy as np
 import yaml
 
 from depgen.data.experiment import data_of
+from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.text.oracle import Average, TextLosses, keep_losses, name_of
 from depgen.evaluation.text.outcome import MeasuredItems
@@ -56,7 +57,7 @@ def reverse_lm_score(
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
-    vocabulary = file_sha256(oracle / "vocabulary" / "vocabulary.json")
+    vocabulary = file_sha256(oracle / VOCABULARY_FILE)
     parts = [yaml.safe_dump(course), vocabulary, *real, *samples]
     folder = cache_root() / "reverse_lm" / lines_sha256(parts)[:32]
     kept = folder.with_suffix(".npz")
@@ -100,7 +101,7 @@ def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[st
     }
     vocabulary = {
         "class_path": "depgen.data.vocabulary.ReadyVocabulary",
-        "init_args": {"folder": str((oracle / "vocabulary").absolute())},
+        "init_args": {"file": str((oracle / VOCABULARY_FILE).absolute())},
     }
     arguments = {**data["init_args"], "corpus": corpus, "vocabulary": vocabulary}
     kept = {name: value for name, value in settings.items() if name in ("seed_everything", "model", "trainer")}

@@ -90,7 +90,7 @@ def _kinds(trained: Trained) -> Iterator[str]:
     yield f"a {type(trained.model).__name__}"
     yield f"heads that were learnt {'from' if trained.model.learns_from_trees else 'without'} trees"
     vocabulary = trained.vocabulary
-    yield f"vocabulary {lines_sha256(vocabulary.files().values())[:12]} of {vocabulary.size:,} types"
+    yield f"vocabulary {lines_sha256([vocabulary.to_json()])[:12]} of {vocabulary.size:,} types"
 
 
 def parser_of(trained: Trained) -> HeadNetwork:

@@ -43,7 +43,7 @@ class InducedGraphs(AnnotatingRun):
             UserError: there is no such run.
         """
         run, checkpoint = self.source
-        files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
+        files = (checkpoint, run / VOCABULARY_FILE)
         return lines_sha256(["induced graphs", RULES, str(self.beam_size), *map(file_sha256, files)])
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:

@@ -79,7 +79,7 @@ class InducedTrees(AnnotatingRun):
             UserError: there is no such run.
         """
         run, checkpoint = self.source
-        files = (checkpoint, run / "vocabulary" / VOCABULARY_FILE)
+        files = (checkpoint, run / VOCABULARY_FILE)
         parts = ["induced trees", RULES[self.decoding], self.decoding, self.text_form, *map(file_sha256, files)]
         if self.attention_head is not None:
             parts.append("attention head {} {}".format(*self.attention_head))

@@ -13,7 +13,7 @@ from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Split
 from depgen.data.experiment import data_of
 from depgen.data.levels import binarization_of
-from depgen.data.vocabulary import load_vocabulary
+from depgen.data.vocabulary import VOCABULARY_FILE, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.evaluation.trees.generated_trees import (
@@ -194,7 +194,7 @@ class GeneratedTrees(Measure):
         data = data_of(row.trained.run / "config.yaml")
         if data.annotator is None:
             return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
-        binarization = binarization_of(load_vocabulary(row.trained.run / "vocabulary"))
+        binarization = binarization_of(load_vocabulary(row.trained.run / VOCABULARY_FILE))
         parsers = {"": data.annotator, "other_": factory(self.other_parser, Annotator)}
         found = Numbers()
         for temperature in self.temperatures:

@@ -118,10 +118,10 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
     before = fingerprint()
     assert before == fingerprint(parsing_run) == fingerprint(form="bare", tokens_per_batch=9, device="cpu")
     assert len({before, fingerprint(decoding="argmax"), fingerprint(form="ptb"), fingerprint(form="as_is")}) == 4
-    words = ["thee" if word == "the" else word for word in load_vocabulary(copy / "vocabulary").types[3:]]
-    Vocabulary.of_words(words, specials=["mask_id"]).save(copy / "vocabulary")
+    words = ["thee" if word == "the" else word for word in load_vocabulary(copy / "vocabulary.json").types[3:]]
+    Vocabulary.of_words(words, specials=["mask_id"]).save(copy / "vocabulary.json")
     assert fingerprint() != before
-    shutil.copytree(parsing_run / "vocabulary", copy / "vocabulary", dirs_exist_ok=True)
+    shutil.copyfile(parsing_run / "vocabulary.json", copy / "vocabulary.json")
     with (copy / "checkpoints" / "best.ckpt").open("ab") as stream:
         stream.write(b"\0")
     assert fingerprint() != before
@@ -194,7 +194,7 @@ def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeyp
     (run,) = (tmp_path / "gilt").iterdir()
     assert read_record(run)["trees"].startswith("induced by ")
     data = TextData(TextLines("emnlp_news"), annotator=InducedTrees(str(parsing_run)))
-    data.use_vocabulary(run / "vocabulary")
+    data.use_vocabulary(run / "vocabulary.json")
     batch = load_trained(run).model.collate(ItemBatch([data.split("train")[0]], 1, data.vocabulary))
     words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
     heads = heads_of(InducedTrees(str(parsing_run)), *words)
@@ -226,7 +226,7 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
         trees.annotate([QUOTED, Sentence(())])
 
     def other(checkpoint, *, device):
-        return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary"), parsing_run, checkpoint)
+        return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary.json"), parsing_run, checkpoint)
 
     monkeypatch.setattr(annotating_run, "load_trained", other)
     with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
