@@ -11,10 +11,11 @@ import yaml
 from depgen.annotation.named_parser import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
-from depgen.locations import below_runs
+from depgen.locations import below_runs, runs_root
 from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
 from depgen.training.runs import (
     BEST,
+    CHECKPOINTS,
     RESUME,
     NoRunError,
     announced_run,
@@ -22,8 +23,6 @@ from depgen.training.runs import (
     find_run,
     named_checkpoint,
     newest_run,
-    resume_checkpoint,
-    run_holding,
     run_of_checkpoint,
 )
 from depgen.yaml_files import read_yaml
@@ -132,7 +131,7 @@ class Request:
     def _newest(self, *, holding: str = BEST) -> Path:
         if self._sized is not None:
             return newest_of(self._sized, holding=holding)
-        return newest_run(self.experiment, holding=holding)
+        return newest_run(runs_root() / (self.experiment or ""), holding=holding)
 
     @property
     def goes_on(self) -> bool:
@@ -146,14 +145,14 @@ class Request:
             UserError: there is no such run, or it lacks the checkpoint.
         """
         if self.ckpt_path is not None:
-            return run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
+            return named_checkpoint(self.ckpt_path)
         if self.verb == "fit" and self.resume is None:
             return None, None
         told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
             named = find_run(self.resume, holding=RESUME) if self.resume else None
             run = told or named or self._newest(holding=RESUME)
-            return run, resume_checkpoint(run)
+            return run, run / CHECKPOINTS / RESUME
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
         return named_checkpoint(asked or self._run_of_config() or self._newest())
 

@@ -43,9 +43,9 @@ from depgen.training.provenance import describe_run
 from depgen.training.resume import Resume
 from depgen.training.runs import (
     BEST,
+    CHECKPOINTS,
     RESUME,
     announce_run,
-    checkpoint_folder,
     create_run,
     experiment_name,
     is_finished,
@@ -269,7 +269,7 @@ class RunCLI(LightningCLI):
         folder = self.folder or self.source or Path()
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
-            self._resume = Resume(checkpoint_folder(folder), every_n_steps=self.config.get("resume_every_n_steps"))
+            self._resume = Resume(folder / CHECKPOINTS, every_n_steps=self.config.get("resume_every_n_steps"))
             record: list[L.Callback] = [DataRecord(folder)] if self.source is None else []
             if self.initial is not None:
                 record.append(InitialWeights(self.initial[1]))
@@ -320,7 +320,7 @@ class RunCLI(LightningCLI):
 
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step
-        if self.folder is not None and (checkpoint_folder(self.folder) / RESUME).is_file():
+        if self.folder is not None and (self.folder / CHECKPOINTS / RESUME).is_file():
             logger.warning("Stopped at step %d. Continue with: depgen fit --resume %s", step, self.folder)
         else:
             logger.warning("Stopped at step %d, before anything was saved.", step)
@@ -350,7 +350,7 @@ class RunCLI(LightningCLI):
         """Why numbers are not those that the run is judged by; None where they are."""
         if self.source is None or self.checkpoint is None:
             return "no run is evaluated"
-        if self.checkpoint.absolute() != checkpoint_folder(self.source).absolute() / BEST:
+        if self.checkpoint.absolute() != self.source.absolute() / CHECKPOINTS / BEST:
             return f"they are not of {BEST}"
         if self._other_data:
             return "the run was trained on other data"

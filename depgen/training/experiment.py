@@ -150,9 +150,7 @@ def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
         UserError: there is none.
     """
     folder = runs_root() / experiment.file.stem / experiment.size
-    if all_runs(root=folder):
-        return newest_run(root=folder, holding=holding)
-    return newest_run(experiment.file.stem, holding=holding)
+    return newest_run(folder if all_runs(folder) else folder.parent, holding=holding)
 
 
 def sizes_of(file: Path) -> list[str]:

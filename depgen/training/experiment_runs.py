@@ -16,7 +16,7 @@ from depgen.locations import file_sha256, runs_root
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.evaluated import TEST_ITEMS, SplitNumbers, are_kept, kept_numbers, kept_test
 from depgen.training.experiment import Experiment
-from depgen.training.runs import RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished
+from depgen.training.runs import CHECKPOINTS, RESUME, all_runs, best_checkpoint, is_finished
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Training:
     @property
     def command(self) -> list[str]:
         """What `depgen` is given to train it, or to continue the newest run that did not end."""
-        begun = [run for run in self.runs() if not is_finished(run) and (checkpoint_folder(run) / RESUME).is_file()]
+        begun = [run for run in self.runs() if not is_finished(run) and (run / CHECKPOINTS / RESUME).is_file()]
         return [
             "fit",
             *self.experiment.arguments,
@@ -107,7 +107,7 @@ class Training:
     def runs(self) -> list[Path]:
         """The runs of this very configuration, the newest first."""
         wanted = self.digest
-        settings = {run: run / "config.yaml" for run in all_runs(root=self.root)}
+        settings = {run: run / "config.yaml" for run in all_runs(self.root)}
         return [run for run, path in settings.items() if path.is_file() and _digest(Experiment(path)) == wanted]
 
     @property
