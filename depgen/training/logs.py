@@ -36,7 +36,8 @@ class CurveLogger(Logger):
         if self.path.exists():
             with self.path.open(encoding="utf-8", newline="") as stream:
                 for row in csv.DictReader(stream):
-                    self._rows[int(row.pop("step"))] = {name: value for name, value in row.items() if value}
+                    step = int(row.pop("step"))
+                    self._rows[step] = {name: value for name, value in row.items() if value}
         self._start_clocks()
 
     def _start_clocks(self) -> None:
