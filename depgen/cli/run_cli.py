@@ -19,10 +19,9 @@ from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
 from depgen.cli.requests import Request, refused_start
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
-from depgen.cli.unusable import usable
 from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
-from depgen.errors import UserError
+from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
@@ -183,9 +182,23 @@ class RunCLI(LightningCLI):
             self._own(self.folder)
 
     def instantiate_classes(self) -> None:
-        """Build data, model and trainer; raises UserError for settings that they can't be built from."""
-        with usable(self.config.as_dict()):
-            super().instantiate_classes()
+        """Build data, model and trainer.
+
+        Raises:
+            UserError: they can't be built from these settings, or gradients would be turned round.
+        """
+        clip = self.config["trainer"].get("gradient_clip_val")
+        if clip is not None and clip < 0:
+            raise UserError(f"trainer.gradient_clip_val: expected a norm, at least 0, found {clip}.")
+        try:
+            with user_errors_unwrapped():
+                super().instantiate_classes()
+        except UserError:
+            raise
+        except ValueError as error:
+            raise UserError(
+                f"The system or its data can't be built from these settings: {reason_of(error)}."
+            ) from error
 
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(locked_run(folder))

@@ -319,8 +319,8 @@ def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tm
 def test_a_log_without_a_terminal_has_a_line_for_each_validation(tiny, capsys):
     assert main(["fit", "--config", tiny]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Epoch")]
-    assert lines[0].startswith("Epoch 1 of 2, step 6, phase first: mean of what is minimised ")
-    assert lines[1].startswith("Epoch 2 of 2, step 12, phase second: mean of what is minimised ")
+    assert lines[0].startswith("Epoch 1 of 2, step 6, phase first: train/loss ")
+    assert lines[1].startswith("Epoch 2 of 2, step 12, phase second: train/loss ")
     assert "best val/first" in lines[0]
     assert "best val/loss" in lines[1]
     assert "val/first" not in lines[1]  # a figure of the phase before

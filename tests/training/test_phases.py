@@ -190,16 +190,6 @@ def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):
         assert fresh.phase == phase
 
 
-def test_a_switch_that_lightning_does_not_announce_is_made_at_the_first_batch(tmp_path, monkeypatch):
-    """After a resume at an epoch's border Lightning may leave `on_train_epoch_start` out."""
-    expected = weights(fit(tmp_path / "usual")[1])
-    monkeypatch.setattr("depgen.training.phases.Phases.on_train_epoch_start", lambda *args: None)
-    watch = Watch()
-    _, found = fit(tmp_path / "unannounced", watch)
-    assert epochs_by_phase(watch) == {0: [0, 1], 1: [2, 3]}
-    assert same(weights(found), expected)
-
-
 @pytest.mark.parametrize("options", [{"limit_val_batches": 0}, {"max_steps": 3}])
 def test_without_a_validation_the_last_weights_are_kept_with_a_word(tmp_path, caplog, options):
     _, model = fit(tmp_path, model=TinyModel(3, first_share=0.0), **options)
