@@ -48,9 +48,3 @@ def shared_folder(tmp_path_factory):
     """A folder of this run of the tests that all its processes share: under a lock, one makes what all need."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-
-@pytest.fixture
-def runs_of_any_name(monkeypatch):
-    """The command line takes every name of a run for one that exists, for tests that give it a model by themselves."""
-    monkeypatch.setattr("depgen.cli.named_files.find_run", lambda name, **_: None)
