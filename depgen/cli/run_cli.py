@@ -17,7 +17,7 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
-from depgen.cli.requests import Request, refused_start
+from depgen.cli.requests import Request
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
@@ -155,8 +155,6 @@ class RunCLI(LightningCLI):
         for name in ("resume", "init_from", "run", "input", "parser", "size", "ckpt_path"):
             given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
-                if name == "ckpt_path" and self.request.verb == "fit":
-                    raise refused_start(str(given))
                 raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
