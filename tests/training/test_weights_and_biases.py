@@ -1,8 +1,5 @@
 """What W&B gets of a run: its whole configuration, its data, a group and tags; and wandb's own variables."""
 
-import json
-import struct
-
 import pytest
 
 from depgen.cli import main
@@ -49,23 +46,6 @@ def test_variables_of_wandb_hold(tmp_path, monkeypatch):
     assert "entity" not in logger._wandb_init, "wandb reads WANDB_ENTITY where none is passed"
 
 
-def records(path):
-    """The records of an offline run: a log in blocks of 32 KiB, each piece with its sum, length and type before it."""
-    from wandb.proto import wandb_internal_pb2
-
-    content, place, piece = path.read_bytes(), 7, b""
-    while place + 7 <= len(content):
-        if 32768 - place % 32768 < 7:
-            place += 32768 - place % 32768
-            continue
-        _, length, kind = struct.unpack("<IHB", content[place : place + 7])
-        piece += content[place + 7 : place + 7 + length]
-        place += 7 + length
-        if kind in (1, 4):
-            yield wandb_internal_pb2.Record.FromString(piece)
-            piece = b""
-
-
 @pytest.mark.slow
 def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     import wandb
@@ -74,26 +54,15 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     write_parquet(tmp_path / "ud")
     config = experiment(tmp_path / "hub.yaml", dataset=str(tmp_path / "ud"))
     assert main(["fit", "--config", config, "--wandb", "offline"]) == 0
-    wandb.teardown()  # waits until the file is whole
     (run,) = (tmp_path / "runs" / "hub").iterdir()
-    (path,) = run.glob("wandb/offline-run-*/run-*.wandb")
-    begun, settings = None, {}
-    for record in records(path):
-        if record.WhichOneof("record_type") == "run":
-            begun = record.run
-            entries = record.run.config.update
-        else:
-            entries = record.config.update if record.WhichOneof("record_type") == "config" else []
-        for entry in entries:
-            settings[entry.key or ".".join(entry.nested_key)] = json.loads(entry.value_json)
-    assert begun.project == "depgen"
-    assert begun.run_group == "hub"
-    assert list(begun.tags) == ["trial", "CausalLM", "ud", "no trees"]
+    assert list(run.glob("wandb/offline-run-*/run-*.wandb"))
+    begun, settings, record = wandb.run, wandb.run.config.as_dict(), read_record(run)
+    wandb.teardown()
+    assert (begun.project, begun.group, list(begun.tags)) == ("depgen", "hub", ["trial", "CausalLM", "ud", "no trees"])
     corpus = settings["data"]["init_args"]["corpus"]
     assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
     assert corpus["init_args"]["root"] == 0, "defaults too"
     assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
-    record = read_record(run)
     assert settings["run"]["data"] == record["data"]
     assert settings["run"]["data"]["fingerprint"]
     assert settings["run"]["trees"] is record["trees"] is None
