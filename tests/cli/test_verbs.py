@@ -301,20 +301,6 @@ def test_a_verbs_mistakes_exit_with_2_and_name_the_option(monkeypatch, capsys, a
     assert len(error.splitlines()) < 6
 
 
-def test_a_run_or_a_file_without_its_option_is_told_which(tmp_path, capsys):
-    text = tmp_path / "x.txt"
-    text.write_text("a b\n")
-    assert main(["parse", str(text), "--run", str(tmp_path)]) == 2
-    assert f"Did you mean '--input {text}'?" in capsys.readouterr().err
-    assert main(["parse", "--input", str(text), str(tmp_path)]) == 2
-    assert f"Did you mean '--run {tmp_path}'?" in capsys.readouterr().err
-    (tmp_path / "run.json").write_text("{}")
-    assert main(["heat-map", "--run", str(tmp_path), str(tmp_path)]) == 2
-    assert "--run takes one run here." in capsys.readouterr().err
-    assert main(["train-parser", str(text)]) == 2
-    assert "Did you mean" not in capsys.readouterr().err
-
-
 def test_a_missing_option_is_named_with_its_dashes(capsys):
     assert main(["dependent-loss", "--size", "small"]) == 2
     assert "required: --config\n" in capsys.readouterr().err
