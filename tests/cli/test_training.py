@@ -353,8 +353,6 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
         (["--input", "x"], ["depgen predict parses a file"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
         (["--resume_every_n_steps", "0"], ["resume_every_n_steps"]),
-        (["--seed_everything", "-1"], ["seed_everything: expected a seed from 0 to 4294967295, found -1"]),
-        (["--seed_everything", "5000000000"], ["found 5000000000"]),
     ],
 )
 def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, messages):
