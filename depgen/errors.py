@@ -88,13 +88,6 @@ def no_file(path: Path) -> UserError:
     return UserError(f"No file at {path.absolute()}.{meant or ' Check the path.'}")
 
 
-def no_option(owner: str | None, name: str, known: Iterable[str]) -> str:
-    """What is said of an option that a class has not: the one that was meant, or all that it has."""
-    listed = sorted(known)
-    options = did_you_mean(name, listed) or (f" It has {', '.join(listed)}." if listed else "")
-    return f"{owner or 'this class'} has no option {name!r}.{options}"
-
-
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The known name that is spelt most like a name; None where none is near. Case does not count."""
     import difflib  # here, so that it does not slow `depgen --help` down

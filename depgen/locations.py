@@ -58,28 +58,19 @@ def find_data(relative: str | Path, *, how_to_get: str) -> Path:
     """The path of a corpus file or folder; a relative path is sought under `$DEPGEN_DATA`.
 
     Raises:
-        MissingDataError: nothing lies there; the message says where it was sought, how to get it and which variable to
-            set for a relative path.
+        MissingDataError: nothing lies there.
     """
     relative = Path(relative).expanduser()
     path = data_root() / relative
     if path.exists():
         return path
     near = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    where = f"No corpus at {path.absolute()}.{did_you_mean(path.name, near)} {how_to_get}"
-    if relative.is_absolute():
-        raise MissingDataError(where)
-    root = os.environ.get("DEPGEN_DATA")
-    setting = f"it is {root} now" if root else "it is not set, so ./data is used"
-    raise MissingDataError(f"{where} Set DEPGEN_DATA to the folder of corpora ({setting}).")
+    remedy = how_to_get if relative.is_absolute() else f"{how_to_get} Set DEPGEN_DATA to the folder of corpora."
+    raise MissingDataError(f"No corpus at {path.absolute()}.{did_you_mean(path.name, near)} {remedy}")
 
 
 def find_file(relative: str | Path, *, how_to_get: str) -> Path:
-    """The path of a corpus file, as `find_data` finds it.
-
-    Raises:
-        UserError: nothing lies there, or a folder.
-    """
+    """The path of a corpus file, as `find_data` finds it."""
     path = find_data(relative, how_to_get=how_to_get)
     if path.is_dir():
         raise UserError(f"{path}: expected a file, found a folder.")
@@ -92,11 +83,7 @@ def matching(folder: Path, pattern: str) -> list[Path]:
 
 
 def text_of_file(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        UserError: it can't be read, or is not in UTF-8.
-    """
+    """The text of a file in UTF-8."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -106,11 +93,7 @@ def text_of_file(path: Path) -> str:
 
 
 def json_object(path: Path, *, remedy: str) -> dict[str, Any]:
-    """The names and values in a JSON file that was written here.
-
-    Raises:
-        UserError: it can't be read or holds anything else; the remedy is what to do about it.
-    """
+    """The names and values in a JSON file that was written here; `remedy` is what to do where it is damaged."""
     content = json_value(text_of_file(path), str(path), remedy=remedy)
     if not isinstance(content, dict):
         raise UserError(f"{path}: expected a JSON object, found a {type(content).__name__}. {remedy}")
@@ -123,13 +106,8 @@ def json_value(text: str, where: str, *, remedy: str = "Mend it there, or copy t
     >>> json_value('{"id": "1"}', "stories.jsonl:1")
     {'id': '1'}
 
-    Args:
-        text: of a file, or a line of it.
-        where: file and line, for messages.
-        remedy: what the user can do about it.
-
     Raises:
-        UserError: it is no JSON.
+        UserError: it is no JSON; names `where`, the file and the line, and the remedy.
     """
     try:
         return json.loads(text)

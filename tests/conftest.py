@@ -65,9 +65,3 @@ def made_once(shared_folder, tmp_path_factory):
         return Path(shutil.copytree(original, tmp_path_factory.mktemp("made") / name))
 
     return made
-
-
-@pytest.fixture
-def runs_of_any_name(monkeypatch):
-    """The command line takes every name of a run for one that exists, for tests that give it a model by themselves."""
-    monkeypatch.setattr("depgen.cli.named_files.find_run", lambda name, **_: None)

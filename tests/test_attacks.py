@@ -1,6 +1,5 @@
 """Damaged and hostile runs: each ends with its exit code and one clear message, and nothing hostile runs."""
 
-import errno
 import importlib
 import json
 import pickle
@@ -251,15 +250,3 @@ def test_in_python_a_class_is_known_once_its_module_is_imported(place):
     with pytest.raises(UserError, match=r"hostile\.Hostile"):
         depgen.load("lm", device="cpu")
     assert not ran(place)
-
-
-@pytest.mark.parametrize(
-    "error", [torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), OSError(errno.ENOMEM, "")]
-)
-def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeypatch, capsys, error):
-    def exhausted(*_, **__):
-        raise error
-
-    monkeypatch.setattr("depgen.evaluation.likelihood.score.load_system", exhausted)
-    assert main(["score", str(place / "text.txt"), "--run", "lm"]) == 2
-    assert "tokens_per_batch" in capsys.readouterr().err

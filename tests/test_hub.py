@@ -2,8 +2,7 @@
 
 import pytest
 
-from depgen.errors import UserError
-from depgen.hub import model_folder, required_folder
+from depgen.hub import model_folder
 
 
 @pytest.fixture
@@ -47,13 +46,3 @@ def test_paths_are_not_sought_in_the_hub_cache(places, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *a, **k: pytest.fail("the cache was asked"))
     for name in ("./gpt2", "/nowhere/gpt2", "~/nowhere", "a/b/c"):
         assert model_folder(name) is None
-
-
-def test_what_is_missing_is_said_with_its_remedy(places):
-    with pytest.raises(UserError, match=r"DEPGEN_MODELS.*hf download owner/model"):
-        required_folder("owner/model", holding="config.json")
-    (places / "models" / "gpt2").mkdir()
-    with pytest.raises(UserError, match=r"has no config\.json"):
-        required_folder("gpt2", holding="config.json")
-    (places / "models" / "gpt2" / "config.json").write_text("{}")
-    assert required_folder("gpt2", holding="config.json") == places / "models" / "gpt2"

@@ -17,7 +17,6 @@ from depgen.locations import (
     json_object,
     json_value,
     made_once,
-    matching,
     results_root,
     runs_root,
     write_atomically,
@@ -38,25 +37,6 @@ def test_an_empty_variable_counts_as_unset(monkeypatch, variable):
     assert root() == Path(default).expanduser()
     monkeypatch.setenv(variable, "/elsewhere")
     assert root() == Path("/elsewhere")
-
-
-def test_the_variable_is_named_where_it_matters(monkeypatch, tmp_path):
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    with pytest.raises(UserError, match=r"Ask the author\. Set DEPGEN_DATA"):
-        find_data("corpus", how_to_get="Ask the author.")
-    with pytest.raises(UserError, match=r"Ask the author\.$"):
-        find_data(tmp_path / "corpus", how_to_get="Ask the author.")
-    (tmp_path / "corpora").mkdir()
-    with pytest.raises(UserError, match="Did you mean 'corpora'"):
-        find_data(tmp_path / "corpus", how_to_get="Ask the author.")
-    with pytest.raises(UserError, match="Did you mean 'corpora'"):
-        find_data("corpus", how_to_get="Ask the author.")
-
-
-def test_a_folder_is_no_file(tmp_path):
-    assert find_data(tmp_path, how_to_get="") == tmp_path
-    with pytest.raises(UserError, match="expected a file, found a folder"):
-        find_file(tmp_path, how_to_get="")
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path):
@@ -84,41 +64,11 @@ def test_a_files_digest_is_that_of_its_bytes(tmp_path):
     assert file_sha256(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
-def test_patterns_name_files_below_a_folder(tmp_path):
-    for name in ("b.mrg", "a.mrg", "c.txt"):
-        (tmp_path / name).write_text("")
-    (tmp_path / "d.mrg").mkdir()
-    assert [path.name for path in matching(tmp_path, "*.mrg")] == ["a.mrg", "b.mrg"]
-
-
-def test_an_output_is_a_file_in_a_folder_that_can_be_written(tmp_path, monkeypatch):
-    with pytest.raises(UserError, match=r"--output .* is a folder: name a file"):
-        check_output(tmp_path)
-    check_output(tmp_path / "made" / "texts.txt")
-    assert not list((tmp_path / "made").iterdir())
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match="/file'"):
-        check_output(tmp_path / "file" / "texts.txt")
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(PermissionError, match="/made'"):
-        check_output(tmp_path / "made" / "texts.txt")
-
-
 @pytest.mark.parametrize(("answers", "made"), [([False, False], True), ([True], False), ([False, True], False)])
 def test_what_another_process_has_made_is_not_made_again(tmp_path, answers, made):
     calls = []
     assert made_once(tmp_path / "a", lambda: calls.append("made"), is_made=lambda: answers.pop(0)) == made
     assert (bool(calls), answers) == (made, [])
-
-
-@pytest.mark.parametrize(
-    ("content", "message"), [("{", "expected JSON, found"), ("[1]", "expected a JSON object, found a")]
-)
-def test_a_file_of_the_cache_that_does_not_read_is_named(tmp_path, content, message):
-    path = tmp_path / "a.json"
-    path.write_text(content)
-    with pytest.raises(UserError, match=rf"a\.json: {message}.* Make it again\.$"):
-        json_object(path, remedy="Make it again.")
 
 
 def test_an_output_reaches_what_a_link_leads_to(tmp_path):
@@ -147,12 +97,28 @@ def test_an_output_is_written_into_a_device_which_stays(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("use", "message"),
     [
-        ("{", "JSON, found: .*column 2"),
-        ("[" * 100_000, "JSON"),
+        (lambda folder: find_data("corpus", how_to_get="Ask."), r"Did you mean 'corpora'\? Ask\. Set DEPGEN_DATA"),
+        (lambda folder: find_data(folder / "corpus", how_to_get="Ask."), r"Did you mean 'corpora'\? Ask\.$"),
+        (lambda folder: find_file("corpora", how_to_get=""), "expected a file, found a folder"),
+        (lambda folder: check_output(folder), r"--output .* is a folder: name a file"),
+        (lambda folder: json_value("{", "a.jsonl:3"), r"a\.jsonl:3: expected JSON, found: .*column 2"),
+        (lambda folder: json_value("[" * 100_000, "a.jsonl:3"), r"a\.jsonl:3: expected JSON"),
+        (lambda folder: json_object(folder / "a.json", remedy="Again."), r"a\.json: expected a JSON object.* Again\.$"),
     ],
 )
-def test_json_that_can_not_be_used_is_refused_with_its_place(text, complaint):
-    with pytest.raises(UserError, match=rf"a\.jsonl:3: expected {complaint}"):
-        json_value(text, "a.jsonl:3")
+def test_what_is_refused(tmp_path, monkeypatch, use, message):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(UserError, match=message):
+        use(tmp_path)
+
+
+def test_a_folder_that_can_not_be_written_in_is_named_before_the_work(tmp_path, monkeypatch):
+    check_output(tmp_path / "made" / "texts.txt")
+    assert not list((tmp_path / "made").iterdir())
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match="/made'"):
+        check_output(tmp_path / "made" / "texts.txt")

@@ -70,10 +70,10 @@ def _dispatch(arguments: list[str]) -> str | None:
     verb, rest = " ".join(arguments[:words]), arguments[words:]
     if verb in TRAINING_VERBS or verb in VERBS:
         from depgen.cli.log_lines import log_to_stderr
-        from depgen.cli.named_files import check_named
+        from depgen.cli.slips import check_slips
 
         log_to_stderr()
-        check_named(verb, rest)
+        check_slips(rest)
     if verb in TRAINING_VERBS:
         from depgen.cli.training import run_training
 

@@ -10,7 +10,7 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from depgen.errors import UserError
 from depgen.locations import runs_root
-from depgen.training.runs import checkpoint_folder
+from depgen.training.runs import CHECKPOINTS
 
 logger = logging.getLogger(__name__)
 Leave = Callable[[type[BaseException] | None, BaseException | None, TracebackType | None], None]
@@ -21,7 +21,7 @@ def remove_if_nothing_came(folder: Path) -> Leave:
 
     def leave(kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         mistaken = isinstance(error, UserError | MisconfigurationException | OSError)
-        came = any(checkpoint_folder(folder).iterdir()) or (folder / "metrics.csv").is_file()
+        came = any((folder / CHECKPOINTS).iterdir()) or (folder / "metrics.csv").is_file()
         if mistaken and not came:
             shutil.rmtree(folder)
             _remove_if_empty(folder.absolute().parent)

@@ -2,15 +2,12 @@
 
 import os
 import re
-import sys
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jsonargparse import ArgumentParser
 
 from depgen.errors import UserError, did_you_mean
-from depgen.training.runs import find_run
 from depgen.yaml_files import read_yaml
 
 NOISE = re.compile(
@@ -24,25 +21,14 @@ MISSPELT = re.compile(r"unrecognized arguments: --([\w.-]+)")
 IN_FILE = re.compile(
     r"Group '(?P<group>[\w.]+)' does not accept option '(?P<part>[\w.]+)'|Option '(?P<whole>[\w.]+)' is not accepted"
 )
-UNPLACED = re.compile(r"unrecognized arguments: ([^-\s]\S*)")
 REQUIRED = re.compile(r"(the following arguments are required: )(.+)")
 UNEXPECTED = "Unexpected config: "
 """What jsonargparse says, without the file's name, where YAML holds no settings."""
-
-_GIVEN: ContextVar[tuple[str, ...]] = ContextVar("_GIVEN", default=())
-"""The command line that is parsed."""
 
 
 def short_message(message: str) -> str:
     """An error message of jsonargparse without its list of types and of all settings."""
     return "\n".join(DUMPED.sub("", line) for line in message.splitlines() if not NOISE.match(line))
-
-
-def _is_run(name: str) -> bool:
-    try:
-        return not os.path.isfile(name) and bool(find_run(name))
-    except UserError:
-        return False
 
 
 def _holds_settings(path: str) -> bool:
@@ -64,7 +50,6 @@ class ShortComplaints(ArgumentParser):
         Raises:
             UserError: what it says is refused, or one of its YAML files is empty, a list or the like, or not in UTF-8.
         """
-        token = _GIVEN.set(tuple(map(str, sys.argv[1:] if args is None else args)))
         files = [each for each in (str(each).rpartition("=")[2] for each in args or ()) if os.path.isfile(each)]
         try:
             return super().parse_args(args, *others, **named)
@@ -76,8 +61,6 @@ class ShortComplaints(ArgumentParser):
         except UnicodeDecodeError as error:
             where = next((each for each in files if Path(each).read_bytes() == error.object), "a YAML file")
             raise UserError(f"{where}: expected UTF-8, found {error}; convert it, for instance by iconv.") from error
-        finally:
-            _GIVEN.reset(token)
 
     # private in jsonargparse, which takes a lone value for its letters
     def _check_value_key(self, action: Any, value: Any, *others: Any, **named: Any) -> Any:  # noqa: ANN401
@@ -106,28 +89,12 @@ class ShortComplaints(ArgumentParser):
         return f"There is no option {option!r}.{did_you_mean(option, known)} `{self.prog} --help` lists all."
 
     def _meant(self, message: str) -> str:
-        """What was meant by a misspelt option, or by a run or a file without its option, as a question; else empty."""
-        unplaced, found = UNPLACED.search(message), MISSPELT.search(message)
-        if unplaced is not None:
-            return self._option_of(unplaced[1])
-        if found is None:
-            return ""
-        options = (option for option in self._option_string_actions if option.startswith("--"))
+        """The option that was meant by a misspelt one, as a question; else empty."""
+        found = MISSPELT.search(message)
+        options = [option for option in self._option_string_actions if option.startswith("--")]
         known = [option for option in options if not option.endswith((".help", "+"))]
-        meant = did_you_mean(f"--{found[1]}", known)
-        return meant and f".{meant}"
-
-    def _option_of(self, value: str) -> str:
-        """Which option was meant to have a value that has none, as a question or as advice; else empty."""
-        options = self._option_string_actions
-        if "--run" in options and (os.path.isdir(value) or _is_run(value)):
-            named = any(each.partition("=")[0] == "--run" for each in _GIVEN.get())
-            return ". --run takes one run here." if named else f". Did you mean '--run {value}'?"
-        if os.path.isdir(value):
-            return ""
-        if "--input" in options:
-            return f". Did you mean '--input {value}'?"
-        return ". Name the class of the corpus by --corpus, and its files by its options." * ("--corpus" in options)
+        meant = found and did_you_mean(f"--{found[1]}", known)
+        return f".{meant}" if meant else ""
 
     def _with_dashes(self, message: str) -> str:
         """A complaint of missing arguments, in which options have their dashes."""

@@ -11,10 +11,11 @@ import yaml
 from depgen.annotation.named_parser import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
-from depgen.locations import below_runs
+from depgen.locations import below_runs, runs_root
 from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
 from depgen.training.runs import (
     BEST,
+    CHECKPOINTS,
     RESUME,
     NoRunError,
     announced_run,
@@ -22,9 +23,6 @@ from depgen.training.runs import (
     find_run,
     named_checkpoint,
     newest_run,
-    resume_checkpoint,
-    run_holding,
-    run_of_checkpoint,
 )
 from depgen.yaml_files import read_yaml
 
@@ -42,7 +40,6 @@ class Request:
     resume: str | None = None
     run: str | None = None
     ckpt_path: str | None = None
-    options: frozenset[str] = frozenset()
     size: str | None = None
     name: str | None = None
     init_from: str | None = None
@@ -57,35 +54,17 @@ class Request:
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
         parser.add_argument("-c", "--config", action="append", default=[])
         parser.add_argument("--resume", nargs="?", const="")
-        parser.add_argument("--init_from")
-        parser.add_argument("--run")
-        parser.add_argument("--name")
-        parser.add_argument("--ckpt_path")
-        parser.add_argument("--input")
-        parser.add_argument("--size")
-        parser.add_argument("--beam_size")
-        names = [each.partition("=")[0] for each in arguments]
-        for option in ("--resume", "--init_from", "--run", "--name", "--ckpt_path", "--size", "--beam_size"):
-            if names.count(option) > 1:
-                raise UserError(f"{option}: expected once, found several times: leave out all but one.")
+        names = ("--init_from", "--run", "--name", "--ckpt_path", "--size")
+        for name in names:
+            parser.add_argument(name)
+        given = [argument.partition("=")[0] for argument in arguments]
+        for name in ("--resume", *names):
+            if given.count(name) > 1:
+                raise UserError(f"{name}: expected once, found several times: leave out all but one.")
+        _refuse_other_verbs(verb, given)
         found, _ = parser.parse_known_args(list(arguments))
-        if found.input is not None:
-            raise UserError(f"--input is a file to be parsed: say depgen predict --input {found.input}.")
-        if verb != "test" and found.beam_size is not None:
-            raise UserError(
-                f"--beam_size is of depgen test; depgen {verb} takes the system's: --model.init_args.beam_size."
-            )
-        if verb == "fit" and found.ckpt_path is not None:
-            raise refused_start(found.ckpt_path)
-        if verb == "fit" and found.run is not None:
-            raise UserError(f"--run names a run to test; to continue its training, say --resume {found.run}.")
-        if verb != "fit" and found.resume is not None:
-            raise UserError(f"--resume continues training; to {verb} a run, say --run {found.resume or 'RUN'}.")
-        if verb != "fit" and found.init_from is not None:
-            raise UserError(f"--init_from begins a training; to {verb} a run, say --run {found.init_from}.")
         if sum(each is not None for each in (found.resume, found.init_from, found.run, found.ckpt_path)) > 1:
             raise UserError("Give only one of --resume, --init_from, --run and --ckpt_path.")
-        options = frozenset(each[2:].partition("=")[0] for each in arguments if each.startswith("--"))
         if found.size is not None and not found.config:
             raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
         if found.name is not None and (Path(found.name).is_absolute() or ".." in Path(found.name).parts):
@@ -95,9 +74,7 @@ class Request:
         configs = tuple(found.config)
         if found.init_from is not None and not configs:
             configs = (str(named_checkpoint(found.init_from)[0] / "config.yaml"),)
-        return cls(
-            verb, configs, found.resume, found.run, found.ckpt_path, options, found.size, found.name, found.init_from
-        )
+        return cls(verb, configs, found.resume, found.run, found.ckpt_path, found.size, found.name, found.init_from)
 
     @property
     def experiment(self) -> str | None:
@@ -112,16 +89,6 @@ class Request:
         return self.name or (self.experiment if self._sized is None else self._sized.place(seed))
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """The YAML files that are read, in their order: of the first one, those of its size.
-
-        Raises:
-            UserError: the first one has no such size.
-        """
-        first = () if not self.configs else Experiment(Path(self.configs[0]), self.size or PAPER).files
-        return (*map(str, first), *self.configs[1:])
-
-    @property
     def _sized(self) -> Experiment | None:
         """The experiment of the only YAML file, if it may have several sizes."""
         if len(self.configs) != 1 or self._run_of_config() is not None:
@@ -132,7 +99,7 @@ class Request:
     def _newest(self, *, holding: str = BEST) -> Path:
         if self._sized is not None:
             return newest_of(self._sized, holding=holding)
-        return newest_run(self.experiment, holding=holding)
+        return newest_run(runs_root() / (self.experiment or ""), holding=holding)
 
     @property
     def goes_on(self) -> bool:
@@ -146,14 +113,14 @@ class Request:
             UserError: there is no such run, or it lacks the checkpoint.
         """
         if self.ckpt_path is not None:
-            return run_holding(Path(self.ckpt_path)), Path(self.ckpt_path)
+            return named_checkpoint(self.ckpt_path)
         if self.verb == "fit" and self.resume is None:
             return None, None
         told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
             named = find_run(self.resume, holding=RESUME) if self.resume else None
             run = told or named or self._newest(holding=RESUME)
-            return run, resume_checkpoint(run)
+            return run, run / CHECKPOINTS / RESUME
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
         return named_checkpoint(asked or self._run_of_config() or self._newest())
 
@@ -165,6 +132,20 @@ class Request:
     def _run_of_config(self) -> Path | None:
         folder = Path(self.configs[0]).parent if self.configs else None
         return folder if folder is not None and (folder / "run.json").is_file() else None
+
+
+def _refuse_other_verbs(verb: str, given: Sequence[str]) -> None:
+    """Raises UserError for an option that the verb would leave unused; the parser has those of all training verbs."""
+    if verb == "fit":
+        remedies = dict.fromkeys(("--run", "--ckpt_path"), "--resume RUN continues a training")
+    else:
+        remedies = dict.fromkeys(("--resume", "--init_from"), f"--run RUN names the run to {verb}")
+    if verb != "test":
+        remedies["--beam_size"] = "--model.init_args.beam_size is the system's"
+    remedies["--input"] = "depgen predict parses a file"
+    for name, remedy in remedies.items():
+        if name in given:
+            raise UserError(f"depgen {verb} has no option {name}: {remedy}.")
 
 
 def with_size(arguments: Sequence[str]) -> list[str]:
@@ -252,9 +233,3 @@ def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
         text = yaml.safe_dump(taken, sort_keys=False)
         arguments[place] = f"--config={text}" if option else text
     return arguments
-
-
-def refused_start(checkpoint: str) -> UserError:
-    """What to say when a new run is to start from another run's state."""
-    run = run_of_checkpoint(Path(checkpoint)) or "RUN"
-    return UserError(f"fit takes no checkpoint: --ckpt_path is for testing. To continue a run, say --resume {run}.")

@@ -17,13 +17,12 @@ from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
-from depgen.cli.requests import Request, refused_start
+from depgen.cli.requests import Request
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
-from depgen.cli.unusable import usable
 from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
 from depgen.data.vocabulary import VOCABULARY_FILE
-from depgen.errors import UserError
+from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.language_models.base import LanguageModel
@@ -44,9 +43,9 @@ from depgen.training.provenance import describe_run
 from depgen.training.resume import Resume
 from depgen.training.runs import (
     BEST,
+    CHECKPOINTS,
     RESUME,
     announce_run,
-    checkpoint_folder,
     create_run,
     experiment_name,
     is_finished,
@@ -157,8 +156,6 @@ class RunCLI(LightningCLI):
         for name in ("resume", "init_from", "run", "input", "parser", "size", "ckpt_path"):
             given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
-                if name == "ckpt_path" and self.request.verb == "fit":
-                    raise refused_start(str(given))
                 raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -184,9 +181,23 @@ class RunCLI(LightningCLI):
             self._own(self.folder)
 
     def instantiate_classes(self) -> None:
-        """Build data, model and trainer; raises UserError for settings that they can't be built from."""
-        with usable(self.config.as_dict()):
-            super().instantiate_classes()
+        """Build data, model and trainer.
+
+        Raises:
+            UserError: they can't be built from these settings, or gradients would be turned round.
+        """
+        clip = self.config["trainer"].get("gradient_clip_val")
+        if clip is not None and clip < 0:
+            raise UserError(f"trainer.gradient_clip_val: expected a norm, at least 0, found {clip}.")
+        try:
+            with user_errors_unwrapped():
+                super().instantiate_classes()
+        except UserError:
+            raise
+        except ValueError as error:
+            raise UserError(
+                f"The system or its data can't be built from these settings: {reason_of(error)}."
+            ) from error
 
     def _own(self, folder: Path) -> None:
         self.locks.enter_context(locked_run(folder))
@@ -270,7 +281,7 @@ class RunCLI(LightningCLI):
         folder = self.folder or self.source or Path()
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
-            self._resume = Resume(checkpoint_folder(folder), every_n_steps=self.config.get("resume_every_n_steps"))
+            self._resume = Resume(folder / CHECKPOINTS, every_n_steps=self.config.get("resume_every_n_steps"))
             record: list[L.Callback] = [DataRecord(folder)] if self.source is None else []
             if self.initial is not None:
                 record.append(InitialWeights(self.initial[1]))
@@ -321,7 +332,7 @@ class RunCLI(LightningCLI):
 
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step
-        if self.folder is not None and (checkpoint_folder(self.folder) / RESUME).is_file():
+        if self.folder is not None and (self.folder / CHECKPOINTS / RESUME).is_file():
             logger.warning("Stopped at step %d. Continue with: depgen fit --resume %s", step, self.folder)
         else:
             logger.warning("Stopped at step %d, before anything was saved.", step)
@@ -351,7 +362,7 @@ class RunCLI(LightningCLI):
         """Why numbers are not those that the run is judged by; None where they are."""
         if self.source is None or self.checkpoint is None:
             return "no run is evaluated"
-        if self.checkpoint.absolute() != checkpoint_folder(self.source).absolute() / BEST:
+        if self.checkpoint.absolute() != self.source.absolute() / CHECKPOINTS / BEST:
             return f"they are not of {BEST}"
         if self._other_data:
             return "the run was trained on other data"

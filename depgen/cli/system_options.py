@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from depgen.cli.named_files import options_in
+from depgen.cli.slips import options_in
 from depgen.errors import UserError, did_you_mean
 from depgen.yaml_files import read_yaml
 

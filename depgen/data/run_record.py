@@ -12,7 +12,7 @@ from depgen.data.module import CorpusData
 from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
 from depgen.errors import MissingDataError, UserError
 from depgen.training.runs import read_record, update_record
-from depgen.training.weights_and_biases import note_data
+from depgen.training.weights_and_biases import noted
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,8 @@ class DataRecord(L.Callback):
         try:
             record = _record_of(data, pl_module)
             update_record(self.run, record)
-            note_data(trainer, record)
+            for each in trainer.loggers:
+                each.log_hyperparams({"run": noted(self.run)})
         except UserError as error:
             logger.warning("%s does not say what it is trained on, so no later change is noticed: %s", self.run, error)
 

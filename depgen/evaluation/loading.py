@@ -181,7 +181,7 @@ def _places(name: str | Path) -> list[tuple[Kind, Path]]:
     found = _in_folder(path)
     if isinstance(name, Path) or path.is_absolute() or text.startswith((".", "~")):
         return found
-    found += _in_folder(runs_root() / text, "run") or ([("run", newest_run(text))] if all_runs(text) else [])
+    found += _in_folder(runs_root() / text, "run")
     found += _in_folder(models_root() / text, "pretrained")
     cached = None if names_a_folder(text) else cached_folder(text)
     return found if cached is None else [*found, *_in_folder(cached)]
@@ -193,7 +193,7 @@ def _in_folder(folder: Path, only: Kind | None = None) -> list[tuple[Kind, Path]
         return [("run", folder)]
     if only != "run" and (folder / "config.json").is_file():
         return [("pretrained", folder)]
-    return [("run", newest_run(root=folder))] if only != "pretrained" and all_runs(root=folder) else []
+    return [("run", newest_run(folder))] if only != "pretrained" and all_runs(folder) else []
 
 
 def _dtype(dtype: torch.dtype | str) -> torch.dtype:

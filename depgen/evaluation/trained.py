@@ -14,7 +14,7 @@ from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
-from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_holding, run_of_checkpoint
+from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_of_checkpoint
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     run, checkpoint, alone = _located(reference)
     vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
     if vocabulary is None:
-        vocabulary = load_vocabulary((run_holding(checkpoint) if alone else run) / VOCABULARY_FILE)
+        vocabulary = load_vocabulary((named_checkpoint(checkpoint)[0] if alone else run) / VOCABULARY_FILE)
     checked_vocabulary_size(vocabulary.size, checkpoint)
     content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")

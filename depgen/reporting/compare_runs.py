@@ -25,7 +25,7 @@ from depgen.reporting.store import Ours, training_of
 from depgen.reporting.tables import Format, render
 from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import Experiment, settings_of
-from depgen.training.runs import experiment_name, find_run, has_size, read_record
+from depgen.training.runs import experiment_name, find_run, place_of_run, read_record
 
 _KINDS = {
     "exact": "exact likelihood",
@@ -197,7 +197,7 @@ def _systems(tested: Sequence[TestedRun]) -> dict[str, list[TestedRun]]:
 
 def _folder(run: Path) -> str:
     """The folder of an experiment's size, or of the run where it is not keyed, below `$DEPGEN_RUNS`."""
-    return below_runs(str(run.absolute().parents[1] if has_size(run) else run.absolute()))
+    return below_runs(str(run.absolute().parents[1] if len(place_of_run(run)) > 2 else run.absolute()))
 
 
 def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:

@@ -10,8 +10,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from depgen.errors import UserError
-
 
 @dataclass(frozen=True)
 class ActivationRegularizer:
@@ -26,12 +24,6 @@ class ActivationRegularizer:
     activation: float = 2.0
     temporal: float = 1.0
     of: Literal["dropped", "undropped"] = "dropped"
-
-    def __post_init__(self) -> None:
-        if self.activation < 0 or self.temporal < 0:
-            raise UserError(
-                f"weights of a regulariser must not be negative, found {self.activation} and {self.temporal}"
-            )
 
     def __call__(
         self,

@@ -4,7 +4,6 @@ import io
 import logging
 import math
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -61,29 +60,17 @@ class ProgressLines(L.Callback):
     """The step of a phase after which the log gives the time of an epoch; the first step warms up and is left out."""
 
     def __init__(self) -> None:
-        self._started = time.monotonic()
-        self._phase, self._steps, self._since = -1, 0, 0.0
-        self._sum: Any = 0.0
-        self._batches = 0
+        self._started = self._since = time.monotonic()
+        self._phase, self._steps = -1, 0
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Start the clock, and name the faster precision where the processor has no instructions for bf16."""
+        """Start the clock."""
         self._started = time.monotonic()
-        on_cpu = trainer.strategy.root_device.type == "cpu"
-        if str(trainer.precision).startswith("bf16") and on_cpu and not has_bf16_instructions():
-            logger.warning(
-                "This processor has no bf16 instructions: %s takes up to twice as long here as full precision. "
-                "--trainer.precision 32-true is faster (depgen reproduce: --precision 32-true).",
-                trainer.precision,
-            )
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Add the batch's loss, without waiting for the device, and say how long an epoch will take."""
-        if isinstance(outputs, Mapping) and "loss" in outputs:
-            self._sum = self._sum + outputs["loss"].detach() * trainer.accumulate_grad_batches
-            self._batches += 1
+        """Say once a phase how long an epoch will take."""
         if (index := Phases.of(trainer).index) != self._phase:
             self._phase, self._steps = index, 0
         self._steps += 1
@@ -101,9 +88,8 @@ class ProgressLines(L.Callback):
             return
         phases = Phases.of(trainer)
         figures = {name: float(value) for name, value in trainer.callback_metrics.items() if name.startswith("val/")}
-        if self._batches:
-            figures = {"mean of what is minimised": float(self._sum) / self._batches, **figures}
-        self._sum, self._batches = 0.0, 0
+        if "train/loss" in trainer.callback_metrics:
+            figures = {"train/loss": float(trainer.callback_metrics["train/loss"]), **figures}
         logger.info(
             "Epoch %d of %s, step %d, phase %s: %s; best %s %.4g; %s.",
             trainer.current_epoch + 1,
@@ -201,9 +187,3 @@ def _digests_of_split(trainer: L.Trainer) -> dict[str, Any]:
         return {}
     sentences = (" ".join(each.words) for document in corpus.documents("test") for each in document.sentences)
     return {"data": np.asarray(corpus.fingerprint("test")), "sentences": np.asarray(lines_sha256(sentences))}
-
-
-def has_bf16_instructions() -> bool:
-    """Whether this processor multiplies in bf16; True of those that torch tells nothing of."""
-    features: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in every torch
-    return features.get("architecture") != "x86_64" or bool(features.get("avx512_bf16") or features.get("amx_bf16"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonargparse import ArgumentError, ArgumentParser
 
-from depgen.errors import UserError, no_option
+from depgen.errors import UserError
 
 INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 2}
 """The version of a class's initial weights, by class path; to be raised when they change and no argument does."""
@@ -37,12 +37,8 @@ def settings_digest(content: Mapping[str, Any], where: str) -> str:
     names of files, the order of keys, values equal to their defaults, seeds, and keys that change no number do not
     enter it.
 
-    Args:
-        content: of one YAML file, or of several and of options.
-        where: what messages call it.
-
     Raises:
-        UserError: a value is refused.
+        UserError: a value is refused; `where` says whose.
     """
     try:
         chosen = chosen_values(content)
@@ -60,48 +56,32 @@ def chosen_values(content: Mapping[str, Any]) -> dict[str, Any]:
 def _chosen_section(name: str, value: Any) -> Any:  # noqa: ANN401
     """One section of `chosen_values`, which many experiments share."""
     known = repr((name, value))
-    if known not in _SECTIONS:
-        if name == "trainer":
-            section = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
-        elif isinstance(value, Mapping) and "class_path" in value:
-            path = _name(value["class_path"])
-            arguments = _resolved(path, value.get("init_args") or {})
-            section = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
-        else:
-            section = value
-        _SECTIONS[known] = section
-    return _SECTIONS[known]
+    if known in _SECTIONS:
+        return _SECTIONS[known]
+    section = value
+    if name == "trainer":
+        section = _chosen_arguments(TRAINER, _resolved(TRAINER, value or {}), name)
+    elif isinstance(value, Mapping) and "class_path" in value:
+        path = _name(value["class_path"])
+        arguments = _resolved(path, value.get("init_args") or {})
+        section = {"class_path": path, "init_args": _chosen_arguments(path, arguments, name)}
+    _SECTIONS[known] = section
+    return section
 
 
 def _resolved(class_path: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """All arguments of a class, each as its type reads it; nested classes have theirs too.
-
-    Raises:
-        UserError: the class has not all of them.
-        ArgumentError: a value is refused.
-    """
-    parser = _parser(class_path)
-    try:
-        # whoever builds the class refuses what is missing
-        parsed = parser.parse_object({"value": deepcopy(dict(arguments))}, _skip_required=True).as_dict()
-    except ArgumentError as error:
-        known = _defaults(class_path)
-        for name in arguments.keys() - known.keys():
-            raise UserError(no_option(class_path, name, known)) from error
-        raise
+    """All arguments of a class, each as its type reads it; nested classes have theirs too."""
+    # whoever builds the class refuses what is missing
+    parsed = _parser(class_path).parse_object({"value": deepcopy(dict(arguments))}, _skip_required=True).as_dict()
     values: dict[str, Any] = parsed.get("value") or {}
     return values
 
 
 def _chosen_arguments(class_path: str, resolved: Mapping[str, Any], section: str = "") -> dict[str, Any]:
     """The resolved arguments of a class that differ from their defaults, and the version of its initial weights."""
-    defaults, chosen = _defaults(class_path), {}
-    for name, value in resolved.items():
-        if f"{section}.{name}" in WITHOUT_EFFECT:
-            continue
-        resolved_value = _chosen(value)
-        if name not in defaults or resolved_value != defaults[name]:
-            chosen[name] = resolved_value
+    defaults = _defaults(class_path)
+    values = {name: _chosen(each) for name, each in resolved.items() if f"{section}.{name}" not in WITHOUT_EFFECT}
+    chosen = {name: each for name, each in values.items() if name not in defaults or each != defaults[name]}
     if version := INITIAL_WEIGHTS.get(class_path):
         chosen["initial weights"] = f"version {version}"
     return chosen

@@ -4,16 +4,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
-class _Missing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-MISSING = _Missing()
-
-
 class Difference(NamedTuple):
-    """A setting, by its dotted name, that differs; `MISSING` where one side does not have it."""
+    """A setting, by its dotted name, that differs; None where one side does not have it."""
 
     name: str
     given: Any
@@ -26,8 +18,8 @@ class Difference(NamedTuple):
 def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
     """Nested settings as one level of dotted names; lists by position.
 
-    >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}]}})
-    {'a.b': 1, 'a.c.0': 2, 'a.c.1.d': 3}
+    >>> flatten({"a": {"b": 1, "c": [2, {"d": 3}], "e": {}}})
+    {'a.b': 1, 'a.c.0': 2, 'a.c.1.d': 3, 'a.e': {}}
     """
     if isinstance(settings, (list, tuple)) and settings:
         settings = dict(enumerate(settings))
@@ -42,10 +34,9 @@ def flatten(settings: object, prefix: str = "") -> dict[str, Any]:
 def differences(given: Mapping[str, Any], held: Mapping[str, Any]) -> list[Difference]:
     """Every setting with two values, by name.
 
-    >>> [str(each) for each in differences({"model": {"width": 4}}, {"model": {"width": 8}})]
-    ['model.width: 4 given, 8 in the checkpoint']
+    >>> [str(each) for each in differences({"model": {"width": 4, "only": 3}}, {"model": {"width": 8}})]
+    ['model.only: 3 given, None in the checkpoint', 'model.width: 4 given, 8 in the checkpoint']
     """
     left, right = flatten(given), flatten(held)
     names = sorted(left.keys() | right.keys())
-    pairs = [Difference(name, left.get(name, MISSING), right.get(name, MISSING)) for name in names]
-    return [pair for pair in pairs if pair.given != pair.held]
+    return [Difference(name, left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)]

@@ -27,14 +27,10 @@ AGREEMENT = 1e-3
 
 
 def write_numbers(run: Path, verb: str, metrics: Mapping[str, float], *, checkpoint: Path, sha256: str) -> None:
-    """Write the numbers of an evaluation.
+    """Write the numbers of an evaluation, as they are logged.
 
-    Args:
-        run: its folder.
-        verb: `validate` or `test`.
-        metrics: as they are logged.
-        checkpoint: the file of the weights.
-        sha256: its digest when they were read: numbers of weights that were replaced meanwhile are known by it.
+    `sha256` is the digest of the checkpoint when it was read: numbers of weights that were replaced meanwhile are known
+    by it.
     """
     content = {"checkpoint": str(checkpoint), "checkpoint_sha256": sha256, "metrics": metrics}
     write_atomically(run / NUMBERS[verb], json.dumps(content, indent=2) + "\n")
@@ -69,11 +65,7 @@ def are_kept(run: Path, verb: str) -> bool:
 
 
 def kept_numbers(run: Path, verb: str) -> dict[str, float]:
-    """The numbers that a verb left for the run's best checkpoint, named without their stage.
-
-    Raises:
-        UserError: it left none, or the best checkpoint has changed since; the command to repeat is named.
-    """
+    """The numbers that a verb left for the run's best checkpoint, named without their stage."""
     path = run / NUMBERS[verb]
     if not are_kept(run, verb):
         raise UserError(
@@ -88,11 +80,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def kept_test(run: Path) -> SplitNumbers:
-    """The numbers of the test, with those of the items and the digest of the split as far as they are kept.
-
-    Raises:
-        UserError: as `kept_numbers`.
-    """
+    """The numbers of the test, with those of the items and the digest of the split as far as they are kept."""
     import pandas as pd
 
     metrics, path = kept_numbers(run, "test"), run / TEST_ITEMS

@@ -50,11 +50,7 @@ class Experiment:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The YAML files that it is read from, each over those before.
-
-        Raises:
-            UserError: the experiment has no such size, and it says where it looked; or its overlay names a class.
-        """
+        """The YAML files that it is read from, each over those before."""
         if self.size == PAPER:
             return (self.file,)
         folder = self.file.parent / _FOLDER / self.size
@@ -77,11 +73,7 @@ class Experiment:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The values of all files and options, each over those before.
-
-        Raises:
-            UserError: a file is missing or no YAML, an overlay names a class, or an option changes part of a class.
-        """
+        """The values of all files and options, each over those before."""
         first, *overlays = self.files
         settings = read_settings(first)
         for overlay in overlays:
@@ -135,24 +127,14 @@ class Experiment:
 
 
 def settings_of(config: Path | Experiment) -> dict[str, Any]:
-    """The values of an experiment, or of one YAML file.
-
-    Raises:
-        UserError: a file is missing or no YAML of names and values, or its values can't be put together.
-    """
+    """The values of an experiment, or of one YAML file."""
     return config.settings if isinstance(config, Experiment) else read_settings(config)
 
 
 def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
-    """The newest run of an experiment at its size, or of its name where none of that size is known.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The newest run of an experiment at its size, or of its name where none of that size is known."""
     folder = runs_root() / experiment.file.stem / experiment.size
-    if all_runs(root=folder):
-        return newest_run(root=folder, holding=holding)
-    return newest_run(experiment.file.stem, holding=holding)
+    return newest_run(folder if all_runs(folder) else folder.parent, holding=holding)
 
 
 def sizes_of(file: Path) -> list[str]:

@@ -16,7 +16,7 @@ from depgen.locations import file_sha256, runs_root
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.evaluated import TEST_ITEMS, SplitNumbers, are_kept, kept_numbers, kept_test
 from depgen.training.experiment import Experiment
-from depgen.training.runs import RESUME, all_runs, best_checkpoint, checkpoint_folder, is_finished
+from depgen.training.runs import CHECKPOINTS, RESUME, all_runs, best_checkpoint, is_finished
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +28,7 @@ DEV = "dev_"
 
 
 def run_depgen(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Run one command of depgen in a process of its own; what it prints goes to our standard error.
-
-    Raises:
-        UserError: it failed; its own message is printed above.
-    """
+    """Run one command of depgen in a process of its own; what it prints goes to our standard error."""
     logger.info("depgen %s", " ".join(arguments))
     command = [sys.executable, "-m", "depgen", *arguments]
     with subprocess.Popen(command, env={**os.environ, **environment}, stdout=sys.stderr) as process:
@@ -82,13 +78,15 @@ class Training:
     @property
     def environment(self) -> dict[str, str]:
         """What the commands find in their environment."""
-        group = {} if self.group is None else {"WANDB_RUN_GROUP": os.environ.get("WANDB_RUN_GROUP") or self.group}
-        return {"DEPGEN_RUNS": str((self.base or runs_root()).absolute()), **group}
+        variables = {"DEPGEN_RUNS": str((self.base or runs_root()).absolute())}
+        if self.group is not None:
+            variables["WANDB_RUN_GROUP"] = os.environ.get("WANDB_RUN_GROUP") or self.group
+        return variables
 
     @property
     def command(self) -> list[str]:
         """What `depgen` is given to train it, or to continue the newest run that did not end."""
-        begun = [run for run in self.runs() if not is_finished(run) and (checkpoint_folder(run) / RESUME).is_file()]
+        begun = [run for run in self.runs() if not is_finished(run) and (run / CHECKPOINTS / RESUME).is_file()]
         return [
             "fit",
             *self.experiment.arguments,
@@ -107,7 +105,7 @@ class Training:
     def runs(self) -> list[Path]:
         """The runs of this very configuration, the newest first."""
         wanted = self.digest
-        settings = {run: run / "config.yaml" for run in all_runs(root=self.root)}
+        settings = {run: run / "config.yaml" for run in all_runs(self.root)}
         return [run for run, path in settings.items() if path.is_file() and _digest(Experiment(path)) == wanted]
 
     @property
@@ -145,7 +143,6 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
     """The finished run: found, continued or trained; `wait` for another process that trains it.
 
     Raises:
-        UserError: training failed.
         filelock.Timeout: another process trains it, and this one does not wait.
     """
     with training.lock().acquire(timeout=-1 if wait else 0):
@@ -163,22 +160,14 @@ def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun
 
 
 def measure_test(training: Training, run: Path, depgen: Depgen, *, remeasure: bool = False) -> SplitNumbers:
-    """The numbers of a finished run on the test split, measured unless they are there; `remeasure` those of items too.
-
-    Raises:
-        UserError: the command failed or left no numbers.
-    """
+    """The numbers of a finished run on the test split, measured unless they are kept; `remeasure` of items too."""
     if (remeasure and not (run / TEST_ITEMS).is_file()) or not are_kept(run, "test"):
         depgen(["test", "--run", str(run)], training.environment)
     return kept_test(run)
 
 
 def measure_dev(training: Training, run: Path, depgen: Depgen) -> dict[str, float]:
-    """The same checkpoint's numbers on the validation split (`dev_perplexity`, …), measured unless they are there.
-
-    Raises:
-        UserError: the command failed or left no numbers.
-    """
+    """The same checkpoint's numbers on the validation split (`dev_perplexity`, …), measured unless they are there."""
     if not are_kept(run, "validate"):
         depgen(["validate", "--run", str(run)], training.environment)
     return {f"{DEV}{name}": value for name, value in kept_numbers(run, "validate").items()}

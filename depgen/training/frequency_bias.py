@@ -19,9 +19,6 @@ class FrequencyBias(L.Callback):
 
     For `trainer.callbacks`, with any model that has an output bias and data of a corpus. A masked system, which
     predicts neither ends nor unknown words, has these two to unlearn. A resumed run keeps what it has learnt.
-
-    Raises:
-        UserError: at the start of `fit`, if there is no output bias.
     """
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:

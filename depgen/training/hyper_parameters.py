@@ -29,9 +29,6 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
     """The system or data module of a `model:` or `data:` block of an experiment's YAML.
 
     Others are arguments that the block lacks, such as the `vocabulary_size` of the data.
-
-    Raises:
-        UserError: the block names no such class, or arguments that it refuses.
     """
     parser = ArgumentParser(exit_on_error=False)
     parser.add_subclass_arguments((L.LightningModule, L.LightningDataModule), "block", skip={"collate"})
@@ -40,11 +37,7 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
-    """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`.
-
-    Raises:
-        UserError: there is no such class, or it refuses the arguments.
-    """
+    """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`."""
     if callable(made_by):
         return made_by
     parser = ArgumentParser(exit_on_error=False)

@@ -13,7 +13,6 @@ from typing import Any
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from depgen.errors import UserError
 from depgen.locations import write_atomically
 from depgen.training.runs import experiment_name
 
@@ -26,28 +25,22 @@ class CurveLogger(Logger):
 
     The column `seconds` is the wall time that the run has taken so far, validation included, over all its sessions;
     `processor_seconds` is that of its first process on processors, which other work on the machine hardly lengthens.
-    Unlike Lightning's CSV logger it keeps what was written before a resume, and drops lines of steps that were lost.
+    Unlike Lightning's CSV logger it keeps what was written before a resume, drops lines of steps that were lost, and
+    is never half written.
     """
-
-    flush_every = 100
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self.path = folder / "metrics.csv"
         self._rows: dict[int, dict[str, str]] = {}
         if self.path.exists():
-            try:
-                for row in csv.DictReader(self.path.read_text(encoding="utf-8").splitlines(), strict=True):
-                    self._rows[int(row.pop("step"))] = {name: value for name, value in row.items() if value}
-            except (ValueError, KeyError, csv.Error) as error:
-                raise UserError(
-                    f"{self.path}, the curve of the run so far, is damaged ({error}). Put a copy of it back, or delete "
-                    "it: the curve then begins where training continues."
-                ) from error
-        self._pending = 0
-        self._start_clock()
+            with self.path.open(encoding="utf-8", newline="") as stream:
+                for row in csv.DictReader(stream):
+                    step = int(row.pop("step"))
+                    self._rows[step] = {name: value for name, value in row.items() if value}
+        self._start_clocks()
 
-    def _start_clock(self) -> None:
+    def _start_clocks(self) -> None:
         """Let each clock continue from its time on the last line."""
         self._started = {}
         for name, now in CLOCKS.items():
@@ -69,15 +62,10 @@ class CurveLogger(Logger):
         """The run."""
         return self.path.parent.name
 
-    @property
-    def save_dir(self) -> str:
-        """The run folder."""
-        return str(self.path.parent)
-
     def forget_from(self, step: int) -> None:
         """Drop the lines of a step and of all later ones: they will be trained again."""
         self._rows = {at: row for at, row in self._rows.items() if at < step}
-        self._start_clock()
+        self._start_clocks()
 
     @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float | int], step: int | None = None) -> None:
@@ -86,9 +74,6 @@ class CurveLogger(Logger):
         numbers = {name: float(value) for name, value in metrics.items()}
         row.update({name: str(int(x)) if x.is_integer() else repr(x) for name, x in numbers.items()})
         row.update({name: f"{now() - self._started[name]:.2f}" for name, now in CLOCKS.items()})
-        self._pending += 1
-        if self._pending >= self.flush_every:
-            self.save()
 
     @rank_zero_only
     def log_hyperparams(self, params: dict[str, Any] | Namespace, *args: object, **kwargs: object) -> None:
@@ -96,8 +81,8 @@ class CurveLogger(Logger):
 
     @rank_zero_only
     def save(self) -> None:
-        """Write the whole file in one step."""
-        if not self._pending:
+        """Write the whole file in one step; Lightning asks for it after all that it logs."""
+        if not self._rows:
             return
         columns = ["step", *sorted({name for row in self._rows.values() for name in row})]
         stream = io.StringIO()
@@ -105,7 +90,6 @@ class CurveLogger(Logger):
         writer.writeheader()
         writer.writerows({"step": step, **row} for step, row in sorted(self._rows.items()))
         write_atomically(self.path, stream.getvalue())
-        self._pending = 0
 
 
 def quiet_libraries() -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import SGD
 
-from depgen.errors import UserError
+from depgen.errors import check_at_least
 
 
 class NTASGD(SGD):
@@ -42,8 +42,7 @@ class NTASGD(SGD):
         patience: int = 5,
         restart_at: int | None = None,
     ) -> None:
-        if patience < 1 or (restart_at is not None and restart_at < 1):
-            raise UserError(f"NT-ASGD's patience and restart_at must be 1 or more, found {patience} and {restart_at}.")
+        check_at_least(1, patience=patience, restart_at=restart_at)
         super().__init__(params, lr=lr, weight_decay=weight_decay)
         self.patience, self.restart_at = patience, restart_at
         # in the first group, so that state_dict holds it

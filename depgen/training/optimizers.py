@@ -13,7 +13,6 @@ from torch.nn import Parameter
 from torch.optim import SGD, Adagrad, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
-from depgen.errors import UserError
 from depgen.training.hyper_parameters import Factory
 from depgen.training.nt_asgd import NTASGD
 from depgen.training.phases import Phases, validates_fit
@@ -47,15 +46,9 @@ def optimization(
         optimizer: makes the optimiser; None = `default_optimizer`.
         scheduler: makes the schedule; None = a constant learning rate. `AfterValidation` steps a ReduceLROnPlateau.
         monitor: name of the logged value that a ReduceLROnPlateau sees.
-
-    Raises:
-        UserError: torch refuses a setting.
     """
-    try:
-        made = (optimizer or default_optimizer)(parameters)
-        schedule = None if scheduler is None else scheduler(made)
-    except ValueError as error:  # torch's own word for a rate below zero and the like
-        raise UserError(f"model.init_args: the optimizer or the scheduler refuses its settings: {error}.") from error
+    made = (optimizer or default_optimizer)(parameters)
+    schedule = None if scheduler is None else scheduler(made)
     use_fused_kernels(made)
     if schedule is None:
         return made

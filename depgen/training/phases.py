@@ -88,10 +88,15 @@ class Phases(Checkpoint):
     A phase begins from the best weights of the one before: `model.enter_phase(index)` is called, and optimiser and
     schedule are made afresh. Every checkpoint has the phase as `checkpoint["phase"]`, so that a run resumes in any
     phase. A phase that stops early gives way to the next one, which still gets its full length.
+
+    Args:
+        folder: of the best weights.
     """
 
+    state_key = "Phases"
+    """Where a checkpoint keeps `state_dict()`."""
+
     def __init__(self, folder: Path) -> None:
-        """Keep the best weights in `folder`."""
         self.folder = folder
         self.phases: tuple[Phase, ...] = ()
         self.ends: tuple[int, ...] = ()
@@ -110,11 +115,6 @@ class Phases(Checkpoint):
         phases = next((callback for callback in trainer.callbacks if isinstance(callback, cls)), None)  # type: ignore[attr-defined]
         assert phases is not None, "the model's configure_callbacks brings no Phases"
         return phases
-
-    @property
-    def state_key(self) -> str:
-        """Where a checkpoint keeps `state_dict()`."""
-        return "Phases"
 
     @property
     def phase(self) -> Phase:
@@ -150,9 +150,6 @@ class Phases(Checkpoint):
         """The latest value of what the phase is judged by; infinity for NaN, and where perplexity is no number.
 
         A loss of 1,000 nats is a number, but training has diverged.
-
-        Raises:
-            UserError: the model does not log it.
         """
         if self.phase.monitor not in trainer.callback_metrics:
             raise UserError(
@@ -164,11 +161,7 @@ class Phases(Checkpoint):
         return value if math.isfinite(value) and math.isfinite(perplexity) else math.inf
 
     def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
-        """Read the model's phases and their ends; a checkpoint is loaded later.
-
-        Raises:
-            UserError: `trainer.max_epochs` leaves no epoch to some phase, or Lightning's EarlyStopping is used.
-        """
+        """Read the model's phases and their ends; a checkpoint is loaded later."""
         self.phases = phases_of(pl_module)
         if stage != "fit":
             return
@@ -193,15 +186,25 @@ class Phases(Checkpoint):
         """Tell schedules how long the phase is."""
         self._tell_length(trainer)
 
-    def on_train_epoch_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Enter the next phase when the present one is over."""
-        self._switch_when_due(trainer, pl_module)
-
     def on_train_batch_start(
         self, trainer: L.Trainer, pl_module: L.LightningModule, batch: object, batch_idx: int
     ) -> None:
-        """The same, for a resumed epoch whose start Lightning does not announce."""
-        self._switch_when_due(trainer, pl_module)
+        """Enter the next phase when the present one is over; a resumed epoch's start Lightning does not announce."""
+        if self.in_last_phase or trainer.current_epoch < self.end:
+            return
+        self._refuse_divergence()
+        if self.validated:
+            pl_module.load_state_dict(load_checkpoint(self.path)["state_dict"])
+        else:
+            logger.warning("Phase %s was never validated: its last weights are used.", self.phase.name)
+        self.index += 1
+        self._begin(trainer.current_epoch, trainer.global_step)
+        _enter(pl_module, self.index)
+        trainer.callback_metrics.clear()  # Lightning keeps what this phase may not log any more
+        trainer.strategy.setup_optimizers(trainer)
+        self._tell_length(trainer)
+        name, number, phases = self.phase.name, self.index + 1, len(self.phases)
+        logger.info("Phase %d of %d, %s, starts at epoch %d.", number, phases, name, self.first_epoch)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Keep the weights when they are the phase's best."""
@@ -233,23 +236,6 @@ class Phases(Checkpoint):
         """Let `fit` end with the last phase, wherever the earlier ones ended."""
         if self.saved_epochs:
             trainer.fit_loop.max_epochs = self.ends[-1] - self.saved_epochs
-
-    def _switch_when_due(self, trainer: L.Trainer, model: L.LightningModule) -> None:
-        if self.in_last_phase or trainer.current_epoch < self.end:
-            return
-        self._refuse_divergence()
-        if self.validated:
-            model.load_state_dict(load_checkpoint(self.path)["state_dict"])
-        else:
-            logger.warning("Phase %s was never validated: its last weights are used.", self.phase.name)
-        self.index += 1
-        self._begin(trainer.current_epoch, trainer.global_step)
-        _enter(model, self.index)
-        trainer.callback_metrics.clear()  # Lightning keeps what this phase may not log any more
-        trainer.strategy.setup_optimizers(trainer)
-        self._tell_length(trainer)
-        name, number, phases = self.phase.name, self.index + 1, len(self.phases)
-        logger.info("Phase %d of %d, %s, starts at epoch %d.", number, phases, name, self.first_epoch)
 
     def _refuse_divergence(self) -> None:
         if self.diverged:

@@ -21,9 +21,8 @@ class Resume(Checkpoint):
 
     A second Ctrl-C stops at once. SIGTERM counts as Ctrl-C in a run of one process. On an epoch's last batch both saves
     and stops wait for the epoch's end: Lightning would otherwise skip that epoch's validation, and the start of the
-    next one, after a resume; where a validation follows within an epoch, for the batch after it. Curves are written
-    before each save, so that a kill between the two loses no line. As a `Checkpoint` it is called after all other
-    callbacks, whatever their order, so that their states are settled.
+    next one, after a resume; where a validation follows within an epoch, for the batch after it. As a `Checkpoint` it
+    is called after all other callbacks, whatever their order, so that their states are settled.
     """
 
     poll_every = 10
@@ -40,8 +39,9 @@ class Resume(Checkpoint):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Listen to signals, and let the curve continue from the step of the checkpoint."""
-        for curve in _curves(trainer):
-            curve.forget_from(trainer.global_step)
+        for curve in trainer.loggers:
+            if isinstance(curve, CurveLogger):
+                curve.forget_from(trainer.global_step)
         if threading.current_thread() is threading.main_thread():
             signals = [signal.SIGINT] if trainer.world_size > 1 else [signal.SIGINT, signal.SIGTERM]
             self._former = {number: signal.signal(number, self._request) for number in signals}
@@ -84,8 +84,6 @@ class Resume(Checkpoint):
     def _save(self, trainer: L.Trainer) -> None:
         if trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        for curve in _curves(trainer):
-            curve.save()
         trainer.save_checkpoint(self.path)
         self._saved_at, self._due = trainer.global_step, False
 
@@ -112,7 +110,3 @@ def _is_settled(trainer: L.Trainer) -> bool:
     fetcher = loop._data_fetcher
     assert fetcher is not None
     return not loop.epoch_loop._should_check_val_fx(fetcher)
-
-
-def _curves(trainer: L.Trainer) -> list[CurveLogger]:
-    return [curve for curve in trainer.loggers if isinstance(curve, CurveLogger)]

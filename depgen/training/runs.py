@@ -24,18 +24,22 @@ from depgen.yaml_files import read_settings
 
 logger = logging.getLogger(__name__)
 
+CHECKPOINTS = "checkpoints"
 BEST = "best.ckpt"
 """The best checkpoint of a run's last phase."""
-WEIGHTS = "model.safetensors"
-"""The weights of a run that `depgen push` has written as a folder, in that folder itself."""
 RESUME = "resume.ckpt"
 """The latest state of a run, from which training continues."""
+WEIGHTS = "model.safetensors"
+"""The weights of a run that `depgen push` has written as a folder, in that folder itself."""
 RUN_VARIABLE = "DEPGEN_RUN"
 """Tells the other processes of a run which folder the first one has made."""
 
 
 class NoRunError(UserError):
     """Nothing that a name could mean is a run."""
+
+
+# -- the processes of a run -------------------------------------------------------------------------------------------
 
 
 def process_rank() -> int:
@@ -63,67 +67,23 @@ def locked_run(run: Path) -> Iterator[None]:
         raise UserError(f"The run {run} is being trained by another process. Wait for it, or stop it.") from error
 
 
-def checkpoint_folder(run: Path) -> Path:
-    """Where a run's checkpoints lie."""
-    return run / "checkpoints"
-
-
-def best_checkpoint(run: Path) -> Path:
-    """The best checkpoint of a run's last phase; the weights of a folder that `depgen push` has written.
-
-    Raises:
-        UserError: there is none.
-    """
-    path = checkpoint_folder(run) / BEST
-    if not path.exists() and (run / WEIGHTS).is_file():
-        return run / WEIGHTS
-    if not path.exists():
-        raise UserError(
-            f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). "
-            f"Train it further: depgen fit --resume {run}. If it has diverged, that says so: begin a new run then."
-        )
-    return path
-
-
-def resume_checkpoint(run: Path) -> Path:
-    """The state to resume from.
-
-    Raises:
-        UserError: there is none.
-    """
-    path = checkpoint_folder(run) / RESUME
-    if not path.exists():
-        raise UserError(
-            f"The run {run} has nothing to resume from ({path} does not exist). Start it afresh, without --resume."
-        )
-    return path
-
-
 def create_run(place: str) -> Path:
     """A new run folder at a place below `$DEPGEN_RUNS`, the same for all processes of a run.
 
-    It is named by the time. Processes that SLURM or torchrun starts don't know the first one's time, but all know
-    their job, by which the folder is named there.
-
-    Raises:
-        UserError: the folder of a job is there already, or another process than the first knows neither folder nor job.
+    It is named by the time, which the first process tells those that it starts (`announce_run`). Processes that SLURM
+    or torchrun starts don't know the first one's time, but all know their job, by which the folder is named there.
     """
     folder, job, first = runs_root() / place, _job(), process_rank() == 0
-    if job is not None:
-        run = folder / job
-        if first and run.exists():
-            raise UserError(f"{run} is there already: give the job another name (torchrun --rdzv-id), or use --name.")
-    elif first:
+    if not first:
+        return Path(os.environ[RUN_VARIABLE]) if job is None else folder / job
+    if job is None:
         stamp = datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
         names = (stamp if number == 1 else f"{stamp}_{number}" for number in count(1))
         run = next(folder / name for name in names if _is_made(folder / name))
-    elif RUN_VARIABLE in os.environ:
-        return Path(os.environ[RUN_VARIABLE])
     else:
-        raise UserError(f"Process {process_rank()} does not know its run folder: set {RUN_VARIABLE} for all.")
-    if first:
-        checkpoint_folder(run).mkdir(parents=True)
-        announce_run(run)
+        run = folder / job
+        run.mkdir(parents=True)
+    (run / CHECKPOINTS).mkdir()
     return run
 
 
@@ -165,100 +125,83 @@ def _job() -> str | None:
     return None
 
 
-def all_runs(experiment: str | None = None, *, root: Path | None = None) -> list[Path]:
-    """Run folders at any depth, the latest start first; one with a damaged `run.json` is named in the log alone.
+# -- from a name to a run ---------------------------------------------------------------------------------------------
 
-    Args:
-        experiment: only its runs; None = all.
-        root: where they lie, by default `$DEPGEN_RUNS`.
+
+def all_runs(folder: Path | None = None) -> list[Path]:
+    """The run folders in a folder, by default `$DEPGEN_RUNS`, at any depth, or it itself; the latest start first.
+
+    One with a damaged `run.json` is named in the log alone.
     """
     started: dict[Path, str] = {}
-    for folder, below, files in os.walk(root or runs_root()):
-        if "run.json" not in files:
-            continue
-        below.clear()
-        run = Path(folder)
-        if experiment is None or experiment_name(run) == experiment:
+    for path, below, files in os.walk(folder or runs_root()):
+        if "run.json" in files:
+            below.clear()
             try:
-                started[run] = str(read_record(run).get("started"))
+                started[Path(path)] = str(read_record(Path(path)).get("started"))
             except UserError as error:
-                logger.warning("Passing over %s: %s", run, error)
+                logger.warning("Passing over %s: %s", path, error)
     return sorted(started, key=lambda run: (started[run], run.name), reverse=True)
 
 
-def experiment_name(run: Path) -> str:
-    """The experiment that a run is of, and its options where it has any, by the folders that it lies in.
-
-    >>> [experiment_name(Path(run)) for run in ("runs/a/2026-01-01", "runs/a--size-4-ab12cd/small/seed1/2026-01-01")]
-    ['a', 'a--size-4-ab12cd']
-    """
-    return place_of_run(run)[0]
-
-
-def place_of_run(run: Path) -> tuple[str, ...]:
-    """A run's folders from that of its experiment on.
-
-    >>> place_of_run(Path("runs/a/2026-01-01")), place_of_run(Path("runs/a/small/seed1/2026-01-01"))
-    (('a', '2026-01-01'), ('a', 'small', 'seed1', '2026-01-01'))
-    """
-    parts = run.absolute().parts
-    return parts[-4:] if len(parts) > 4 and re.fullmatch(r"seed[0-9]+", parts[-2]) else parts[-2:]
-
-
-def newest_run(experiment: str | None = None, *, holding: str = BEST, root: Path | None = None) -> Path:
-    """The run with the latest start among those that hold a checkpoint; those passed over are named in the log.
-
-    Args:
-        experiment: only its runs; None = all.
-        holding: the file of the checkpoint that it must hold.
-        root: where runs lie, by default `$DEPGEN_RUNS`.
+def newest_run(folder: Path | None = None, *, holding: str = BEST) -> Path:
+    """The first of `all_runs` that holds a checkpoint; those passed over are named in the log.
 
     Raises:
         UserError: there is none.
     """
-    for run in all_runs(experiment, root=root):
-        if (checkpoint_folder(run) / holding).is_file():
+    for run in all_runs(folder):
+        if (run / CHECKPOINTS / holding).is_file():
             return run
         logger.info("Passing over %s: it holds no %s.", run, holding)
-    which = f"run of {experiment}" if experiment else "run"
     raise UserError(
-        f"No {which} under {(root or runs_root()).absolute()} holds a {holding}. "
+        f"No run under {(folder or runs_root()).absolute()} holds a {holding}. "
         "Train one (depgen fit --config ...), or set DEPGEN_RUNS."
     )
 
 
-def has_size(run: Path) -> bool:
-    """Whether a run lies in the folder of a size and a seed, as those of tables do."""
-    return len(place_of_run(run)) > 2  # the experiment and the time
+def find_run(name: str | Path, *, holding: str = BEST) -> Path:
+    """The run that a path means, from here or below `$DEPGEN_RUNS`: a run folder, or the newest run in a folder.
 
-
-def find_run(reference: str | Path, *, holding: str = BEST) -> Path:
-    """The run folder meant by a path, by an experiment's name or by a folder of runs: of several, that of `newest_run`.
-
-    Paths are those from here and those under `$DEPGEN_RUNS` (`<experiment>/<timestamp>`,
-    `<experiment>/small/seed1`). The newest of several runs must hold the checkpoint `holding`.
+    Thus an experiment's name means its newest run, `<experiment>/small/seed1` that of a size and seed. The newest of
+    several runs must hold the checkpoint `holding`.
 
     Raises:
         NoRunError: there is no such run.
-        UserError: what it names lacks `run.json`, or no run of that name holds the checkpoint.
+        UserError: no run in the folder holds the checkpoint.
     """
-    folders = (Path(reference), runs_root() / reference)
+    folders = (Path(name), runs_root() / name)
     for folder in folders:
         if (folder / "run.json").is_file():
             return folder
-    if all_runs(str(reference)):
-        return newest_run(str(reference), holding=holding)
     for folder in folders:
-        if all_runs(root=folder):
-            return newest_run(holding=holding, root=folder)
-    for folder in folders:
-        if (folder / "config.yaml").is_file():
-            raise UserError(f"{folder} has no run.json, which says what a run is: copy the run again, whole.")
-    meant = did_you_mean(str(reference), dict.fromkeys(experiment_name(run) for run in all_runs()))
+        if all_runs(folder):
+            return newest_run(folder, holding=holding)
+    meant = did_you_mean(str(name), dict.fromkeys(experiment_name(run) for run in all_runs()))
     raise NoRunError(
-        f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder or an "
-        "experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where runs lie."
+        f"No run at {' nor at '.join(str(folder.absolute()) for folder in folders)}.{meant} Name a run folder, which "
+        "holds a run.json, or an experiment that has been trained (depgen fit --config ...); DEPGEN_RUNS says where "
+        "runs lie."
     )
+
+
+def named_checkpoint(name: str | Path) -> tuple[Path, Path]:
+    """A run folder and a checkpoint in it: a checkpoint file itself, or the best one of what `find_run` finds.
+
+    Raises:
+        UserError: there is no such run or checkpoint, or it lies in no run folder.
+    """
+    path = Path(name)
+    if not path.is_file():
+        run = find_run(path)
+        return run, best_checkpoint(run)
+    holding = run_of_checkpoint(path)
+    if holding is None:
+        raise UserError(
+            f"The checkpoint {path} lies in no run folder, so that its settings and vocabulary are not known. "
+            "Name a run folder, or the file within it (RUN/checkpoints/best.ckpt)."
+        )
+    return holding, path
 
 
 def run_of_name(name: str) -> Path | None:
@@ -284,34 +227,39 @@ def run_of_checkpoint(checkpoint: Path) -> Path | None:
     return folder if (folder / "run.json").is_file() else None
 
 
-def run_holding(checkpoint: Path) -> Path:
-    """The run folder that a checkpoint lies in, with the settings and the vocabulary that it needs.
+# -- what a run folder holds ------------------------------------------------------------------------------------------
+
+
+def place_of_run(run: Path) -> tuple[str, ...]:
+    """A run's folders from that of its experiment on.
+
+    >>> place_of_run(Path("runs/a/2026-01-01")), place_of_run(Path("runs/a/small/seed1/2026-01-01"))
+    (('a', '2026-01-01'), ('a', 'small', 'seed1', '2026-01-01'))
+    """
+    parts = run.absolute().parts
+    return parts[-4:] if len(parts) > 4 and re.fullmatch(r"seed[0-9]+", parts[-2]) else parts[-2:]
+
+
+def experiment_name(run: Path) -> str:
+    """The experiment that a run is of, with its options where it has any, as in `a--size-4-ab12cd`."""
+    return place_of_run(run)[0]
+
+
+def best_checkpoint(run: Path) -> Path:
+    """The best checkpoint of a run's last phase; the weights of a folder that `depgen push` has written.
 
     Raises:
-        UserError: there is no such file, or it lies elsewhere.
+        UserError: there is none.
     """
-    if not checkpoint.is_file():
-        raise UserError(f"No checkpoint at {checkpoint.absolute()}. A run folder names its best one.")
-    run = run_of_checkpoint(checkpoint)
-    if run is None:
-        raise UserError(
-            f"The checkpoint {checkpoint} lies in no run folder, so that its settings and vocabulary are not known. "
-            "Name a run folder, or the file within it (RUN/checkpoints/best.ckpt)."
-        )
-    return run
-
-
-def named_checkpoint(reference: str | Path) -> tuple[Path, Path]:
-    """A run folder and a checkpoint in it: a checkpoint file itself, or the best one of what `find_run` finds.
-
-    Raises:
-        UserError: there is no such run or checkpoint, or it lies in no run folder.
-    """
-    path = Path(reference)
-    if path.is_file():
-        return run_holding(path), path
-    run = find_run(path)
-    return run, best_checkpoint(run)
+    path = run / CHECKPOINTS / BEST
+    if path.exists():
+        return path
+    if (run / WEIGHTS).is_file():
+        return run / WEIGHTS
+    raise UserError(
+        f"The run {run} holds no best checkpoint of its last phase ({path} does not exist). "
+        f"Train it further: depgen fit --resume {run}. If it has diverged, that says so: begin a new run then."
+    )
 
 
 def read_record(run: Path) -> dict[str, Any]:
@@ -329,6 +277,11 @@ def update_record(run: Path, entries: Mapping[str, Any]) -> None:
     write_atomically(run / "run.json", json.dumps({**content, **entries}, indent=2) + "\n")
 
 
+def is_finished(run: Path) -> bool:
+    """Whether a run's training has come to its end."""
+    return bool(read_record(run).get("finished"))
+
+
 def write_settings(run: Path, settings: Mapping[str, Any]) -> None:
     """Write a run's `config.yaml`."""
     write_atomically(run / "config.yaml", yaml.safe_dump(dict(settings), sort_keys=False))
@@ -340,8 +293,3 @@ def lengthen(run: Path, max_epochs: int) -> None:
     settings["trainer"]["max_epochs"] = max_epochs
     write_settings(run, settings)
     update_record(run, {"finished": None})
-
-
-def is_finished(run: Path) -> bool:
-    """Whether a run's training has come to its end."""
-    return bool(read_record(run).get("finished"))

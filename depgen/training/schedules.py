@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR, OneCycleLR
+from torch.optim.lr_scheduler import LambdaLR
 
 from depgen.errors import UserError
 
@@ -23,9 +23,6 @@ def warmup_factor(step: int, warmup_steps: int) -> float:
 
 class _Schedule(LambdaLR):
     def __init__(self, optimizer: Optimizer, warmup_steps: int, after: Callable[[int], float]) -> None:
-        if warmup_steps < 0:
-            raise UserError(f"warmup_steps is {warmup_steps}; it must not be negative.")
-
         def factor(step: int) -> float:
             return warmup_factor(step, warmup_steps) * (1.0 if step < warmup_steps else after(step))
 
@@ -100,17 +97,10 @@ class Cosine(_Schedule):
 
 
 def take_length(schedule: object, steps: float, phase: str) -> None:
-    """Let a schedule end with its phase, which has `steps` optimiser steps, and name one that ends before.
-
-    Raises:
-        UserError: the schedule can't be used for that number of steps.
-    """
+    """Let a schedule end with its phase, which has `steps` optimiser steps; the log names one that ends before."""
     if isinstance(schedule, Cosine):
         schedule.end_with_phase(steps)
     length = getattr(schedule, "total_steps", None) or getattr(schedule, "T_max", None)
-    if length is None or length >= steps:
-        return
-    message = f"{type(schedule).__name__} ends after {length} steps, but phase {phase} has about {steps:.0f}"
-    if isinstance(schedule, OneCycleLR):
-        raise UserError(f"{message}: set total_steps to {steps:.0f} or somewhat more.")
-    logger.warning("%s.", message)
+    if length is not None and length < steps:
+        name = type(schedule).__name__
+        logger.warning("%s ends after %d steps, but phase %s has about %.0f.", name, length, phase, steps)

@@ -48,10 +48,8 @@ class TreeRegularization:
 
     def __post_init__(self) -> None:
         check_at_least(1, layer=self.layer, every=self.every)
-        if not 0 < self.share <= 1 or self.weight < 0:
-            raise UserError(
-                f"share: expected more than 0 and at most 1, weight: 0 or more; found {self.share} and {self.weight}."
-            )
+        if not 0 < self.share <= 1:
+            raise UserError(f"share: expected more than 0 and at most 1, found {self.share}.")
 
     def chart(
         self, hidden: Float[Tensor, "batch length width"], is_token: Bool[Tensor, "batch length"]

@@ -34,7 +34,7 @@ def test_text_is_parsed_by_the_parser(own_cache, toy_parsers, tmp_path, capsys, 
 
 
 @pytest.mark.slow
-def test_a_parser_and_a_run_exclude_each_other(own_cache, toy_parsers, tmp_path, capsys, runs_of_any_name):
+def test_a_parser_and_a_run_exclude_each_other(own_cache, toy_parsers, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("The dog sees a small cat.\n")
     for option in (["--run", "udgn"], ["--form", "bare"], ["--device", "cpu"], ["--attention_head", "[0,1]"]):
         assert main(["parse", "--parser", "toy", "--input", str(tmp_path / "a.txt"), *option]) == 2

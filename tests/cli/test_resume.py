@@ -56,7 +56,7 @@ def test_a_finished_run_goes_on_to_more_epochs_as_if_it_had_been_given_them_at_o
 def test_resume_refuses_to_lose_or_gain_early_stopping(run, tiny, presets, capsys):
     preset = str(presets / "early_stopping.yaml")
     assert main(["fit", "--config", tiny, "--config", preset, "--resume", str(run)]) == 2
-    assert "trainer.early_stopping: " in capsys.readouterr().err
+    assert "trainer.early_stopping." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_another_process_works_on_the_run_that_it_was_told(run, monkeypatch):
 def test_fit_refuses_a_checkpoint_to_start_from(run, tiny, tmp_path, capsys):
     path = run / "checkpoints" / "resume.ckpt"
     assert main(["fit", "--config", tiny, "--ckpt_path", str(path)]) == 2
-    assert f"--resume {run}" in capsys.readouterr().err
+    assert "--resume RUN continues a training" in capsys.readouterr().err
     (tmp_path / "more.yaml").write_text(f"ckpt_path: {path}\n")
     assert main(["fit", "--config", tiny, "--config", str(tmp_path / "more.yaml")]) == 2
-    assert f"--resume {run}" in capsys.readouterr().err
+    assert f"ckpt_path: {path} in a YAML file has no effect" in capsys.readouterr().err
     assert runs_of(tmp_path) == [run]
 
 
@@ -231,6 +231,6 @@ def test_a_new_run_begins_with_the_weights_and_the_vocabulary_of_another(run, ti
     assert main(["fit", "--init_from", str(run), "--resume", str(run)]) == 2
     assert "Give only one of" in capsys.readouterr().err
     assert main(["test", "--init_from", str(run)]) == 2
-    assert f"say --run {run}" in capsys.readouterr().err
+    assert "has no option --init_from" in capsys.readouterr().err
     assert main(["fit", "--init_from", str(run), "--model.width", "9"]) == 2
     assert "are of another system" in capsys.readouterr().err

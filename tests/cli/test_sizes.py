@@ -20,9 +20,7 @@ def test_a_size_is_another_yaml_file_and_part_of_the_runs_name():
     assert with_size(arguments) == [
         f"--config={GOLD}", f"--config={OVERLAY}", "--config=other.yaml", "--trainer.max_epochs", "2", "--run", "x",
     ]  # fmt: skip
-    request = Request.of("test", arguments)
-    assert request.place(1) == "dmlm_ewt_gold+other"
-    assert request.files == (GOLD, OVERLAY, "other.yaml")
+    assert Request.of("test", arguments).place(1) == "dmlm_ewt_gold+other"
     assert Request.of("fit", ["--config", GOLD, "--size", "small"]).place(1) == "dmlm_ewt_gold/small/seed1"
     assert Request.of("fit", ["--config", GOLD]).place(2) == "dmlm_ewt_gold/paper/seed2"
     assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"

@@ -195,8 +195,6 @@ def test_a_checkpoint_outside_a_run_is_refused(run, tiny, tmp_path, capsys):
     path = shutil.copy(run / "checkpoints" / "best.ckpt", tmp_path / "best.ckpt")
     assert main(["test", "--config", tiny, "--ckpt_path", str(path)]) == 2
     assert f"{path} lies in no run folder" in capsys.readouterr().err
-    assert main(["test", "--ckpt_path", str(run)]) == 2
-    assert f"No checkpoint at {run}" in capsys.readouterr().err
 
 
 def test_a_run_without_its_vocabulary_is_refused(run, capsys):
@@ -321,8 +319,8 @@ def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tm
 def test_a_log_without_a_terminal_has_a_line_for_each_validation(tiny, capsys):
     assert main(["fit", "--config", tiny]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Epoch")]
-    assert lines[0].startswith("Epoch 1 of 2, step 6, phase first: mean of what is minimised ")
-    assert lines[1].startswith("Epoch 2 of 2, step 12, phase second: mean of what is minimised ")
+    assert lines[0].startswith("Epoch 1 of 2, step 6, phase first: train/loss ")
+    assert lines[1].startswith("Epoch 2 of 2, step 12, phase second: train/loss ")
     assert "best val/first" in lines[0]
     assert "best val/loss" in lines[1]
     assert "val/first" not in lines[1]  # a figure of the phase before
@@ -351,12 +349,10 @@ def test_an_unwritable_runs_folder_is_named_before_anything_is_built(tiny, tmp_p
         (["--model", "tests.training.tiny.NoSuchModel"], ["NoSuchModel"]),
         (["--trainer.max_epochs", "x"], ["max_epochs", "x"]),
         (["--trainer.max_epochs", "1"], ["trainer.max_epochs: expected 2 or more", "found 1"]),
-        (["--run", "x"], ["--resume x"]),
-        (["--input", "x"], ["say depgen predict --input x"]),
+        (["--run", "x"], ["--resume RUN"]),
+        (["--input", "x"], ["depgen predict parses a file"]),
         (["--trainer.accelerator", "abacus"], ["abacus"]),
         (["--resume_every_n_steps", "0"], ["resume_every_n_steps"]),
-        (["--seed_everything", "-1"], ["seed_everything: expected a seed from 0 to 4294967295, found -1"]),
-        (["--seed_everything", "5000000000"], ["found 5000000000"]),
     ],
 )
 def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, messages):

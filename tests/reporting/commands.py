@@ -50,11 +50,11 @@ class Commands:
         root = Path(environment["DEPGEN_RUNS"], arguments[at + 1])
         settings = [Path(arguments[2]), *sorted(Path("experiments/sizes").rglob("*.yaml"))]
         said = [*arguments[3:at], *arguments[at + 2 :], *map(file_sha256, settings)]  # but for the names
-        kept, before = self.kept / lines_sha256(said), all_runs(root=root)
+        kept, before = self.kept / lines_sha256(said), all_runs(root)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_dir():
                 in_process(arguments, environment)
-                (run,) = {*all_runs(root=root)} - {*before}
+                (run,) = {*all_runs(root)} - {*before}
                 shutil.copytree(run, kept)
             else:
                 run = root / f"copy-{len(before)}"

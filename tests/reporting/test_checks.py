@@ -55,7 +55,7 @@ BACKBONE = "model.init_args.backbone.init_args"
         (f"{BACKBONE}.widht", 32, "'widht'"),
         ("model.backbone.widht", 32, "'widht'"),
         (f"{BACKBONE}.width", "wide", "wide"),
-        ("trainer.max_epoch", 3, "Trainer has no option 'max_epoch'. Did you mean 'max_epochs'?"),
+        ("trainer.max_epoch", 3, "'max_epoch'"),
         ("data.init_args.corpus.init_args.trian", 3, "'trian'"),
         ("modle.init_args.dropout", 0.1, "there is no option 'modle'. Did you mean 'model'?"),
     ],

@@ -1,7 +1,6 @@
 import logging
 
 import pytest
-import torch
 
 from depgen.errors import UserError
 from depgen.training.callbacks import InitialWeights
@@ -21,23 +20,6 @@ def test_the_time_of_an_epoch_is_said_in_each_phase_and_the_best_value_at_each_v
     best = load_checkpoint(tmp_path / "best.ckpt")["callbacks"]["Phases"]["best"]
     assert validations[-1].startswith("Epoch 6 of 6, step ")
     assert f"best val/loss {best:.4g}" in validations[-1]
-
-
-@pytest.mark.parametrize(
-    ("features", "precision", "said"),
-    [
-        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "bf16-mixed", True),
-        ({"architecture": "x86_64", "avx512_bf16": True, "amx_bf16": False}, "bf16-mixed", False),
-        ({"architecture": "x86_64", "avx512_bf16": False, "amx_bf16": False}, "32-true", False),
-        ({"architecture": "aarch64"}, "bf16-mixed", False),
-    ],
-)
-def test_without_bf16_instructions_the_faster_precision_is_named(
-    tmp_path, caplog, monkeypatch, features, precision, said
-):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
-    fit(tmp_path, max_epochs=2, precision=precision)
-    assert ("--trainer.precision 32-true is faster" in caplog.text) is said
 
 
 def test_a_training_begins_with_the_weights_of_another_run(tmp_path):

@@ -1,7 +1,5 @@
 """An experiment at a size, with options: the files that it is read from, and what is refused."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -18,7 +16,7 @@ BASE = {
         },
     },
 }
-CONTEXT = "model.init_args.context"
+CONTEXT, NO_CONTEXT = "model.init_args.context", "depgen.models.dclm.NoContext"
 
 
 @pytest.fixture
@@ -68,29 +66,6 @@ def test_a_whole_configuration_of_the_experiments_name_takes_its_place(folder):
     assert Experiment(folder / "dclm_brown.yaml", "small").files == (whole,)
 
 
-def test_an_experiment_without_the_size_is_refused_and_where_it_was_looked_for_is_said(folder):
-    with pytest.raises(UserError, match=r"alone\.yaml has no size 'small': .*sizes/small .*Its sizes: paper\."):
-        _ = Experiment(folder / "alone.yaml", "small").files
-    with pytest.raises(UserError, match=r"no size 'smal'.*Did you mean 'small'"):
-        _ = Experiment(folder / "dclm_brown.yaml", "smal").files
-
-
-@pytest.mark.parametrize(
-    ("overlay", "place"),
-    [
-        (
-            {"model": {"init_args": {"context": {"class_path": "depgen.models.dclm.NoContext"}}}},
-            "model.init_args.context",
-        ),
-        ({"model": {"init_args": {"context": None}}}, "model.init_args.context"),
-    ],
-)
-def test_an_overlay_that_changes_a_class_is_refused(folder, overlay, place):
-    (folder / "sizes/small/dclm_brown.yaml").write_text(yaml.safe_dump(overlay))
-    with pytest.raises(UserError, match=rf"sizes/small/dclm_brown\.yaml: {place}.*no class"):
-        _ = Experiment(folder / "dclm_brown.yaml", "small").settings
-
-
 def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
     block = {"class_path": "depgen.models.dclm.ContextToOutput", "init_args": {"size": 2}}
     experiment = Experiment(
@@ -108,13 +83,21 @@ def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "size", "options", "message"),
     [
-        (f"{CONTEXT}.class_path", "depgen.models.dclm.NoContext", "replaced as a whole"),
-        (CONTEXT, "depgen.models.dclm.NoContext", "replaced as a whole"),
-        ("trainer.max_epochs.x", 1, "expected settings at max_epochs, found 9"),
+        ("alone", "small", {}, r"alone\.yaml has no size 'small': .*sizes/small .*Its sizes: paper\."),
+        ("dclm_brown", "smal", {}, r"no size 'smal'.*Did you mean 'small'"),
+        ("with_class", "small", {}, rf"sizes/small/class\.yaml: {CONTEXT}.*no class"),
+        ("with_none", "small", {}, rf"sizes/small/none\.yaml: {CONTEXT}.*no class"),
+        ("alone", "paper", {f"{CONTEXT}.class_path": NO_CONTEXT}, rf"option {CONTEXT}.class_path: .*as a whole"),
+        ("alone", "paper", {CONTEXT: NO_CONTEXT}, rf"alone\.yaml: option {CONTEXT}: .*replaced as a whole"),
+        ("alone", "paper", {"trainer.max_epochs.x": 1}, r"expected settings at max_epochs, found 9"),
     ],
 )
-def test_an_option_that_changes_part_of_a_class_is_refused(folder, name, value, message):
-    with pytest.raises(UserError, match=rf"dclm_brown\.yaml: option {name}: .*{message}"):
-        _ = Experiment(Path(folder / "dclm_brown.yaml"), "paper", {name: value}).settings
+def test_what_is_refused(folder, name, size, options, message):
+    for overlay, context in (("class", {"class_path": NO_CONTEXT}), ("none", None)):
+        (folder / f"with_{overlay}.yaml").write_text(yaml.safe_dump(BASE))
+        content = {"model": {"init_args": {"context": context}}}
+        (folder / f"sizes/small/{overlay}.yaml").write_text(yaml.safe_dump(content))
+    with pytest.raises(UserError, match=message):
+        _ = Experiment(folder / f"{name}.yaml", size, options).settings

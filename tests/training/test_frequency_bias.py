@@ -8,13 +8,11 @@ import pytest
 import torch
 
 from depgen.backbones.awd_lstm import AWDLSTM
-from depgen.backbones.transformer import Transformer
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.stream import StreamData
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces
-from depgen.errors import UserError
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, HierarchicalContext
 from depgen.training.frequency_bias import FrequencyBias
@@ -87,11 +85,3 @@ def test_a_run_that_goes_on_keeps_what_it_has_learnt(tmp_path):
     again = small_lstm(data.vocabulary_size)
     trainer(tmp_path, FrequencyBias(), max_epochs=1).fit(again, data, ckpt_path=tmp_path / "half.ckpt")
     assert torch.equal(again.output_bias, learnt)
-
-
-def test_a_network_without_a_bias_is_refused(tmp_path):
-    data = TextData(STORIES)
-    network = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
-    model = CausalLM(network, data.vocabulary_size)
-    with pytest.raises(UserError, match="no output bias in CausalLM"):
-        trainer(tmp_path, FrequencyBias()).fit(model, data)

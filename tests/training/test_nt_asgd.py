@@ -1,7 +1,5 @@
 """NT-ASGD against Algorithm 1 by hand, and against PyTorch's ASGD."""
 
-import copy
-
 import pytest
 import torch
 
@@ -81,35 +79,3 @@ def test_a_restart_begins_a_fresh_average():
     seen = run(optimizer, parameters, 2, seed=5)
     optimizer.swap()
     torch.testing.assert_close(parameters[0].detach(), (seen[0][0] + seen[1][0]) / 2)
-
-
-def test_without_an_average_nothing_is_exchanged():
-    parameters = weights()
-    optimizer = NTASGD(parameters, patience=1)
-    run(optimizer, parameters, 1)
-    before = copy.deepcopy(parameters)
-    optimizer.swap()
-    trigger(optimizer)
-    optimizer.swap()
-    torch.testing.assert_close(parameters, before)
-
-
-def test_its_state_goes_on_after_saving(tmp_path):
-    straight, broken = weights(), weights()
-    whole = NTASGD(straight, lr=0.1, patience=1)
-    run(whole, straight, 1)
-    trigger(whole)
-    run(whole, straight, 2, seed=3)
-    first = NTASGD(broken, lr=0.1, patience=1)
-    run(first, broken, 1)
-    trigger(first)
-    run(first, broken, 2, seed=3)
-    torch.save({"optimizer": first.state_dict(), "weights": broken}, tmp_path / "state")
-    content = torch.load(tmp_path / "state", weights_only=True)
-    again = [torch.nn.Parameter(each.detach().clone()) for each in content["weights"]]
-    second = NTASGD(again, lr=0.1, patience=1)
-    second.load_state_dict(content["optimizer"])
-    for optimizer, parameters in ((whole, straight), (second, again)):
-        run(optimizer, parameters, 2, seed=4)
-        optimizer.swap()
-    torch.testing.assert_close([each.detach() for each in again], [each.detach() for each in straight], rtol=0, atol=0)

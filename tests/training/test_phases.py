@@ -88,12 +88,6 @@ def test_the_best_of_each_phase_is_kept(tmp_path):
     assert {path.name for path in tmp_path.glob("*.ckpt*")} == {"first-best.ckpt", "best.ckpt", "resume.ckpt"}
 
 
-def test_a_model_of_one_phase_is_never_switched(tmp_path):
-    _, model = fit(tmp_path, model=TinyModel(3, first_share=0.0), max_epochs=2)
-    assert model.setups == [0]
-    assert {path.name for path in tmp_path.glob("*.ckpt")} == {"best.ckpt", "resume.ckpt"}
-
-
 def test_three_phases(tmp_path):
     model, watch = TinyModel(3), Watch()
     model.phases = (Phase("a", 1, "val/first"), Phase("b", 2), Phase("c", 1))
@@ -143,21 +137,6 @@ def test_an_early_stop_counts_from_the_best_value_not_from_the_last(tmp_path):
     assert epochs_by_phase(watch) == {0: [0, 1, 2, 3]}
 
 
-def test_what_gives_a_phase_no_epoch_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"trainer\.max_epochs: expected 2 or more.*found 1"):
-        fit(tmp_path, max_epochs=1)
-    with pytest.raises(UserError, match=r"found -1"):
-        fit(tmp_path, max_epochs=-1, max_steps=10)
-    with pytest.raises(UserError, match=r"first_share: .*from 0 to below 1, found 1"):
-        TinyModel(3, first_share=1.0)
-    with pytest.raises(UserError, match="PhaseEarlyStopping"):
-        fit(tmp_path, L.pytorch.callbacks.EarlyStopping("val/loss"))
-    model = TinyModel(3, first_share=0.0)
-    model.phases = (Phase("only", monitor="val/other"),)
-    with pytest.raises(UserError, match=r"judged by 'val/other'.*it logs .*val/loss"):
-        fit(tmp_path, model=model, max_epochs=1)
-
-
 @pytest.mark.parametrize("steps", [1, 7, 20])
 def test_more_epochs_at_a_resume_lengthen_the_last_phase_once_it_has_begun(tmp_path, steps):
     whole, short = tmp_path / "whole", tmp_path / "short"
@@ -190,27 +169,32 @@ def test_testing_a_checkpoint_brings_back_its_phase(tmp_path):
         assert fresh.phase == phase
 
 
-def test_a_switch_that_lightning_does_not_announce_is_made_at_the_first_batch(tmp_path, monkeypatch):
-    """After a resume at an epoch's border Lightning may leave `on_train_epoch_start` out."""
-    expected = weights(fit(tmp_path / "usual")[1])
-    monkeypatch.setattr("depgen.training.phases.Phases.on_train_epoch_start", lambda *args: None)
-    watch = Watch()
-    _, found = fit(tmp_path / "unannounced", watch)
-    assert epochs_by_phase(watch) == {0: [0, 1], 1: [2, 3]}
-    assert same(weights(found), expected)
-
-
-@pytest.mark.parametrize("options", [{"limit_val_batches": 0}, {"max_steps": 3}])
-def test_without_a_validation_the_last_weights_are_kept_with_a_word(tmp_path, caplog, options):
-    _, model = fit(tmp_path, model=TinyModel(3, first_share=0.0), **options)
-    assert "its last weights are kept" in caplog.text
+def test_without_a_validation_the_last_weights_are_kept_with_a_word(tmp_path, caplog):
+    _, model = fit(tmp_path, limit_val_batches=0)
+    assert "Phase first was never validated: its last weights are used" in caplog.text
+    assert "Phase second was never validated: its last weights are kept" in caplog.text
     assert same(load_checkpoint(tmp_path / "best.ckpt")["state_dict"], weights(model))
 
 
-def test_a_phase_that_was_never_validated_hands_its_last_weights_on(tmp_path, caplog):
-    fit(tmp_path, limit_val_batches=0)
-    assert "Phase first was never validated: its last weights are used" in caplog.text
-    assert "Phase second was never validated: its last weights are kept" in caplog.text
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_epochs": 1}, r"trainer\.max_epochs: expected 2 or more.*found 1"),
+        ({"max_epochs": -1, "max_steps": 10}, r"found -1"),
+        ({"callbacks": [L.pytorch.callbacks.EarlyStopping("val/loss")]}, "PhaseEarlyStopping"),
+        ({"monitor": "val/other"}, r"judged by 'val/other'.*it logs .*val/loss"),
+        ({"first_share": 1.0}, r"first_share: .*from 0 to below 1, found 1"),
+    ],
+)
+def test_what_is_refused(tmp_path, options, message):
+    def trained(first_share=0.5, monitor=None, callbacks=(), **others):
+        model = TinyModel(3, first_share=first_share)
+        if monitor is not None:
+            model.phases = (Phase("only", monitor=monitor),)
+        fit(tmp_path, *callbacks, model=model, **others)
+
+    with pytest.raises(UserError, match=message):
+        trained(**options)
 
 
 def test_a_phase_that_diverges_ends_the_training(tmp_path):

@@ -4,11 +4,10 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.training.activation import ActivationRegularizer
 from depgen.training.adagrad import ClippedAdagrad
 from depgen.training.clipping import groups_of_parts
 from depgen.training.nt_asgd import NTASGD
-from depgen.training.schedules import Constant, Cosine
+from depgen.training.schedules import Cosine
 from depgen.training.tree_regularization import TreeRegularization
 
 WEIGHTS = [torch.nn.Parameter(torch.zeros(1))]
@@ -17,17 +16,13 @@ WEIGHTS = [torch.nn.Parameter(torch.zeros(1))]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ActivationRegularizer(-1.0), "negative"),
-        (lambda: ClippedAdagrad(WEIGHTS, lr=0.0), "expected lr and clip above 0"),
         (lambda: ClippedAdagrad(WEIGHTS, clip=-1.0), "expected lr and clip above 0"),
         (lambda: groups_of_parts(WEIGHTS, {}, {}, clip=0.0, clipped_apart=""), r"expected a norm above 0, found 0\.0"),
         (lambda: NTASGD(WEIGHTS, patience=0), "patience"),
-        (lambda: Constant(torch.optim.SGD(WEIGHTS), warmup_steps=-1), "must not be negative"),
         (lambda: Cosine(torch.optim.SGD(WEIGHTS), 5, 5), "total_steps is 5, but the warm-up alone takes 5"),
         (lambda: TreeRegularization(layer=0), "layer"),
         (lambda: TreeRegularization(layer=1, share=0.0), "share"),
         (lambda: TreeRegularization(layer=1, every=0), "every"),
-        (lambda: TreeRegularization(layer=1, weight=-1.0), "weight"),
     ],
 )
 def test_what_is_refused(make, message):

@@ -105,23 +105,3 @@ def test_only_the_first_entries_of_states_count():
     states = torch.randn(2, 4, 8).double()
     part, is_token = TreeRegularization(layer=1, share=0.5), torch.ones(2, 4, dtype=torch.bool)
     torch.testing.assert_close(part.chart(states, is_token), WHOLE.chart(states[..., :4], is_token))
-
-
-def test_states_are_pulled_towards_the_tree():
-    torch.manual_seed(0)
-    hidden = torch.randn(1, 5, 6, dtype=torch.float64, requires_grad=True)
-    spans, is_token = [(0, 5), (0, 2), (2, 5), (3, 5)], torch.ones(1, 5, dtype=torch.bool)
-    cuts, optimizer = torch.from_numpy(possible_cuts(spans, np.ones(5, dtype=bool))), torch.optim.Adam([hidden], lr=0.1)
-    for _ in range(60):
-        optimizer.zero_grad()
-        loss = WHOLE(WHOLE.chart(hidden, is_token), cuts, 1)
-        loss.backward()
-        assert hidden.grad.isfinite().all()
-        optimizer.step()
-    assert loss.item() < 0.1
-    assert bracketing_of_chart(WHOLE.chart(hidden.detach(), is_token)[0], np.ones(5, dtype=bool)) == sorted(spans)
-
-
-def test_a_batch_without_constituents_of_three_words_has_no_penalty():
-    chart = WHOLE.chart(torch.randn(2, 2, 4), torch.ones(2, 2, dtype=torch.bool))
-    assert WHOLE(chart, torch.zeros(0, 6, dtype=torch.long), 2).item() == 0

@@ -140,7 +140,7 @@ def test_the_runs_own_corpus_is_taken_unless_another_is_named(trained):
 
 class TestVerb:
     @pytest.fixture(autouse=True)
-    def _loaded(self, trained, monkeypatch, runs_of_any_name):
+    def _loaded(self, trained, monkeypatch):
         rules = {"sure": counting, "blind": blind}
         load = lambda run, device: trained(rules[run])  # noqa: E731
         monkeypatch.setattr(assessment, "load_trained", load)
@@ -239,7 +239,7 @@ class TestVerb:
     @pytest.mark.parametrize(
         ("content", "message"),
         [
-            (None, "No file at"),
+            (None, "No answers at"),
             ("{", "found no JSON"),
             ("[]", "found other JSON"),
             ("{}", "found no 'documents_asked'"),

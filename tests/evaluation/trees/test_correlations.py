@@ -197,7 +197,7 @@ def treebank(tmp_path):
 
 
 @pytest.fixture
-def runs(tmp_path, monkeypatch, udgn, runs_of_any_name):
+def runs(tmp_path, monkeypatch, udgn):
     """Two runs: a model whose weights are known, and a UDGN."""
     models = {"a": Shows().eval(), "b": udgn}
     monkeypatch.setattr(

@@ -72,7 +72,6 @@ def test_models_without_such_attention_and_empty_sentences_are_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("runs_of_any_name")
 def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())
     text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")

@@ -40,7 +40,7 @@ def test_heads_that_go_with_nothing_are_drawn_too():
 
 
 @pytest.fixture
-def options(tmp_path, monkeypatch, runs_of_any_name):
+def options(tmp_path, monkeypatch):
     """A treebank and a run, as the command line names them."""
     sentence = Sentence(("the", "cat", "saw", "it"), (2, 3, 0, 3), ("det", "nsubj", "root", "obj"))
     write_conllu([Document((sentence,), "d")], tmp_path / "en_ewt-ud-test.conllu")

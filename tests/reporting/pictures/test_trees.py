@@ -327,7 +327,7 @@ def test_a_cycle_is_refused_by_its_line(files, tmp_path):
         (["nowhere.conllu"], "nowhere.conllu"),
     ],
 )
-def test_wrong_options_are_refused(files, tmp_path, monkeypatch, capsys, runs_of_any_name, options, message):
+def test_wrong_options_are_refused(files, tmp_path, monkeypatch, capsys, options, message):
     monkeypatch.chdir(tmp_path)
     assert main(["draw", *options]) == 2
     error = capsys.readouterr().err
