@@ -30,6 +30,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing
 from depgen.nn.rows import Rows
 from depgen.nn.stack_attention import StackAttention
+from depgen.nn.vocabulary import full_precision
 
 NOTHING = -1
 """No symbol, no action, no label."""
@@ -138,9 +139,13 @@ class WordSynchronous(StructuredLanguageModel):
         word_beam_size: those that are kept once all have the token; None: as `beam_size`.
         fast_track: hypotheses that have the token and are kept in addition, at each action.
         kwargs: see `LeftToRight`.
+
+    Attributes:
+        choices: number of choices of a step of a text that is written.
     """
 
     backbone: Transformer
+    choices: int
 
     def __init__(
         self,
@@ -227,23 +232,34 @@ class WordSynchronous(StructuredLanguageModel):
         padding: Bool[Tensor, "batch length"] | None,
         state: StringState | None,
     ) -> tuple[Float[Tensor, "batch choices"], StringState]:
-        """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`."""
+        """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`.
+
+        A text that is cut takes the last choice from then on, for nothing and without effect, so that a search ranks it
+        after texts that end.
+        """
         if state is None:
             skipped = tokens.new_zeros(len(tokens)) if padding is None else padding.sum(1)
             state = self.beginning(torch.full_like(skipped, writing.vocabulary.eos))
             for column in range(1, tokens.size(1)):
                 state = self.after_choices(writing, state, tokens[:, column], column > skipped)
             state = replace(state, read=torch.zeros_like(state.read))
+        elif bool((goes_on := state.read < writing.max_new_tokens).any()):
+            state = self.after_choices(writing, state, tokens[:, 0], goes_on)
+        is_cut = (state.read >= writing.max_new_tokens)[:, None]
+        if bool(is_cut.all()):  # most steps of a text that is cut are such ones
+            log_probs = full_precision(state.hidden).new_zeros(len(is_cut), self.choices)
         else:
-            state = self.after_choices(writing, state, tokens[:, 0], torch.ones_like(tokens[:, 0]) > 0)
-        return self.choice_log_probs(writing, state), state
+            log_probs = self.choice_log_probs(writing, state)
+        log_probs = log_probs.masked_fill(is_cut, -torch.inf)
+        log_probs[:, -1:].masked_fill_(is_cut, 0)
+        return log_probs, state
 
     def after_choices(
         self, writing: Writing, state: StringState, ids: Int[Tensor, " rows"], is_choice: Bool[Tensor, " rows"]
     ) -> StringState:
-        """The state after one more choice of some rows; a text that has ended takes none."""
+        """The state after one more choice of some rows, the end of a text excepted."""
         raise NotImplementedError(f"{type(self).__name__} has no after_choices")
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
-        """Log-probabilities of the next choice."""
+        """Log-probabilities of the next choice, of texts that have ended or are cut without meaning."""
         raise NotImplementedError(f"{type(self).__name__} has no choice_log_probs")

@@ -443,6 +443,7 @@ class DTG(WordSynchronous):
         super().__init__(vocabulary_size, **kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size + 3))
+        self.choices = vocabulary_size + 4
         width = self.backbone.width
         self.action_network = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4))
         self.embedding_learning_rate = embedding_learning_rate
@@ -653,7 +654,7 @@ class DTG(WordSynchronous):
         return self.step(state, actions, tokens, writing.opens_word[tokens] | (state.stack.words < 1)).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
-        """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and of nothing once a text is cut."""
+        """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and nothing, once a text is cut."""
         stack: ArcStack = state.stack
         hidden, size, eos = state.hidden, self.vocabulary_size, writing.vocabulary.eos
         actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
@@ -662,10 +663,8 @@ class DTG(WordSynchronous):
         impossible = (column == eos) | ((column == size) & ~stack.may_end[:, None])
         tokens = actions[:, :1] + scores.masked_fill(impossible, -torch.inf).log_softmax(-1)
         continues = F.pad(~writing.opens_word, (0, 1)) & (stack.arcs > 0)[:, None]
-        whole = torch.cat((tokens.masked_fill(continues, -torch.inf), actions[:, 1:], actions[:, :1]), 1)
-        cut = ~stack.ended & (state.read >= writing.max_new_tokens)
-        whole = whole.masked_fill((stack.ended | cut)[:, None], -torch.inf)
-        whole[:, -1] = torch.where(cut, 0, -torch.inf)
+        whole = torch.cat((tokens.masked_fill(continues, -torch.inf), actions[:, 1:]), 1)
+        whole = F.pad(whole.masked_fill(stack.ended[:, None], -torch.inf), (0, 1), value=-torch.inf)
         whole[:, eos] = torch.where(stack.ended, 0, whole[:, eos])
         return whole
 

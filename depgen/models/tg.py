@@ -36,7 +36,6 @@ Deviations
     D7. The authors' options of other layers for COMPOSE, and of memory between segments, are absent.
 """
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -53,7 +52,6 @@ from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
-from depgen.decoding.generation import Generated
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import Writing
 from depgen.language_models.word_synchronous import (
@@ -82,9 +80,6 @@ from depgen.trees.tree_strings import (
     label_of,
     symbols_of,
 )
-
-logger = logging.getLogger(__name__)
-
 
 # -- trees as strings (Section 3), in batches -------------------------------------------------------------------------
 
@@ -395,8 +390,8 @@ class TransformerGrammar(WordSynchronous):
             self._with_labels(self.hparams["labels"])
 
     def _with_labels(self, labels: int) -> None:
-        self.labels = labels
-        self.use_backbone(self._make_backbone(self.vocabulary_size + 2 * labels))
+        self.labels, self.choices = labels, self.vocabulary_size + 2 * labels
+        self.use_backbone(self._make_backbone(self.choices))
 
     @property
     def collate(self) -> Callable[[ItemBatch], StringBatch]:
@@ -658,10 +653,7 @@ class TransformerGrammar(WordSynchronous):
         return self.step(state, torch.where(is_symbol, self.symbols_of_ids(ids), NOTHING), ids).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
-        """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end.
-
-        Texts that are as long as they may be end.
-        """
+        """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end."""
         eos = writing.vocabulary.eos
         weight, bias, *_ = self._weights(eos)
         kinds, normaliser = self.kinds_of(state.hidden, state.stack, eos)
@@ -671,27 +663,16 @@ class TransformerGrammar(WordSynchronous):
         end = closes.amax(1, keepdim=True).masked_fill(~is_last, -torch.inf)
         log_probs = torch.cat((words, opens, closes.masked_fill(is_last, -torch.inf)), 1)
         is_end = torch.arange(log_probs.size(1), device=log_probs.device) == eos
-        is_full = (state.read >= writing.max_new_tokens)[:, None]
-        return torch.where(is_end, end.masked_fill(is_full, 0), log_probs.masked_fill(is_full, -torch.inf))
+        return torch.where(is_end, end, log_probs)
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """The trees as spans (start, end, label); brackets that are open when a text is cut are closed there."""
-        symbols = (self.symbols_of_ids(torch.tensor(of_text, dtype=torch.long)).tolist() for of_text in choices)
-        return [tuple(_named(of_text, writing.vocabulary)) for of_text in symbols]
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        max_new_tokens: int,
-        **others: Any,  # noqa: ANN401, of the base
-    ) -> list[Generated]:
-        """See `StructuredLanguageModel`; how many texts were cut is logged, which end when they are full."""
-        texts = super().generate(prompts, max_new_tokens=max_new_tokens, **others)
-        cut = sum(len(text.ids) >= max_new_tokens for text in texts)
-        if cut:
-            logger.warning("%d of %d texts were cut at %d new tokens", cut, len(texts), max_new_tokens)
-        return texts
+        """The trees as spans (start, end, label); brackets that are open after the last word are closed there."""
+        trees = []
+        for of_text in choices:
+            words = [place for place, choice in enumerate(of_text, start=1) if choice < self.vocabulary_size]
+            symbols = self.symbols_of_ids(torch.tensor(of_text[: max(words, default=0)], dtype=torch.long))
+            trees.append(tuple(_named(symbols.tolist(), writing.vocabulary)))
+        return trees
 
 
 def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:

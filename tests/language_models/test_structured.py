@@ -158,6 +158,15 @@ def test_systems_without_words_write_in_vocabularies_that_do_not_mark_them(kind,
     assert text.log_prob < 0
 
 
+def test_a_search_ranks_texts_that_are_cut_after_those_that_end(kind):
+    options = {"vocabulary": LETTERS, "options": StructureOptions(beam_size=24), "seeds": [], "max_new_tokens": 2}
+    texts = system(kind).generate([[3, 4]], number=20, **options)
+    cut = [len(text.ids) == 2 for text in texts]
+    assert 0 < cut.count(False) < 20
+    assert cut == sorted(cut)
+    assert max(text.log_prob for text in texts[cut.index(True) :]) > texts[cut.index(True) - 1].log_prob
+
+
 def test_calls_that_write_at_once_do_not_mix_their_texts_and_leave_nothing_on_the_module(kind):
     model, calls = system(kind), []
     generator = np.random.default_rng(0)
