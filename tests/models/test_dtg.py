@@ -16,8 +16,8 @@ from depgen.data.batch import ItemBatch, StreamSlice, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.language_models.structured import Writing
-from depgen.models.dtg import DTG, ArcStrings, edges_of_actions, string_of
+from depgen.language_models.structured import Strings, Writing
+from depgen.models.dtg import DTG, ArcPosition, edges_of_actions, string_of
 from depgen.trees.arc_standard import arc_actions, heads_of_actions
 from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
@@ -93,12 +93,16 @@ SEEN = table(
 )
 
 
+def positions_of(*text):
+    return ArcPosition(*Strings.of(ArcPosition(), [string_of(*text, eos=0, size=VOCABULARY)]).columns)
+
+
 def five_words():
-    return string_of(IDS, OPENS, arc_actions(TREE), eos=0, size=VOCABULARY)
+    return positions_of(IDS, OPENS, arc_actions(TREE))
 
 
 def test_the_mask_and_the_distances_of_five_words_are_those_of_the_table():
-    found = ArcStrings.of([five_words()]).attention
+    found = five_words().attention
     assert torch.equal(found.visible[0], SEEN > -9)
     assert torch.equal(found.distances[0].where(found.visible[0], -9), SEEN)
 
@@ -106,16 +110,14 @@ def test_the_mask_and_the_distances_of_five_words_are_those_of_the_table():
 def test_the_string_of_five_words():
     numbers = {"<bos>": 0, "the": 3, "dog": 4, "chas": 5, "ed": 6, "a": 7, "cat": 8, "LEFT": LEFT, "RIGHT": RIGHT,
                "ROOT": ROOT}  # fmt: skip
-    found = ArcStrings.of([five_words()])
+    found = five_words()
     assert found.symbols[0].tolist() == [numbers[each] for each in STRING.split()]
     last_of_heads = [-1, -1, -1, 4, 4, -1, -1, 6, 6, -1, -1, 8, 8, 6, 6, 0]
     assert found.heads[0].tolist() == last_of_heads
-    actions, nothing = found.actions[0].tolist(), -1
+    actions, nothing = found.follows[0].tolist(), -1
     assert actions == [0, 0, 1, nothing, 0, 0, 1, nothing, 0, 0, 1, nothing, 2, nothing, 0, nothing]
-    tokens = [each for each, action in zip(found.targets[0].tolist(), actions, strict=True) if action == 0]
-    assert tokens == [3, 4, 5, 6, 7, 8, ROOT]
     # LEFT 1, RIGHT 2, ROOT 4; RIGHT alone where the word on top has dependents on its right
-    may = found.may_left + 2 * found.may_right + 4 * found.may_end
+    may = found.may_join[..., 0] + 2 * found.may_join[..., 1] + 4 * found.may_end
     assert [may[0, k].item() for k, action in enumerate(actions) if action != nothing] == [
         4, 4, 3, 4, 3, 3, 4, 3, 3, 3, 4
     ]  # fmt: skip
@@ -125,9 +127,9 @@ def test_the_string_of_five_words():
 
 
 def test_a_word_with_a_dependent_on_its_right_takes_none_on_its_left():
-    found = ArcStrings.of([string_of([3, 4, 5], [True] * 3, [0, 0, 0, 2], eos=0, size=VOCABULARY)])
+    found = positions_of([3, 4, 5], [True] * 3, [0, 0, 0, 2])
     assert ROOT not in found.symbols  # several words are left, so that the text does not end
-    assert found.actions[0].tolist() == [0, 0, 0, 2, -1, -1]
+    assert found.follows[0].tolist() == [0, 0, 0, 2, -1, -1]
     ids = [3, 4, 5]
     model = made(**WIDE)
     right_first = edges_of_actions([0, 0, 0, 2, 2])
@@ -152,7 +154,7 @@ def test_trees_that_are_not_projective_are_lifted():
     items = [item_of(0, [3, 4, 5, 6], crossing), item_of(1, [3, 4], [0, 1])]
     batch = batch_of(model, items)
     lifted = batch_of(model, [item_of(0, [3, 4, 5, 6], [3, 3, 0, 3])])
-    assert torch.equal(batch.strings.symbols[0], lifted.strings.symbols[0])
+    assert torch.equal(batch.strings.columns[0, 0], lifted.strings.columns[0, 0])
 
 
 # -- equations --------------------------------------------------------------------------------------------------------

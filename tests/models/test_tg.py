@@ -16,9 +16,9 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.language_models.word_synchronous import NEVER, NOTHING
-from depgen.models.tg import BracketState, GrammarStrings, TransformerGrammar, positions_of
-from depgen.trees.tree_strings import WORD, closing, is_closing, opening, symbols_of
+from depgen.language_models.structured import NEVER, NOTHING, Strings, columns_of
+from depgen.models.tg import BracketStack, GrammarPosition, TransformerGrammar, positions_of
+from depgen.trees.tree_strings import closing, is_closing, opening, symbols_of
 from tests.contract.systems import TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
 from tests.models.searches import hypotheses
@@ -99,7 +99,8 @@ VP)     2  1  .  .  .  0  .  .  .  .  .  .  .  .  .  .  .  0  0
 
 def test_a_sentence_of_five_words_sees_what_the_table_says(model):
     rows = [line.split()[1:] for line in TABLE.strip().splitlines()]
-    found = batch_of(model, [[3, 4, 5, 6, 7], [3]], [TREE, []]).strings.attention
+    found = batch_of(model, [[3, 4, 5, 6, 7], [3]], [TREE, []])
+    found = GrammarPosition(*found.strings.columns).attention
     for query, row in enumerate(rows):
         for key, cell in enumerate(row):
             assert bool(found.visible[0, query, key]) == (cell != "."), (query, key)
@@ -114,16 +115,16 @@ SENTENCE = [(0, 3, S), (0, 2, NP), (2, 3, VP)]  # (S (NP the dog NP) (VP barks V
 
 
 def test_positions_of_a_sentence():
-    found = dict(zip(GrammarStrings.columns, positions_of(symbols_of(SENTENCE, 3)).tolist(), strict=True))
+    found = GrammarPosition(*columns_of(positions_of(symbols_of(SENTENCE, 3))).tolist())
     #    beginning   (S (NP the dog NP) NP) (VP barks VP) VP)
     n, at = NOTHING, closing
-    assert found["symbols"] == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
-    assert found["targets"] == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
-    assert found["depths"] == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
-    assert found["popped"] == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
-    assert found["closable"] == [n, n, n, NP, NP, n, S, n, VP, n, S]
-    assert found["openings"] == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert found["places"] == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
+    assert found.symbols == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
+    assert found.follows == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
+    assert found.depths == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
+    assert found.popped == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
+    assert found.closable == [n, n, n, NP, NP, n, S, n, VP, n, S]
+    assert found.openings == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert found.places == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
@@ -131,8 +132,9 @@ def test_positions_of_a_sentence():
 
 def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first(model):
     found = batch_of(model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
-    assert found.strings.targets.tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
-    assert found.strings.places[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
+    found = GrammarPosition(*found.strings.columns)
+    assert found.follows.tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
+    assert found.places[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
 
 
 def test_what_cannot_be_read_is_refused(model):
@@ -152,14 +154,16 @@ def test_what_cannot_be_read_is_refused(model):
 
 
 def grown(symbols):
-    """The states after each column of a string, but its last bracket."""
-    states = [BracketState.beginning(1)]
+    """The stack after each column of a string, but its last bracket, and what each column sees."""
+    stack, seen = BracketStack.beginning(torch.tensor([0])), []
+    stacks = [stack]
     for symbol in symbols[:-1]:
-        now = torch.tensor([symbol])
         if is_closing(symbol):
-            states.append(states[-1].composed(torch.tensor([True])))
-        states.append(states[-1].pushed(now))
-    return states
+            attention, stack = stack.composing(torch.tensor([True]))
+            stacks, seen = [*stacks, stack], [*seen, attention]
+        attention, stack = stack.stacking(torch.tensor([symbol]))
+        stacks, seen = [*stacks, stack], [*seen, attention]
+    return stacks, seen
 
 
 @given(trees())
@@ -167,19 +171,19 @@ def grown(symbols):
 def test_columns_are_what_positions_say(tree):
     length, spans = tree
     symbols = symbols_of(spans, length)
-    found = GrammarStrings.of([positions_of(symbols)])
-    composes, whole = (found.targets[0] == NOTHING) & (found.symbols[0] > WORD), found.attention
-    states = grown(symbols)
-    assert len(states) == len(composes)
-    for place, state in enumerate(states):
-        assert state.seen[0].tolist() == whole.visible[0, place, : place + 1].tolist()
-        seen = state.seen[0]
-        assert torch.equal(state.distances[0].clamp(-1, 62)[seen], whole.distances[0, place, : place + 1][seen])
-        if not composes[place]:
-            assert state.closable.tolist() == [int(found.closable[0, place])]
-            assert state.openings.tolist() == [int(found.openings[0, place])]
-            before = slice(1, place + 1)
-            assert torch.equal(state.symbols[0], found.symbols[0, before][~composes[before]])
+    positions = positions_of(symbols)
+    whole = GrammarPosition(*Strings.of(GrammarPosition(), [columns_of(positions)]).columns).attention
+    stacks, seen = grown(symbols)
+    assert len(stacks) == len(positions)
+    for place, attention in enumerate(seen, start=1):
+        visible = attention.visible[0, 0]
+        assert torch.equal(visible, whole.visible[0, place, : place + 1])
+        assert torch.equal(attention.distances[0, 0][visible], whole.distances[0, place, : place + 1][visible])
+    for place, (position, stack) in enumerate(zip(positions, stacks, strict=True), start=1):
+        if not position.composes:
+            assert (stack.closable.tolist(), stack.openings.tolist()) == ([position.closable], [position.openings])
+            before = [other.symbols for other in positions[1:place] if not other.composes]
+            assert stack.symbols[0].tolist() == before
 
 
 @given(trees(most_words=5), trees(most_words=5), st.randoms(use_true_random=False))
@@ -189,26 +193,25 @@ def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matte
     left, steps = [list(reversed(each)) for each in strings], []  # the symbols of both, with gaps
     while any(left):
         steps.append(torch.tensor([each.pop() if each and random.random() < 0.7 else NOTHING for each in left]))
-    state = BracketState.beginning(2)
+    stack = BracketStack.beginning(torch.tensor([0, 0]))
     for symbols in steps:
         closes = is_closing(symbols)
         if closes.any():
-            state = state.composed(closes)
-        state = state.pushed(symbols)
+            _, stack = stack.composing(closes)
+        _, stack = stack.stacking(symbols)
         if random.random() < 0.5:
-            state, kept = state.compacted()
-            assert 1 + kept.size(1) == state.depths.size(1) == 1 + int(state.on_stack.sum(1).max())
-            assert not state.on_stack[:, 0].any()
+            stack, kept = stack.compacted()
+            assert 1 + kept.size(1) == stack.depths.size(1) == 1 + int(stack.on_stack.sum(1).max())
+            assert not stack.on_stack[:, 0].any()
     for row, string in enumerate(strings):
-        alone = grown([*string, 0])[-1]
-        own = state.on_stack[row]
-        assert torch.equal(state.depths[row][own], alone.depths[alone.on_stack])
-        assert torch.equal(state.labels[row][own & state.is_open[row]], alone.labels[alone.is_open])
-        assert state.closable[row] == alone.closable[0]
-        assert state.open_brackets[row] == alone.open_brackets[0]
-        assert [each for each in state.symbols[row].tolist() if each != NOTHING] == string
-    swapped = state.select(torch.tensor([1, 0, 1]))
-    assert torch.equal(swapped.closable, state.closable[[1, 0, 1]])
+        alone = grown([*string, 0])[0][-1]
+        for name in stack.columns:
+            assert torch.equal(getattr(stack, name)[row][stack.on_stack[row]], getattr(alone, name)[alone.on_stack])
+        assert stack.closable[row] == alone.closable[0]
+        assert stack.open_brackets[row] == alone.open_brackets[0]
+        assert [each for each in stack.symbols[row].tolist() if each != NOTHING] == string
+    swapped = stack.select(torch.tensor([1, 0, 1]))
+    assert torch.equal(swapped.closable, stack.closable[[1, 0, 1]])
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
