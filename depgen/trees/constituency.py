@@ -7,7 +7,6 @@ spans of two words or more; constituents over the same words are one span, whate
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,8 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
-from depgen.trees.removal import kept_constituents
-from depgen.trees.sentence import Constituent
+from depgen.trees.removal import keep_words
+from depgen.trees.sentence import Constituent, Sentence
 
 Span = tuple[int, int]
 Bracketing = frozenset[Span]
@@ -29,32 +28,6 @@ _LABEL = re.compile(r"[^-=]+")
 UNNAMED = "TOP"
 """The label of a constituent without one that has several parts."""
 _ESCAPED = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
-
-
-@dataclass(frozen=True, slots=True)
-class ConstituencyTree:
-    """The words of a sentence and the constituents over them.
-
-    Attributes:
-        words: the surface forms.
-        tags: one part-of-speech tag a word.
-        constituents: with their categories alone, as in `Sentence.spans`; of one word too, but for its tag.
-    """
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    constituents: tuple[Constituent, ...]
-
-    @property
-    def spans(self) -> Bracketing:
-        """The constituents of two words or more, the whole sentence included."""
-        return bracketing(self.constituents)
-
-    def without(self, tags: Collection[str]) -> "ConstituencyTree":
-        """The tree without the words of some tags; constituents of nothing else go with them."""
-        kept = [tag not in tags for tag in self.tags]
-        words, tags = (tuple(compress(column, kept)) for column in (self.words, self.tags))
-        return ConstituencyTree(words, tags, kept_constituents(self.constituents, kept))
 
 
 def bracketing(constituents: Sequence[Constituent]) -> Bracketing:
@@ -113,8 +86,11 @@ def _top_down(constituent: Constituent) -> tuple[int, int]:
 # -- treebank files -----------------------------------------------------------------------------------------------
 
 
-def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
-    """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`."""
+def read_bracketed(path: Path) -> Iterator[Sentence]:
+    """The sentences of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
+
+    With tags and constituents, whose labels are categories alone; these may cover one word too, but not for its tag.
+    """
     trees, number = 0, 0
     opened: list[tuple[int, list[str]]] = []  # of each open bracket the first word, and symbols directly within
     words, tags, constituents = list[str](), list[str](), list[Constituent]()
@@ -143,12 +119,17 @@ def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
                     constituents.append((*span, UNNAMED))
                 if not opened:
                     constituents.reverse()  # the last closed is the outermost
-                    yield ConstituencyTree(tuple(words), tuple(tags), tuple(sorted(constituents, key=_top_down)))
+                    yield Sentence(tuple(words), tags=tuple(tags), spans=tuple(sorted(constituents, key=_top_down)))
                     trees, words, tags, constituents = trees + 1, [], [], []
     if opened:
         raise UserError(f"{path}:{number}: expected {len(opened)} closing brackets more, found the end of the file")
     if not trees:
         raise UserError(f"{path}: expected bracketed trees, found none.")
+
+
+def without_tags(sentence: Sentence, tags: Collection[str]) -> Sentence:
+    """The sentence without the words of some tags; constituents of nothing else go with them."""
+    return keep_words(sentence, [tag not in tags for tag in sentence.tags or ()])
 
 
 # -- bracketings --------------------------------------------------------------------------------------------------
