@@ -73,13 +73,18 @@ def with_structure(place):
 
 
 @torch.no_grad()
-def test_validation_is_of_texts_and_structures_however_they_are_batched(kind):
+def test_validation_is_of_texts_and_structures_and_a_test_of_texts(kind):
     model, losses = system(kind), []
     model._measure = lambda stage, figures, batch: losses.append(model.item_scores(batch))
     for size in (1, 2):
         model.validation_step(model.collate(ItemBatch([with_structure(k) for k in range(size)], 1, LETTERS)), 0)
     assert [each.of_text for each in losses] == [False, False]
     torch.testing.assert_close(losses[1].nll, losses[0].nll.expand(2, 1), **EXACT)
+    batch = model.collate(ItemBatch([with_structure(0)], 1, LETTERS))
+    model.test_items.update = lambda scores: None
+    model.test_step(batch, 0)
+    assert losses[2].of_text
+    torch.testing.assert_close(losses[2].nll[0], -model.log_probs(batch).sum(1), **EXACT)
     mixed = [with_structure(0), TokenItem(1, np.array([3, 4]))]
     with pytest.raises(UserError, match=r"one sentence of a batch of 2 has none: .*annotator"):
         model.validation_step(model.collate(ItemBatch(mixed, 1, LETTERS)), 0)
