@@ -35,6 +35,7 @@ from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
+from depgen.nn.precise import precise
 from depgen.nn.rows import Rows
 from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
 from depgen.nn.vocabulary import full_precision
@@ -82,7 +83,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def beginning_of(self, batch: Any) -> Any:  # noqa: ANN401, the system's own
         """The state after the first input of each text; it has `select`."""
-        raise NotImplementedError(f"{type(self).__name__} has no beginning_of")
+        raise NotImplementedError
 
     def with_input(self, beam: Beam[Any], batch: Any, k: int, *, beam_size: int) -> Beam[Any]:  # noqa: ANN401
         """The hypotheses after input k, from 1 on, and its part of the structure; as they are if they have read it."""
@@ -107,11 +108,11 @@ class StructuredLanguageModel(LeftToRight):
 
     def next_log_probs(self, state: Any, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:  # noqa: ANN401
         """The log-probability (nats) of a token next, where nothing is built before it."""
-        raise NotImplementedError(f"{type(self).__name__} has no next_log_probs")
+        raise NotImplementedError
 
     def structure_of(self, state: Any, row: int) -> Sequence[Any]:  # noqa: ANN401
         """What a hypothesis has built; empty for a text without tokens."""
-        raise NotImplementedError(f"{type(self).__name__} has no structure_of")
+        raise NotImplementedError
 
     def targets_searched(self, batch: Any, *, with_end: bool) -> Int[Tensor, " batch"]:  # noqa: ANN401
         """How many targets of each text are searched, on the CPU."""
@@ -129,7 +130,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def joint_nll(self, batch: Any) -> Float[Tensor, " batch"]:  # noqa: ANN401
         """The nats of each item's text together with the structure that is given; all items have one."""
-        raise NotImplementedError(f"{type(self).__name__} has no joint_nll")
+        raise NotImplementedError
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[Any], vocabulary: Vocabulary) -> list[int]:
         """The choices of a prompt after its beginning, from what `best_structures` gives."""
-        raise NotImplementedError(f"{type(self).__name__} has no choices_of")
+        raise NotImplementedError
 
     def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
         """The most choices that a token of a text takes; 2 for systems in which tokens and choices come in turn."""
@@ -240,11 +241,11 @@ class StructuredLanguageModel(LeftToRight):
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch choices"], Any]:
         """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`."""
-        raise NotImplementedError(f"{type(self).__name__} has no writing_step")
+        raise NotImplementedError
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[Any]:
         """What all choices of each text have built, those of its prompt included."""
-        raise NotImplementedError(f"{type(self).__name__} has no written_structures")
+        raise NotImplementedError
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -495,10 +496,12 @@ class WordSynchronous(StructuredLanguageModel):
         kwargs: see `LeftToRight`.
 
     Attributes:
+        position: the system's.
         stack: the system's.
         choices: number of choices of a step of a text that is written.
     """
 
+    position: ClassVar[type[Position]]
     stack: ClassVar[type[Stack]]
     backbone: Transformer
     choices: int
@@ -527,6 +530,41 @@ class WordSynchronous(StructuredLanguageModel):
                 "depgen.backbones.transformer.Transformer with positions: relative."
             )
 
+    # -- scores of trees that are given -------------------------------------------------------------------------------
+
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
+        """Log-probabilities (nats) of what follows each position of the strings, in parts; 0 where nothing does."""
+        raise NotImplementedError
+
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a batch's text, given the structure of each sentence."""
+        raise NotImplementedError
+
+    def joint_nll(self, batch: StringBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's string."""
+        return -torch.stack([precise(log_probs).sum(1) for log_probs in self.string_log_probs(batch)]).sum(0)
+
+    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target together with the actions before it."""
+        assert batch.strings is not None
+        log_probs = torch.stack(self.string_log_probs(batch)).sum(0)
+        places = self.position(*batch.strings.columns).places
+        return log_probs.new_zeros(batch.targets.shape).scatter_add(1, places, log_probs)
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """See `LeftToRight`."""
+        assert isinstance(batch, StringBatch)
+        texts = enumerate(zip(documents, structure, strict=True))
+        strings = Strings.of(self.position(), [self.string_of_text(batch, row, *text) for row, text in texts])
+        return self.target_log_probs(replace(batch, strings=strings.to(self.device)))
+
     # -- search -------------------------------------------------------------------------------------------------------
 
     def beginning(self, tokens: Int[Tensor, " rows"]) -> StringState:
@@ -548,13 +586,7 @@ class WordSynchronous(StructuredLanguageModel):
     ) -> StringState:
         """The state after one more column of some rows, which alone are computed; others hold nothing there.
 
-        Args:
-            state: before.
-            stack: with the column.
-            rows: that read it.
-            symbols: of each row.
-            attention: what the column sees, of each row.
-            added_embedding: to those of the symbols.
+        `stack` has the column; `symbols`, `attention` and `added_embedding`, to those of the symbols, are of all rows.
         """
         output = self.backbone(
             symbols[rows, None], state=state.backbone.select(rows), carry=True,

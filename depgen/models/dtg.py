@@ -56,14 +56,12 @@ from depgen.language_models.structured import (
     Stack,
     StringBatch,
     StringCollate,
-    Strings,
     StringState,
     WordSynchronous,
     Writing,
     columns_of,
     with_column,
 )
-from depgen.nn.precise import precise
 from depgen.nn.stack_attention import NEAREST, StackAttention, stack_attention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
@@ -366,7 +364,7 @@ class DTG(WordSynchronous):
         kwargs: see `WordSynchronous`; the authors' beams are 100 and 10, with no fast track.
     """
 
-    stack = ArcStack
+    position, stack = ArcPosition, ArcStack
 
     def __init__(
         self,
@@ -429,8 +427,10 @@ class DTG(WordSynchronous):
         log_probs = word_scores(hidden, weight, bias, targets) - total
         return log_probs.masked_fill(~may_end & (targets == size), -torch.inf)
 
-    def string_log_probs(self, strings: Strings, eos: int) -> tuple[Float[Tensor, "batch positions"], ...]:
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
         """Log-probabilities (nats) of the action and of the token that follow each position; 0 where none does."""
+        strings = batch.strings
+        assert strings is not None
         at = ArcPosition(*strings.columns)
         hidden = self.backbone(at.symbols, stack=at.attention, added_embedding=self._of_heads(at.heads)).hidden
         actions = self.action_log_probs(hidden, at.may_join).gather(-1, at.follows.clamp_min(0)[..., None])[..., 0]
@@ -438,7 +438,7 @@ class DTG(WordSynchronous):
         states, targets, may_end = (
             values.flatten(0, 1).index_select(0, strings.before_tokens) for values in (hidden, following, at.may_end)
         )  # a third of all positions
-        tokens = self.token_log_probs(states, targets, may_end, eos)
+        tokens = self.token_log_probs(states, targets, may_end, batch.eos)
         whole = tokens.new_zeros(actions.numel()).index_copy(0, strings.before_tokens, tokens).view_as(actions)
         return actions.masked_fill(at.follows == NOTHING, 0), whole
 
@@ -452,40 +452,26 @@ class DTG(WordSynchronous):
     def training_step(self, batch: DerivationBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The sum of both cross-entropies, nats per token of the global batch."""
         self.refuse_without_structures(batch)
-        assert batch.strings is not None
-        actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch.strings, batch.eos))
+        actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch))
         self.log_train(actions, batch.global_tokens, name="action_loss")
         return self.log_train(actions + tokens, batch.global_tokens)
 
-    def joint_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"]:
-        """The nats of each item's tokens and arcs."""
+    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
+        """See `WordSynchronous`; a text some of whose words lack a head, as one that was cut, has no end."""
         assert batch.strings is not None
-        actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings, batch.eos))
-        return actions + tokens
-
-    def joint_log_probs(
-        self,
-        batch: TokenBatch,
-        documents: Sequence[Sequence[Sequence[int]]],
-        structure: Sequence[Sequence[Any]],
-    ) -> Float[Tensor, "batch length"]:
-        """Log-probabilities (nats) of the targets and the arcs before them, given edges `(head, dependent, label)`.
-
-        Words may lack a head, as in a text that was cut; such a text has no end.
-        """
-        assert isinstance(batch, DerivationBatch)
-        strings = []
-        for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
-            ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
-            heads = heads_of_text(document, graphs, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
-            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=batch.eos, size=self.vocabulary_size))
-        whole = Strings.of(ArcPosition(), strings).to(self.device)
-        actions, tokens = self.string_log_probs(whole, batch.eos)
-        at = ArcPosition(*whole.columns)
-        log_probs = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, at.places, actions + tokens)
-        last = F.one_hot(batch.lengths.to(self.device) - 1, batch.inputs.size(1)).bool()
-        ended = (at.symbols == self.vocabulary_size).any(1)
+        log_probs = super().target_log_probs(batch)
+        last = F.one_hot(batch.lengths.to(log_probs.device) - 1, batch.inputs.size(1)).bool()
+        ended = (ArcPosition(*batch.strings.columns).symbols == self.vocabulary_size).any(1)
         return log_probs.masked_fill(last & ~ended[:, None], -torch.inf)
+
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a text, given the edges `(head, dependent, label)` of each sentence."""
+        assert isinstance(batch, DerivationBatch)
+        ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
+        heads = heads_of_text(document, structure, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
+        return string_of(ids, opens[1:], arc_actions(heads), eos=batch.eos, size=self.vocabulary_size)
 
     # -- search --------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ within it is never seen again.
     a_1 … a_T                     `symbols_of` of `depgen.trees.tree_strings`: (S (NP the dog NP) (VP barks VP) S)
     generation of a'              `positions_of`: each closing bracket is read twice, X) for COMPOSE and X) for STACK
     A_ij, R_ij                    `GrammarPosition.attention`; one column at a time, `BracketStack`
-    p(a_i | a_<i)                 `symbol_log_probs`
+    p(a_i | a_<i)                 `string_log_probs`
     p(x, y) = Π p(a_i | a_<i)     `joint_log_probs`
     p(x) ≥ Σ_{y in beam} p(x, y)  `log_probs`, by a word-synchronous beam (Stern et al., 2017)
 
@@ -35,6 +35,7 @@ Deviations
     D7. The authors' options of other layers for COMPOSE, and of memory between segments, are absent.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -59,14 +60,12 @@ from depgen.language_models.structured import (
     Stack,
     StringBatch,
     StringCollate,
-    Strings,
     StringState,
     WordSynchronous,
     Writing,
     columns_of,
     with_column,
 )
-from depgen.nn.precise import precise
 from depgen.nn.stack_attention import StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
@@ -111,8 +110,7 @@ class ConstituentLabels:
 
         passing = noted()
         vocabulary = self.builder.build(passing)
-        for _ in passing:  # what the builder has not read
-            pass
+        deque(passing, maxlen=0)  # what the builder has not read
         return vocabulary.with_tables({LABELS: [UNNAMED, *sorted(labels - {UNNAMED})]})
 
     def fingerprint(self) -> str:
@@ -188,11 +186,8 @@ def string_of(
 ) -> Int[np.ndarray, "columns positions"]:
     """The columns of a tree's string; see `symbols_of` and `positions_of`.
 
-    Args:
-        spans: the tree.
-        length: number of words.
-        max_openings: the most constituents that begin at one word.
-        where: the sentence's place, for messages.
+    Raises:
+        UserError: the words at `where` have no tree, or more than `max_openings` constituents begin at one.
     """
     positions = positions_of(symbols_of(spans, length))
     most = max(position.openings for position in positions)
@@ -206,11 +201,7 @@ def string_of(
 
 @dataclass(frozen=True)
 class TreeCollate(StringCollate):
-    """Makes padded batches, with strings where all items have constituents.
-
-    Args:
-        max_openings: the most constituents that begin at one word.
-    """
+    """Makes padded batches, with strings where all items have constituents."""
 
     version: ClassVar[int] = 2
     reads: ClassVar[Literal["span_starts"]] = "span_starts"
@@ -314,7 +305,7 @@ class TransformerGrammar(WordSynchronous):
         kwargs: the other arguments of `WordSynchronous`.
     """
 
-    stack = BracketStack
+    position, stack = GrammarPosition, BracketStack
 
     def __init__(
         self,
@@ -358,12 +349,7 @@ class TransformerGrammar(WordSynchronous):
     # -- the distribution of the next symbol ---------------------------------------------------------------------------
 
     def ids_of(self, symbols: Int[Tensor, "*positions"], words: Int[Tensor, "*positions"]) -> Int[Tensor, "*positions"]:
-        """Ids in the backbone's vocabulary: of words, then of opening brackets, then of closing ones.
-
-        Args:
-            symbols: of each position.
-            words: the id where the symbol is a word, or `NOTHING`.
-        """
+        """Ids in the backbone's vocabulary: those of `words` where there is no bracket; opening, then closing ones."""
         brackets = self.vocabulary_size + label_of(symbols) + self.labels * is_closing(symbols)
         return torch.where(symbols > WORD, brackets, words)
 
@@ -385,10 +371,7 @@ class TransformerGrammar(WordSynchronous):
     ) -> tuple[Float[Tensor, "rows kinds"], Float[Tensor, " rows"]]:
         """Log-probabilities (nats) of any word, each opening and each closing bracket; and the normaliser of words.
 
-        Args:
-            hidden: the states that predict.
-            eos: the id that begins every text, which is no word.
-            at: what is possible (D1, D2): the positions of the states, or the stacks.
+        What is possible (D1, D2) is said by the positions of the states, or by their stacks.
         """
         words, word_bias, brackets, bias = self._weights(eos)
         normaliser = vocabulary_logsumexp(hidden, words, word_bias)
@@ -398,8 +381,8 @@ class TransformerGrammar(WordSynchronous):
         possible = torch.cat((at.in_tree[:, None], opens, closes), 1)
         return scores.masked_fill(~possible, -torch.inf).log_softmax(1), normaliser
 
-    def symbol_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch positions"]:
-        """The log-probability (nats) of the symbol after each position of the strings; 0 where none is predicted."""
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
+        """Log p(a_i | a_<i), nats, of the symbol after each position of the strings; 0 where none is predicted."""
         strings = batch.strings
         assert strings is not None
         whole = GrammarPosition(*strings.columns)
@@ -414,24 +397,15 @@ class TransformerGrammar(WordSynchronous):
         of_words = word_scores(hidden.index_select(0, words), weight, bias, targets)
         of_words = of_words - zeros.index_copy(0, strings.predicting, normaliser).index_select(0, words)
         log_probs = zeros.index_copy(0, strings.predicting, log_probs).index_add(0, words, of_words)
-        return log_probs.view_as(ids)
+        return (log_probs.view_as(ids),)
 
     # -- losses, and scores of trees that are given --------------------------------------------------------------------
-
-    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target together with the brackets before it."""
-        assert batch.strings is not None
-        log_probs, places = self.symbol_log_probs(batch), GrammarPosition(*batch.strings.columns).places
-        return log_probs.new_zeros(batch.targets.shape).scatter_add(1, places, log_probs)
 
     def training_step(self, batch: StringBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The negative log-likelihood of words and brackets, nats per token of the global batch."""
         self.refuse_without_structures(batch)
-        return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
-
-    def joint_nll(self, batch: StringBatch) -> Float[Tensor, " batch"]:
-        """The nats of each item's words and brackets."""
-        return -precise(self.symbol_log_probs(batch)).sum(1)
+        (log_probs,) = self.string_log_probs(batch)
+        return self.log_train(-log_probs.sum(), batch.global_tokens)
 
     def sentence_log_probs(
         self,
@@ -449,34 +423,20 @@ class TransformerGrammar(WordSynchronous):
             ]
         return super().sentence_log_probs(documents, vocabulary=vocabulary, structure=structure)
 
-    def joint_log_probs(
-        self,
-        batch: TokenBatch,
-        documents: Sequence[Sequence[Sequence[int]]],
-        structure: Sequence[Sequence[Any]],
-    ) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target, that of a token together with the brackets before it."""
-        assert isinstance(batch, StringBatch)
-        strings = []
-        for number, (document, of_document) in enumerate(zip(documents, structure, strict=True)):
-            spans, before = list[LabelledSpan](), 0
-            for ids, of_sentence in zip(document, of_document, strict=True):
-                spans += [(before + start, before + end, label) for start, end, label in of_sentence]
-                before += len(ids)
-            where = f"document {number + 1}"
-            strings.append(string_of(spans, before, max_openings=self.max_openings, where=where))
-        return self.target_log_probs(replace(batch, strings=Strings.of(GrammarPosition(), strings).to(self.device)))
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a text, given the spans of each sentence, with numbers for labels."""
+        spans, before = list[LabelledSpan](), 0
+        for ids, of_sentence in zip(document, structure, strict=True):
+            spans += [(before + start, before + end, label) for start, end, label in of_sentence]
+            before += len(ids)
+        return string_of(spans, before, max_openings=self.max_openings, where=f"document {row + 1}")
 
     # -- search (Section 4.1) ------------------------------------------------------------------------------------------
 
     def step(self, state: StringState, symbols: Int[Tensor, " rows"], words: Int[Tensor, " rows"]) -> StringState:
-        """The state after one more symbol of some rows, which alone are computed.
-
-        Args:
-            state: before.
-            symbols: of each row; `NOTHING` for none.
-            words: the id where the symbol is a word; any other id elsewhere.
-        """
+        """The state after one more symbol of each row, or `NOTHING`; `words` has the ids where the symbol is a word."""
         rows, closes, ids = (symbols > NOTHING).nonzero()[:, 0], is_closing(symbols), self.ids_of(symbols, words)
         if not len(rows):
             return state
@@ -560,8 +520,8 @@ class TransformerGrammar(WordSynchronous):
         """The ids of the string of words and brackets up to the last word."""
         if not ids:
             return []
-        symbols = torch.tensor([*structure, WORD])
-        words = torch.tensor(ids)[(symbols == WORD).cumsum(0).sub(1).clamp_min(0)]
+        symbols, words = torch.tensor([*structure, WORD]), torch.zeros(len(structure) + 1, dtype=torch.long)
+        words[symbols == WORD] = torch.tensor(ids)
         choices: list[int] = self.ids_of(symbols, words).tolist()
         return choices
 
