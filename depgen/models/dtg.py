@@ -122,12 +122,8 @@ def string_of(
 ) -> Int[np.ndarray, "columns positions"]:
     """The string of a text and its arcs: the columns of `ArcPosition`.
 
-    Args:
-        ids: of the text's tokens.
-        opens: whether each begins a word.
-        actions: of the text's words; where they leave several on the stack, the text does not end.
-        eos: begins and ends it.
-        size: of the vocabulary.
+    `opens` says whether each token begins a word. Where the actions leave several words on the stack, the text does not
+    end. `size` is that of the vocabulary.
 
     >>> ArcPosition(*string_of([5, 6], [True, True], [0, 0, 1], eos=0, size=9)).symbols.tolist()
     [0, 5, 6, 10, 10, 9]
@@ -191,11 +187,7 @@ class DerivationBatch(StringBatch):
 
 @dataclass(frozen=True)
 class DerivationCollate(StringCollate):
-    """Makes padded batches, with strings where all sentences have trees.
-
-    Args:
-        size: of the vocabulary.
-    """
+    """Makes padded batches, with strings where all sentences have trees; `size` is that of the vocabulary."""
 
     version: ClassVar[int] = 4
     reads: ClassVar[Literal["heads"]] = "heads"
@@ -225,31 +217,6 @@ class DerivationCollate(StringCollate):
         return DerivationBatch(**vars(sentences), opens=opens)
 
 
-def heads_of_text(
-    document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int], where: str
-) -> list[int]:
-    """The head of each word of a text, from the edges of its sentences; `NO_HEAD` where none is given.
-
-    Args:
-        document: token ids of the sentences.
-        graphs: edges of each.
-        word: the number of the word of each token, after a 0 for the beginning.
-        where: the text's place, for messages.
-    """
-    words = word[sum(map(len, document))]
-    heads = [NO_HEAD] * words
-    for head, dependent in zip(*(ends.tolist() for ends in joined_edges(document, graphs, word)), strict=True):
-        if not (0 < dependent <= words and 0 <= head <= words):
-            raise UserError(f"{where}: expected arcs between {words} words, found {head} -> {dependent}.")
-        if heads[dependent - 1] != NO_HEAD:
-            raise UserError(f"{where}: expected one head a word, found two of word {dependent}: give a tree.")
-        heads[dependent - 1] = head
-    heads = single_root(heads)
-    if not are_built(heads, arc_actions(heads)):
-        raise UserError(f"{where}: its arcs cross or form a cycle: give a projective tree.")
-    return heads
-
-
 def edges_of_actions(actions: Sequence[int], *, ended: bool = True) -> tuple[Edge, ...]:
     """The arcs of a tree; where the text has not ended, words that are left on the stack have none.
 
@@ -274,7 +241,7 @@ class ArcStack(Stack):
         words: number of words on the stack.
         last: the last token of the word that each place of the stack holds.
         joined_right: whether the word on top has got a dependent on its right.
-        actions: those taken so far, `WAIT` where there was none.
+        actions: those taken so far but `ROOT`, `WAIT` where there was none or a token that begins no word.
         arcs: number of arcs since the last token.
         ended: True after `ROOT`.
     """
@@ -305,8 +272,7 @@ class ArcStack(Stack):
     def composing(self, actions: Int[Tensor, " rows"]) -> tuple[StackAttention, Int[Tensor, " rows"], "ArcStack"]:
         """A new column for arcs and `ROOT`: what it sees, the last token of the head, and the stack with it.
 
-        Args:
-            actions: of each row; the column holds nothing where it is no arc and not `ROOT`.
+        In rows with another action the column holds nothing.
         """
         joins, is_left = (actions != WAIT) & (actions != SHIFT), actions == LEFT
         top, below = self.words, (self.words - 1).clamp_min(0)
@@ -329,10 +295,7 @@ class ArcStack(Stack):
     ) -> tuple[StackAttention, "ArcStack"]:
         """A new column for the second copies of arcs, which are not put on the stack, and for tokens, which are.
 
-        Args:
-            actions: of each row; the column holds nothing at `WAIT` and `ROOT`.
-            tokens: where the action is `SHIFT`.
-            opens: whether each token begins a word; the others belong to the word on top.
+        A token that does not open a word belongs to that on top. At `WAIT` and `ROOT` the column holds nothing.
         """
         pushes = actions == SHIFT
         words, last = self.words + (pushes & opens), self.last
@@ -344,11 +307,6 @@ class ArcStack(Stack):
             last=torch.where(here, tokens[:, None], last), joined_right=self.joined_right & ~(pushes & opens),
             arcs=self.arcs.masked_fill(pushes, 0),
         )  # fmt: skip
-
-    def recorded(self, actions: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> "ArcStack":
-        """The same, with one more action a row; a token that begins no word is none."""
-        action = torch.where((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT, actions)
-        return replace(self, actions=with_column(self.actions, action))
 
 
 # -- the system --------------------------------------------------------------------------------------------------------
@@ -467,11 +425,23 @@ class DTG(WordSynchronous):
     def string_of_text(
         self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
     ) -> Int[np.ndarray, "columns positions"]:
-        """The string of a text, given the edges `(head, dependent, label)` of each sentence."""
+        """The string of a text, given the edges `(head, dependent, label)` of each sentence; words may lack a head."""
         assert isinstance(batch, DerivationBatch)
-        ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
-        heads = heads_of_text(document, structure, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
-        return string_of(ids, opens[1:], arc_actions(heads), eos=batch.eos, size=self.vocabulary_size)
+        ids, opens, where = [token for sentence in document for token in sentence], batch.opens[row], f"text {row + 1}"
+        word = opens.cumsum(0).tolist()
+        words = word[len(ids)]
+        heads = [NO_HEAD] * words
+        for head, dependent in zip(*(ends.tolist() for ends in joined_edges(document, structure, word)), strict=True):
+            if not (0 < dependent <= words and 0 <= head <= words):
+                raise UserError(f"{where}: expected arcs between {words} words, found {head} -> {dependent}.")
+            if heads[dependent - 1] != NO_HEAD:
+                raise UserError(f"{where}: expected one head a word, found two of word {dependent}: give a tree.")
+            heads[dependent - 1] = head
+        heads = single_root(heads)
+        actions = arc_actions(heads)
+        if not are_built(heads, actions):
+            raise UserError(f"{where}: its arcs cross or form a cycle: give a projective tree.")
+        return string_of(ids, opens[1:].tolist(), actions, eos=batch.eos, size=self.vocabulary_size)
 
     # -- search --------------------------------------------------------------------------------------------------------
 
@@ -483,7 +453,9 @@ class DTG(WordSynchronous):
         opens: Bool[Tensor, " rows"],
     ) -> StringState:
         """The state after one action of some rows, none at `WAIT`; with `SHIFT` a token, which may continue a word."""
-        stack: ArcStack = state.stack.recorded(actions, opens)
+        stack: ArcStack = state.stack
+        built = actions.masked_fill((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT)
+        stack = replace(stack, actions=with_column(stack.actions, built))
         state = replace(state, stack=stack, read=state.read + (actions == SHIFT))
         if len(rows := ((actions != WAIT) & (actions != SHIFT)).nonzero()[:, 0]):
             attention, heads, stack = stack.composing(actions)
