@@ -44,11 +44,7 @@ def check_constituents(
 ) -> None:
     """Raises UserError unless constituents are in top-down order and none crosses another. O(constituents).
 
-    Args:
-        constituents: of a sentence.
-        length: number of its words.
-        where: its place.
-        words: to name in messages.
+    Messages name the sentence's place, `where`, and its `words`.
 
     >>> check_constituents([(0, 3, "S"), (1, 3, "VP")], 3, "here")
     >>> check_constituents([(0, 2, "NP"), (1, 3, "VP")], 3, "here", words="the cat sat".split())
@@ -234,40 +230,17 @@ class UnlabelledF1:
     sentences: int
 
 
-def unlabelled_f1(
-    gold: Sequence[Bracketing],
-    predicted: Sequence[Bracketing],
-    lengths: Sequence[int],
-    *,
-    whole_sentence: bool = False,
-    single_words: bool = False,
-) -> UnlabelledF1:
+def unlabelled_f1(gold: Sequence[Bracketing], predicted: Sequence[Bracketing], lengths: Sequence[int]) -> UnlabelledF1:
     """Agreement as in the code of PRPN and ON-LSTM: neither the span of the whole sentence nor single words count.
 
     A sentence in which neither side has a span counts as 1 (one of two words, say), one in which one side has none 0.
-
-    Args:
-        gold: one bracketing a sentence.
-        predicted: likewise.
-        lengths: words of each sentence.
-        whole_sentence: also count the span of all words, which is always right.
-        single_words: also count each word as a span, which is always right.
     """
     assert len(gold) == len(predicted) == len(lengths)
     scores, totals = [], np.zeros(2, dtype=np.int64)
     for one, other, length in zip(gold, predicted, lengths, strict=True):
-        counted = [_counted(spans, length, whole_sentence, single_words) for spans in (one, other)]
-        shared, both = 2 * len(counted[0] & counted[1]), len(counted[0]) + len(counted[1])
+        own, found = ({span for span in spans if 1 < span[1] - span[0] < length} for spans in (one, other))
+        shared, both = 2 * len(own & found), len(own) + len(found)
         scores.append(shared / both if both else 1.0)
         totals += (shared, both)
     mean = float(np.mean(scores)) if scores else float("nan")
     return UnlabelledF1(mean, float(totals[0] / totals[1]) if totals[1] else float("nan"), len(scores))
-
-
-def _counted(bracketing: Bracketing, length: int, whole_sentence: bool, single_words: bool) -> set[Span]:
-    spans = {span for span in bracketing if 1 < span[1] - span[0] < length}
-    if whole_sentence and length:
-        spans.add((0, length))
-    if single_words:
-        spans |= {(start, start + 1) for start in range(length)}
-    return spans

@@ -183,11 +183,6 @@ def test_agreement_counted_by_hand():
     scores = unlabelled_f1(gold, predicted, [5, 4, 2])
     assert scores.sentence == pytest.approx((2 / 5 + 0 + 1) / 3)
     assert scores.corpus == pytest.approx(2 / 8)
-    whole = unlabelled_f1(gold, predicted, [5, 4, 2], whole_sentence=True)
-    assert whole.sentence == pytest.approx((4 / 7 + 2 / 5 + 1) / 3)
-    assert whole.corpus == pytest.approx(8 / 14)
-    every = unlabelled_f1(gold, predicted, [5, 4, 2], whole_sentence=True, single_words=True)
-    assert every.corpus == pytest.approx((8 + 2 * 11) / (14 + 2 * 11))
     assert scores.sentences == 3
 
 

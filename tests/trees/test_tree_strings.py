@@ -30,7 +30,7 @@ def test_a_string_is_written_by_hand():
 
 def test_a_constituent_is_put_around_a_sentence_that_none_covers():
     assert constituents_of(symbols_of([], 2)) == [(0, 2, 0)]
-    assert constituents_of(symbols_of([(0, 1, NP), (1, 2, VP)], 2, root=S)) == [(0, 2, S), (0, 1, NP), (1, 2, VP)]
+    assert constituents_of(symbols_of([(0, 1, NP), (1, 2, VP)], 2)) == [(0, 2, S), (0, 1, NP), (1, 2, VP)]
 
 
 def test_brackets_that_are_open_at_the_end_close_there():

@@ -76,8 +76,6 @@ def bracketing_f1(
     max_words: int | None = None,
     lone_word: bool = True,
     currency: bool = True,
-    whole_sentence: bool = False,
-    single_words: bool = False,
     seeds: int = 5,
     batch_size: int = 64,
     beam_size: int | None = None,
@@ -101,8 +99,6 @@ def bracketing_f1(
         max_words: leave out longer sentences, without punctuation (WSJ10 is 10).
         lone_word: cut x into ((x_<i) (x_i (x_>i))), as published; false: into ((x_<i) (x_>=i)).
         currency: keep `$` and `#`, as the language-modelling Penn Treebank does; the authors of PRPN leave them out.
-        whole_sentence: count the span of the whole sentence, which is always right.
-        single_words: count each word as a span, which is always right.
         seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
         beam_size: the most trees of a sentence that Pushdown or TG compares; by default as it was trained.
@@ -130,10 +126,7 @@ def bracketing_f1(
         found, labelled = {"trees": [[bracketing(each) for each in own]]}, _labelled(trees, own)
     gold, lengths = [bracketing(tree.spans or ()) for tree in trees], [len(tree.words) for tree in trees]
     rows = {
-        name: [
-            unlabelled_f1(gold, each, lengths, whole_sentence=whole_sentence, single_words=single_words)
-            for each in drawn
-        ]
+        name: [unlabelled_f1(gold, each, lengths) for each in drawn]
         for name, drawn in {**found, **floors(lengths, seeds=seeds, lone_word=lone_word)}.items()
     }
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
