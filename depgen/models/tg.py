@@ -387,16 +387,17 @@ class TransformerGrammar(WordSynchronous):
         assert strings is not None
         whole = GrammarPosition(*strings.columns)
         ids = self.ids_of(whole.symbols, batch.inputs.gather(1, whole.places))
-        hidden = self.backbone(ids, stack=whole.attention).hidden.flatten(0, 1)
+        hidden = self.backbone(ids, stack=whole.attention).hidden
+        hidden = hidden.flatten(0, 1).index_select(0, strings.predicting)
         at = GrammarPosition(*strings.columns.flatten(1).index_select(1, strings.predicting))
-        kinds, normaliser = self.kind_log_probs(hidden.index_select(0, strings.predicting), batch.eos, at)
+        kinds, normaliser = self.kind_log_probs(hidden, batch.eos, at)
         columns = torch.where(at.follows > WORD, 1 + label_of(at.follows) + self.labels * is_closing(at.follows), 0)
-        log_probs, zeros = kinds.gather(1, columns[:, None])[:, 0], kinds.new_zeros(len(hidden))
-        words, (weight, bias, *_) = strings.before_tokens, self._weights(batch.eos)
-        targets = batch.targets.gather(1, whole.places).flatten().index_select(0, words)
-        of_words = word_scores(hidden.index_select(0, words), weight, bias, targets)
-        of_words = of_words - zeros.index_copy(0, strings.predicting, normaliser).index_select(0, words)
-        log_probs = zeros.index_copy(0, strings.predicting, log_probs).index_add(0, words, of_words)
+        words = torch.searchsorted(strings.predicting, strings.before_tokens)  # their places among those that predict
+        targets = batch.targets.gather(1, whole.places).flatten().index_select(0, strings.before_tokens)
+        weight, bias, *_ = self._weights(batch.eos)
+        of_words = word_scores(hidden.index_select(0, words), weight, bias, targets) - normaliser.index_select(0, words)
+        log_probs = kinds.gather(1, columns[:, None])[:, 0].index_add(0, words, of_words)
+        log_probs = log_probs.new_zeros(ids.numel()).index_copy(0, strings.predicting, log_probs)
         return (log_probs.view_as(ids),)
 
     # -- losses, and scores of trees that are given --------------------------------------------------------------------
