@@ -18,9 +18,8 @@ from depgen.annotation.supar_network import (
     SuparNetworkTraining,
     word_batch,
 )
-from depgen.decoding.binary_trees import best_binary_trees
+from depgen.decoding.binary_trees import NO_CONSTITUENT, best_binary_trees, chart_of, constituents_of
 from depgen.trees.annotator import Structure
-from depgen.trees.charts import NO_CONSTITUENT, chart_of, constituents_of
 from depgen.trees.sentence import Constituent, Sentence
 
 

@@ -14,7 +14,7 @@ from depgen.errors import UserError
 from depgen.locations import json_value
 from depgen.trees.columns import read_columns
 from depgen.trees.conllu import TagColumn, read_conllu
-from depgen.trees.constituency import TRACE_TAGS, read_bracketed
+from depgen.trees.constituency import TRACE_TAGS, read_bracketed, without_tags
 from depgen.trees.dependency_columns import read_dependency_columns
 from depgen.trees.file_formats import format_of
 from depgen.trees.lines import read_lines
@@ -354,8 +354,7 @@ class Brackets(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's path below the corpus's folder."""
-        trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
-        read = [Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees]
+        read = [without_tags(sentence, TRACE_TAGS) for sentence in read_bracketed(path)]
         if sentences := tuple(sentence for sentence in read if sentence.words):
             yield Document(sentences, name)
         log_left_out(len(read) - len(sentences), "sentences without words", str(path))

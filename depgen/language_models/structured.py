@@ -1,28 +1,22 @@
-"""The base of the systems that write a text and a structure over it together: graphs, bracketings or trees.
+"""The bases of the systems that write a text and a structure over it together: graphs, bracketings or trees.
 
 A system has p(x, y) of tokens x and a structure y. The hypotheses of the search are structures over the tokens so far:
 p(x) is at least the sum over those that a beam holds. Its batch is a subclass of `TokenBatch` whose added fields of
-default None hold structures. A system says
+default None hold structures. It says how both are scored (`joint_nll`); how a beam begins, takes inputs and targets,
+and what a hypothesis has built (`beginning_of`, `with_input`, `next_log_probs` or `with_target`, `structure_of`); and
+how texts are written choice by choice, tokens and parts of the structure in one alphabet (`choices_of`,
+`writing_step`, `written_structures`).
 
-    joint_nll(batch)                    the nats of each text and its structure, by which it is validated
-    beginning_of(batch)                 the state of hypotheses after the input that begins each text
-    with_input(beam, batch, k)          the hypotheses after input k and its part of the structure
-    next_log_probs(state, tokens)       the log-probability of target k, or, where something is built before the target,
-    with_target(beam, batch, k, ...)    the hypotheses with target k
-    structure_of(state, row)            what a hypothesis has built
-
-and, for texts that are written choice by choice, tokens and parts of the structure in one alphabet,
-
-    choices_of(ids, structure, vocabulary)         the choices of a prompt
-    writing_step(writing, tokens, padding, state)  the distribution of the next choice
-    written_structures(choices, writing)           what all choices of a text have built
+`WordSynchronous` is the base of those whose structure is a tree, written with the tokens as one string of actions.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import chain
-from typing import Any
+from operator import attrgetter
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,15 +24,21 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
-from depgen.data.vocabulary import Vocabulary
+from depgen.backbones.backbone import Backbone
+from depgen.backbones.transformer import Transformer, TransformerState
+from depgen.data.batch import Batch, ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
+from depgen.data.vocabulary import EOS, Vocabulary
 from depgen.decoding.beam import Beam, search_parts
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import StructureOptions
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import Likelihood
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import ItemScores
+from depgen.nn.precise import precise
+from depgen.nn.rows import Rows
+from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
+from depgen.nn.vocabulary import full_precision
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def beginning_of(self, batch: Any) -> Any:  # noqa: ANN401, the system's own
         """The state after the first input of each text; it has `select`."""
-        raise NotImplementedError(f"{type(self).__name__} has no beginning_of")
+        raise NotImplementedError
 
     def with_input(self, beam: Beam[Any], batch: Any, k: int, *, beam_size: int) -> Beam[Any]:  # noqa: ANN401
         """The hypotheses after input k, from 1 on, and its part of the structure; as they are if they have read it."""
@@ -108,11 +108,11 @@ class StructuredLanguageModel(LeftToRight):
 
     def next_log_probs(self, state: Any, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:  # noqa: ANN401
         """The log-probability (nats) of a token next, where nothing is built before it."""
-        raise NotImplementedError(f"{type(self).__name__} has no next_log_probs")
+        raise NotImplementedError
 
     def structure_of(self, state: Any, row: int) -> Sequence[Any]:  # noqa: ANN401
         """What a hypothesis has built; empty for a text without tokens."""
-        raise NotImplementedError(f"{type(self).__name__} has no structure_of")
+        raise NotImplementedError
 
     def targets_searched(self, batch: Any, *, with_end: bool) -> Int[Tensor, " batch"]:  # noqa: ANN401
         """How many targets of each text are searched, on the CPU."""
@@ -130,7 +130,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def joint_nll(self, batch: Any) -> Float[Tensor, " batch"]:  # noqa: ANN401
         """The nats of each item's text together with the structure that is given; all items have one."""
-        raise NotImplementedError(f"{type(self).__name__} has no joint_nll")
+        raise NotImplementedError
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class StructuredLanguageModel(LeftToRight):
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[Any], vocabulary: Vocabulary) -> list[int]:
         """The choices of a prompt after its beginning, from what `best_structures` gives."""
-        raise NotImplementedError(f"{type(self).__name__} has no choices_of")
+        raise NotImplementedError
 
     def choices_per_token(self, longest_prompt: int, max_new_tokens: int) -> int:
         """The most choices that a token of a text takes; 2 for systems in which tokens and choices come in turn."""
@@ -241,11 +241,11 @@ class StructuredLanguageModel(LeftToRight):
         state: Any,  # noqa: ANN401
     ) -> tuple[Float[Tensor, "batch choices"], Any]:
         """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`."""
-        raise NotImplementedError(f"{type(self).__name__} has no writing_step")
+        raise NotImplementedError
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[Any]:
         """What all choices of each text have built, those of its prompt included."""
-        raise NotImplementedError(f"{type(self).__name__} has no written_structures")
+        raise NotImplementedError
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -307,3 +307,345 @@ def in_turn(ids: Sequence[int], choices: Sequence[int], vocabulary_size: int) ->
     """
     pairs = zip(ids, choices, strict=True)
     return [vocabulary_size, *chain(*((token, vocabulary_size + choice) for token, choice in pairs))]
+
+
+# -- trees as strings of tokens and actions ---------------------------------------------------------------------------
+
+NOTHING = -1
+"""No action, no label; the depth of what is not on the stack."""
+NEVER = np.iinfo(np.int32).max
+"""Later than any position."""
+COLUMNS = 64
+"""Columns that a hypothesis is taken to hold: those on its stack, and those since the last token."""
+
+
+@dataclass(slots=True)
+class Position:
+    """A position of a string; or those of a batch of strings, with a tensor for each number. By default, padding.
+
+    Attributes:
+        symbols: the token or the action that is read.
+        follows: the action that comes next, 0 for a token; `NOTHING` where nothing is predicted.
+        depths: how deep it lies in the tree, or on the stack.
+        popped: the position of the COMPOSE that takes it off the stack; its own where it is not put there.
+        composes: whether it is a COMPOSE (see `depgen.nn.stack_attention`).
+        places: the target of the text that what follows belongs to: how many tokens there are so far.
+    """
+
+    symbols: Any = 0
+    follows: Any = NOTHING
+    depths: Any = 0
+    popped: Any = NEVER
+    composes: Any = False
+    places: Any = 0
+
+    @property
+    def attention(self) -> StackAttention:
+        """What each position of a batch sees."""
+        return stack_attention(self.popped, self.composes > 0, self.depths)
+
+
+def columns_of(positions: Sequence[Position]) -> Int[np.ndarray, "columns positions"]:
+    """The numbers of a string's positions, a row for each field."""
+    names = [field.name for field in fields(positions[0])]
+    return np.array([*map(attrgetter(*names), positions)], np.int32).T
+
+
+@dataclass(frozen=True)
+class Strings(Batch):
+    """The strings of a batch, padded at the right by positions that see themselves alone.
+
+    Attributes:
+        columns: the fields of the system's `Position`, one after the other.
+        predicting: the positions after which something follows, by their place among those of all strings.
+        before_tokens: those that a token follows.
+    """
+
+    columns: Int[Tensor, "columns batch positions"]
+    predicting: Int[Tensor, " predicting"]
+    before_tokens: Int[Tensor, " tokens"]
+
+    @classmethod
+    def of(cls, padding: Position, strings: Sequence[Int[np.ndarray, "columns _"]]) -> "Strings":
+        """The strings of `columns_of`."""
+        longest, names = max(string.shape[1] for string in strings), [field.name for field in fields(padding)]
+        whole = np.tile(np.array(astuple(padding), np.int64)[:, None, None], (len(strings), longest))
+        whole[names.index("popped")] = np.arange(longest)
+        for row, string in enumerate(strings):
+            whole[:, row, : string.shape[1]] = string
+        follows = whole[names.index("follows")].ravel()
+        places = (np.flatnonzero(follows > NOTHING), np.flatnonzero(follows == 0))  # here: a GPU would be waited for
+        return cls(torch.from_numpy(whole), *map(torch.from_numpy, places))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StringBatch(TokenBatch):
+    """Sentences, with the string of each if all have trees.
+
+    Attributes:
+        eos: the id that begins and ends a sentence.
+        strings: None without trees.
+    """
+
+    eos: int = EOS
+    strings: Strings | None = None
+
+
+class StringCollate(SystemCollate):
+    """Makes padded batches, with strings where all sentences have trees."""
+
+    position: ClassVar[type[Position]]
+
+    @abstractmethod
+    def string(self, item: TokenItem, vocabulary: Vocabulary) -> Int[np.ndarray, "columns positions"] | None:
+        """The string of a sentence and its tree; None where it has none."""
+
+    def view(self, item: TokenItem, vocabulary: Vocabulary) -> Mapping[str, np.ndarray]:
+        """The columns of a sentence's string, one after the other."""
+        string = self.string(item, vocabulary)
+        return {"string": np.zeros(0, np.int32) if string is None else string.ravel()}
+
+    def __call__(self, batch: ItemBatch) -> StringBatch:
+        """The batch."""
+        padding, views = self.position(), [self.view_of(item, batch.vocabulary)["string"] for item in batch.sentences]
+        strings = [view.reshape(len(fields(padding)), -1) for view in views]
+        whole = Strings.of(padding, strings) if all(map(len, views)) else None
+        return StringBatch(**vars(collate_tokens(batch)), eos=batch.vocabulary.eos, strings=whole)
+
+
+@dataclass(frozen=True)
+class Stack(Rows):
+    """The stack of each hypothesis, whose string grows column by column.
+
+    Attributes:
+        columns: the fields with a number for each column; `NOTHING` in columns that are not on the stack.
+        depths: of columns on the stack; the first lies at the bottom.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ("depths",)
+
+    depths: Int[Tensor, "rows columns"]
+
+    @classmethod
+    @abstractmethod
+    def beginning(cls, tokens: Int[Tensor, " rows"]) -> "Stack":
+        """Stacks that hold the token that begins each text."""
+
+    @property
+    def on_stack(self) -> Bool[Tensor, "rows columns"]:
+        """Whether each column is on the stack."""
+        return self.depths > NOTHING
+
+    def attention(
+        self, depths: Int[Tensor, " rows"], visible: Bool[Tensor, "rows columns"] | None = None
+    ) -> StackAttention:
+        """What a new column of each row sees, given its depth: some columns, by default the stack, and itself."""
+        distances = (depths[:, None] - self.depths).clamp(NEAREST, FARTHEST)
+        visible = self.on_stack if visible is None else visible
+        return StackAttention(F.pad(visible, (0, 1), value=True)[:, None], F.pad(distances, (0, 1))[:, None])
+
+    def compacted(self) -> tuple["Stack", Int[Tensor, "rows kept"]]:
+        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
+        most = int(self.on_stack.sum(1).max())
+        kept = self.on_stack.int().argsort(dim=1, descending=True, stable=True)[:, :most]
+        columns = {name: F.pad(getattr(self, name).gather(1, kept), (1, 0), value=NOTHING) for name in self.columns}
+        return replace(self, **columns), kept
+
+
+def with_column(columns: Tensor, column: Tensor) -> Tensor:
+    """Columns of each row, and one more."""
+    return torch.cat((columns, column[:, None]), 1)
+
+
+@dataclass(frozen=True)
+class StringState(Rows):
+    """The state of each hypothesis after some of its string.
+
+    Attributes:
+        backbone: keys and values of its columns, the first of which holds nothing.
+        stack: what is on the stack, in the same columns.
+        hidden: the state that predicts what comes next.
+        read: number of tokens after the prompt, of texts that are written.
+    """
+
+    backbone: TransformerState
+    stack: Any  # the system's `Stack`
+    hidden: Float[Tensor, "rows width"]
+    read: Int[Tensor, " rows"]
+
+    def compacted(self) -> "StringState":
+        """The state without the columns that nothing sees from here on, in slots (`depgen.nn.branches`)."""
+        stack, kept = self.stack.compacted()
+        first = self.backbone.layers[0].in_new_slots(kept)
+        layers = (first, *(layer.in_new_slots(kept, like=first) for layer in self.backbone.layers[1:]))
+        return replace(self, backbone=replace(self.backbone, layers=layers, length=1 + kept.size(1)), stack=stack)
+
+
+class WordSynchronous(StructuredLanguageModel):
+    """Base of the systems that write a sentence and a tree over it as one string of tokens and actions.
+
+    A Transformer with relative positions reads the string, and sees what lies on a stack (`depgen.nn.stack_attention`).
+    The search is word-synchronous (Stern et al., 2017): hypotheses are compared once each has its next token, before
+    which it may take any number of actions.
+
+    Args:
+        vocabulary_size: number of token types of the text; linked from the data.
+        beam_size: hypotheses of a text up to its next token.
+        word_beam_size: those that are kept once all have the token; None: as `beam_size`.
+        fast_track: hypotheses that have the token and are kept in addition, at each action.
+        kwargs: see `LeftToRight`.
+
+    Attributes:
+        position: the system's.
+        stack: the system's.
+        choices: number of choices of a step of a text that is written.
+    """
+
+    position: ClassVar[type[Position]]
+    stack: ClassVar[type[Stack]]
+    backbone: Transformer
+    choices: int
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        beam_size: int = 100,
+        word_beam_size: int | None = 10,
+        fast_track: int = 0,
+        **kwargs: Any,  # noqa: ANN401, of the base
+    ) -> None:
+        super().__init__(**kwargs)
+        check_at_least(1, beam_size=beam_size, word_beam_size=word_beam_size)
+        check_at_least(0, fast_track=fast_track)
+        self.vocabulary_size, self.beam_size = vocabulary_size, beam_size
+        self.word_beam_size, self.fast_track = word_beam_size, fast_track
+
+    def use_backbone(self, backbone: Backbone) -> None:
+        """Take the network, which must tell positions by distances."""
+        super().use_backbone(backbone)
+        if not isinstance(backbone, Transformer) or backbone.relative is None:
+            raise UserError(
+                f"{type(self).__name__} has positions by depth: set model.init_args.backbone to "
+                "depgen.backbones.transformer.Transformer with positions: relative."
+            )
+
+    # -- scores of trees that are given -------------------------------------------------------------------------------
+
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
+        """Log-probabilities (nats) of what follows each position of the strings, in parts; 0 where nothing does."""
+        raise NotImplementedError
+
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a batch's text, given the structure of each sentence."""
+        raise NotImplementedError
+
+    def joint_nll(self, batch: StringBatch) -> Float[Tensor, " batch"]:
+        """The nats of each item's string."""
+        return -torch.stack([precise(log_probs).sum(1) for log_probs in self.string_log_probs(batch)]).sum(0)
+
+    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
+        """The log-probability (nats) of each target together with the actions before it."""
+        assert batch.strings is not None
+        log_probs = torch.stack(self.string_log_probs(batch)).sum(0)
+        places = self.position(*batch.strings.columns).places
+        return log_probs.new_zeros(batch.targets.shape).scatter_add(1, places, log_probs)
+
+    def joint_log_probs(
+        self,
+        batch: TokenBatch,
+        documents: Sequence[Sequence[Sequence[int]]],
+        structure: Sequence[Sequence[Any]],
+    ) -> Float[Tensor, "batch length"]:
+        """See `LeftToRight`."""
+        assert isinstance(batch, StringBatch)
+        texts = enumerate(zip(documents, structure, strict=True))
+        strings = Strings.of(self.position(), [self.string_of_text(batch, row, *text) for row, text in texts])
+        return self.target_log_probs(replace(batch, strings=strings.to(self.device)))
+
+    # -- search -------------------------------------------------------------------------------------------------------
+
+    def beginning(self, tokens: Int[Tensor, " rows"]) -> StringState:
+        """The state after the token that begins each text."""
+        zeros = torch.zeros_like(tokens)[:, None, None]
+        output = self.backbone(tokens[:, None], carry=True, stack=StackAttention(zeros == 0, zeros))
+        assert isinstance(output.state, TransformerState)
+        stack = self.stack.beginning(tokens)
+        return StringState(output.state, stack, output.hidden[:, 0], torch.zeros_like(tokens)).compacted()
+
+    def read_column(
+        self,
+        state: StringState,
+        stack: Stack,
+        rows: Int[Tensor, " chosen"],
+        symbols: Int[Tensor, " rows"],
+        attention: StackAttention,
+        added_embedding: Float[Tensor, "rows width"] | None = None,
+    ) -> StringState:
+        """The state after one more column of some rows, which alone are computed; others hold nothing there.
+
+        `stack` has the column; `symbols`, `attention` and `added_embedding`, to those of the symbols, are of all rows.
+        """
+        output = self.backbone(
+            symbols[rows, None], state=state.backbone.select(rows), carry=True,
+            stack=StackAttention(attention.visible[rows], attention.distances[rows]),
+            added_embedding=None if added_embedding is None else added_embedding[rows, None],
+        )  # fmt: skip
+        longer = output.state
+        assert isinstance(longer, TransformerState)
+        first = state.backbone.layers[0].with_rows(rows, longer.layers[0])
+        pairs = zip(state.backbone.layers[1:], longer.layers[1:], strict=True)
+        layers = (first, *(layer.with_rows(rows, other, like=first) for layer, other in pairs))
+        hidden = state.hidden.index_copy(0, rows, output.hidden[:, 0])
+        return replace(state, backbone=replace(longer, layers=layers), stack=stack, hidden=hidden)
+
+    def columns_kept(self, length: int) -> int:
+        """See `COLUMNS`."""
+        return COLUMNS
+
+    def beginning_of(self, batch: StringBatch) -> StringState:
+        """See `StructuredLanguageModel`."""
+        return self.beginning(batch.inputs[:, 0])
+
+    # -- generation ---------------------------------------------------------------------------------------------------
+
+    def writing_step(
+        self,
+        writing: Writing,
+        tokens: Int[Tensor, "batch length"],
+        padding: Bool[Tensor, "batch length"] | None,
+        state: StringState | None,
+    ) -> tuple[Float[Tensor, "batch choices"], StringState]:
+        """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`.
+
+        A text that is cut takes the last choice from then on, for nothing and without effect, so that a search ranks it
+        after texts that end.
+        """
+        if state is None:
+            skipped = tokens.new_zeros(len(tokens)) if padding is None else padding.sum(1)
+            state = self.beginning(torch.full_like(skipped, writing.vocabulary.eos))
+            for column in range(1, tokens.size(1)):
+                state = self.after_choices(writing, state, tokens[:, column], column > skipped)
+            state = replace(state, read=torch.zeros_like(state.read))
+        elif bool((goes_on := state.read < writing.max_new_tokens).any()):
+            state = self.after_choices(writing, state, tokens[:, 0], goes_on)
+        is_cut = (state.read >= writing.max_new_tokens)[:, None]
+        if bool(is_cut.all()):  # most steps of a text that is cut are such ones
+            log_probs = full_precision(state.hidden).new_zeros(len(is_cut), self.choices)
+        else:
+            log_probs = self.choice_log_probs(writing, state)
+        log_probs = log_probs.masked_fill(is_cut, -torch.inf)
+        log_probs[:, -1:].masked_fill_(is_cut, 0)
+        return log_probs, state
+
+    def after_choices(
+        self, writing: Writing, state: StringState, ids: Int[Tensor, " rows"], is_choice: Bool[Tensor, " rows"]
+    ) -> StringState:
+        """The state after one more choice of some rows, the end of a text excepted."""
+        raise NotImplementedError
+
+    def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
+        """Log-probabilities of the next choice, of texts that have ended or are cut without meaning."""
+        raise NotImplementedError

@@ -11,7 +11,7 @@ and is put there as the head. The second copy, STACK (LEFT'), sees the stack and
 
     paper             here
     string, stack     `string_of`: a position for each token, two for each arc; `ArcStack` while a text is read
-    attention mask    `ArcStrings.attention`: COMPOSE sees two words, all else sees the stack; each position sees itself
+    attention mask    `ArcPosition.attention`: COMPOSE sees two words, all else the stack; each position sees itself
     r_{i-j}           distances: how many words deeper a key lies on the stack than the query; in COMPOSE 0 for the head
                       and -1 for the dependent; from -1 to 62
     x_i               emb(token); of arcs emb(arc) + emb(last token of the head); of ROOT the head is <bos>
@@ -35,7 +35,6 @@ Deviations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -50,19 +49,20 @@ from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, word_numbers
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import WAIT, Beam, Expansion, with_next_word
 from depgen.errors import UserError
-from depgen.language_models.structured import Writing
-from depgen.language_models.word_synchronous import (
+from depgen.language_models.structured import (
     NEVER,
     NOTHING,
+    Position,
+    Stack,
     StringBatch,
     StringCollate,
-    Strings,
     StringState,
     WordSynchronous,
+    Writing,
+    columns_of,
+    with_column,
 )
-from depgen.nn.precise import precise
-from depgen.nn.rows import Rows
-from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
+from depgen.nn.stack_attention import NEAREST, StackAttention, stack_attention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.arc_standard import (
@@ -87,130 +87,78 @@ MAX_ARCS = 14
 
 
 @dataclass(slots=True)
-class Position:
-    """A position of a string while it is written; see `ArcStrings`."""
-
-    symbols: int
-    heads: int = NOTHING
-    popped: int = NEVER
-    composes: bool = False
-    depths: int = 0
-    is_dependent: bool = False
-    actions: int = NOTHING
-    targets: int = 0
-    may_left: bool = False
-    may_right: bool = False
-    may_end: bool = False
-    places: int = 0
-
-
-@dataclass(slots=True)
-class StackedWord:
-    """A word on the stack: the positions that it has there, its last token, and whether it has right dependents."""
-
-    positions: list[int]
-    last: int
-    has_right: bool = False
-
-
-@dataclass(frozen=True)
-class ArcStrings(Strings):
-    """The strings of actions of a batch, position by position.
+class ArcPosition(Position):
+    """A position of a string; symbols are token types, depths say how many words are on the stack.
 
     Attributes:
-        symbols: token types.
         heads: of arcs and `ROOT`, the last token of the head; `NOTHING` at all else.
-        popped: the position of the COMPOSE that takes each position off the stack; its own where it is never put there.
-        composes: whether it is a COMPOSE.
-        depths: the height on the stack.
         is_dependent: whether it belongs to the dependent of the COMPOSE that takes it off.
-        actions: what follows: `SHIFT`, `LEFT` or `RIGHT`; `NOTHING` at first copies, at `ROOT` and at padding.
-        targets: the token that follows, where one does.
         may_left: whether `LEFT` may follow.
-        may_right: whether `RIGHT` may.
-        may_end: whether `ROOT` may.
-        places: the target of the text that what follows belongs to.
-        shifts: the places of `SHIFT` among the actions of all rows, one row after the other.
     """
 
-    columns = tuple(Position.__annotations__)
-    unfilled = ("heads", "actions")
+    heads: Any = NOTHING
+    is_dependent: Any = False
+    may_left: Any = False
 
-    symbols: Int[Tensor, "batch positions"]
-    heads: Int[Tensor, "batch positions"]
-    popped: Int[Tensor, "batch positions"]
-    composes: Int[Tensor, "batch positions"]
-    depths: Int[Tensor, "batch positions"]
-    is_dependent: Int[Tensor, "batch positions"]
-    actions: Int[Tensor, "batch positions"]
-    targets: Int[Tensor, "batch positions"]
-    may_left: Int[Tensor, "batch positions"]
-    may_right: Int[Tensor, "batch positions"]
-    may_end: Int[Tensor, "batch positions"]
-    places: Int[Tensor, "batch positions"]
-    shifts: Int[Tensor, " shifts"]
+    @property
+    def may_join(self) -> Bool[Tensor, "batch positions 2"]:
+        """Whether `LEFT` and `RIGHT` may follow, where anything does."""
+        return torch.stack((self.may_left > 0, self.depths > 1), -1)
 
-    @classmethod
-    def of(cls, strings: Sequence[Int[np.ndarray, "columns _"]]) -> "ArcStrings":
-        """The strings of `string_of`."""
-        columns = cls.padded(strings)
-        shifts = (columns["actions"].ravel() == SHIFT).nonzero()[:, 0]  # found here: a GPU would be waited for
-        return cls(**columns, shifts=shifts)
+    @property
+    def may_end(self) -> Any:  # noqa: ANN401, a tensor
+        """Whether `ROOT` may follow, where anything does."""
+        return self.depths < 2
 
     @property
     def attention(self) -> StackAttention:
-        """What each position sees."""
+        """What each position of a batch sees."""
         from_compose = self.is_dependent * NEAREST
-        return stack_attention(self.popped, self.composes.bool(), self.depths, composed_distances=from_compose)
+        return stack_attention(self.popped, self.composes > 0, self.depths, composed_distances=from_compose)
 
 
 def string_of(
     ids: Sequence[int], opens: Sequence[bool], actions: Sequence[int], *, eos: int, size: int
 ) -> Int[np.ndarray, "columns positions"]:
-    """The string of a text and its arcs: the columns of `ArcStrings`, which are explained there.
+    """The string of a text and its arcs: the columns of `ArcPosition`.
 
-    Args:
-        ids: of the text's tokens.
-        opens: whether each begins a word.
-        actions: of the text's words; where they leave several on the stack, the text does not end.
-        eos: begins and ends it.
-        size: of the vocabulary.
+    `opens` says whether each token begins a word. Where the actions leave several words on the stack, the text does not
+    end. `size` is that of the vocabulary.
 
-    >>> string_of([5, 6], [True, True], [0, 0, 1], eos=0, size=9)[:2].tolist()  # <bos> 5 6 LEFT LEFT ROOT, and heads
-    [[0, 5, 6, 10, 10, 9], [-1, -1, -1, 6, 6, 0]]
+    >>> ArcPosition(*string_of([5, 6], [True, True], [0, 0, 1], eos=0, size=9)).symbols.tolist()
+    [0, 5, 6, 10, 10, 9]
     """
-    positions, stack, read = [Position(eos)], [StackedWord([0], eos)], 0
+    positions, read = [ArcPosition(eos)], 0
+    stack = [([0], eos)]  # of each word, the positions that it has on the stack, and its last token
 
-    def followed_by(action: int, target: int = 0) -> None:
-        """Say what comes after the last position."""
-        here, words = positions[-1], len(stack) - 1
-        here.actions, here.targets, here.places = action, target, read
-        here.may_left, here.may_right = words > 1 and not stack[-1].has_right, words > 1
-        here.may_end = words < 2
+    def read_symbol(symbol: int, action: int, **others: Any) -> None:  # noqa: ANN401
+        """One more position, after an action that has changed the stack."""
+        positions[-1].follows, positions[-1].places = action, read
+        positions.append(ArcPosition(symbol, depths=len(stack) - 1, may_left=len(stack) > 2, **others))
 
     def shift(token: int, *, opens: bool) -> None:
         """Put a token on the stack, in a new word or in that on top."""
-        followed_by(SHIFT, token)
-        if opens:
-            stack.append(StackedWord([], token))
-        stack[-1] = StackedWord([*stack[-1].positions, len(positions)], token)
-        positions.append(Position(token, depths=len(stack) - 1))
+        before = [] if opens else stack.pop()[0]
+        stack.append(([*before, len(positions)], token))
+        read_symbol(token, SHIFT)
 
     def join(action: int) -> None:
         """An arc, or `ROOT`, which has one copy and whose head is the beginning."""
-        followed_by(*((SHIFT, size) if action == ROOT else (action, 0)))
-        here, symbol = len(positions), size + (0 if action == ROOT else action)
-        below, top = stack[-2:] if len(stack) > 1 else (stack[0], StackedWord([], 0))
-        head, dependent = (top, below) if action == LEFT else (below, top)
-        for place in (*head.positions, *dependent.positions):
+        here, symbol = len(positions), size + action % ROOT
+        below, top = stack[-2:] if len(stack) > 1 else (stack[0], ([], 0))
+        (head, last), (dependent, _) = (top, below) if action == LEFT else (below, top)
+        for place in (*head, *dependent):
             positions[place].popped = here
-        for place in dependent.positions:
+        for place in dependent:
             positions[place].is_dependent = True
-        stack[-2:] = [StackedWord([here], head.last, action == RIGHT)]
-        depth = len(stack) - 1
-        positions.append(Position(symbol, head.last, here if action == ROOT else NEVER, composes=True, depths=depth))
-        if action != ROOT:
-            positions.append(Position(symbol, head.last, here + 1, depths=depth))
+        stack[-2:] = [([here], last)]
+        if action == ROOT:
+            read_symbol(symbol, SHIFT, popped=here, composes=True, heads=last)
+            return
+        read_symbol(symbol, action, composes=True, heads=last)
+        second = replace(positions[-1], popped=here + 1, composes=False)
+        second.may_left &= action == LEFT
+        positions.append(second)
 
     for action in actions:
         if action != SHIFT:
@@ -223,7 +171,7 @@ def string_of(
             read += 1
     if len(stack) < 3:
         join(ROOT)
-    return np.array([*map(attrgetter(*ArcStrings.columns), positions)], np.int64).T
+    return columns_of(positions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,15 +187,11 @@ class DerivationBatch(StringBatch):
 
 @dataclass(frozen=True)
 class DerivationCollate(StringCollate):
-    """Makes padded batches, with strings where all sentences have trees.
+    """Makes padded batches, with strings where all sentences have trees; `size` is that of the vocabulary."""
 
-    Args:
-        size: of the vocabulary.
-    """
-
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     reads: ClassVar[Literal["heads"]] = "heads"
-    kind: ClassVar[type] = ArcStrings
+    position: ClassVar[type[Position]] = ArcPosition
 
     size: int
 
@@ -257,10 +201,7 @@ class DerivationCollate(StringCollate):
             return None
         word = word_numbers(item, vocabulary)
         opens = np.diff(word, prepend=0) > 0
-        heads = single_root(np.append(0, word)[item.heads[opens]].tolist())
-        actions = arc_actions(heads)
-        if not are_built(heads, actions):
-            actions = arc_actions(lifted(heads).tolist())
+        actions = arc_actions(lifted(np.append(0, word)[item.heads[opens]]).tolist())
         return string_of(item.ids.tolist(), opens.tolist(), actions, eos=vocabulary.eos, size=self.size)
 
     def __call__(self, batch: ItemBatch) -> DerivationBatch:
@@ -271,31 +212,6 @@ class DerivationCollate(StringCollate):
             word = word_numbers(item, batch.vocabulary)
             opens[row, 1 : len(word) + 1] = torch.from_numpy(np.diff(word, prepend=0) > 0)
         return DerivationBatch(**vars(sentences), opens=opens)
-
-
-def heads_of_text(
-    document: Sequence[Sequence[int]], graphs: Sequence[Sequence[Edge]], word: Sequence[int], where: str
-) -> list[int]:
-    """The head of each word of a text, from the edges of its sentences; `NO_HEAD` where none is given.
-
-    Args:
-        document: token ids of the sentences.
-        graphs: edges of each.
-        word: the number of the word of each token, after a 0 for the beginning.
-        where: the text's place, for messages.
-    """
-    words = word[sum(map(len, document))]
-    heads = [NO_HEAD] * words
-    for head, dependent in zip(*(ends.tolist() for ends in joined_edges(document, graphs, word)), strict=True):
-        if not (0 < dependent <= words and 0 <= head <= words):
-            raise UserError(f"{where}: expected arcs between {words} words, found {head} -> {dependent}.")
-        if heads[dependent - 1] != NO_HEAD:
-            raise UserError(f"{where}: expected one head a word, found two of word {dependent}: give a tree.")
-        heads[dependent - 1] = head
-    heads = single_root(heads)
-    if not are_built(heads, arc_actions(heads)):
-        raise UserError(f"{where}: its arcs cross or form a cycle: give a projective tree.")
-    return heads
 
 
 def edges_of_actions(actions: Sequence[int], *, ended: bool = True) -> tuple[Edge, ...]:
@@ -313,26 +229,23 @@ def edges_of_actions(actions: Sequence[int], *, ended: bool = True) -> tuple[Edg
 
 
 @dataclass(frozen=True)
-class ArcStack(Rows):
-    """The stack of each hypothesis.
+class ArcStack(Stack):
+    """The stack of each hypothesis, on which a word has a column for each of its tokens, or one once it has dependents.
 
-    A hypothesis is a string of columns, of which those on its stack are seen by later ones. A word has a column for
-    each of its tokens, or one once it has dependents. At the bottom lies the beginning of the text.
+    The depth of a column is that of its word, 1 for the lowest, 0 for the beginning.
 
     Attributes:
-        heights: of the word that each column belongs to, 1 for the lowest word, 0 for the beginning; -1: not on it.
         words: number of words on the stack.
         last: the last token of the word that each place of the stack holds.
-        has_right: whether that word has dependents on its right.
-        actions: those taken so far, `WAIT` where there was none.
+        joined_right: whether the word on top has got a dependent on its right.
+        actions: those taken so far but `ROOT`, `WAIT` where there was none or a token that begins no word.
         arcs: number of arcs since the last token.
         ended: True after `ROOT`.
     """
 
-    heights: Int[Tensor, "rows columns"]
     words: Int[Tensor, " rows"]
     last: Int[Tensor, "rows places"]
-    has_right: Bool[Tensor, "rows places"]
+    joined_right: Bool[Tensor, " rows"]
     actions: Int[Tensor, "rows steps"]
     arcs: Int[Tensor, " rows"]
     ended: Bool[Tensor, " rows"]
@@ -341,14 +254,12 @@ class ArcStack(Rows):
     def beginning(cls, tokens: Int[Tensor, " rows"]) -> "ArcStack":
         """Stacks that hold the token that begins each text."""
         zeros = torch.zeros_like(tokens)
-        height = zeros[:, None]
-        return cls(height, zeros, tokens[:, None], height > 0, height[:, :0], zeros, zeros > 0)
+        return cls(zeros[:, None], zeros, tokens[:, None], zeros > 0, zeros[:, None][:, :0], zeros, zeros > 0)
 
     @property
     def may_join(self) -> Bool[Tensor, "rows 2"]:
         """Whether `LEFT` and `RIGHT` are possible; a word takes its dependents on the left first."""
-        two = self.words > 1
-        return torch.stack((two & ~self.has_right.gather(1, self.words[:, None])[:, 0], two), 1)
+        return torch.stack(((self.words > 1) & ~self.joined_right, self.words > 1), 1)
 
     @property
     def may_end(self) -> Bool[Tensor, " rows"]:
@@ -358,65 +269,41 @@ class ArcStack(Rows):
     def composing(self, actions: Int[Tensor, " rows"]) -> tuple[StackAttention, Int[Tensor, " rows"], "ArcStack"]:
         """A new column for arcs and `ROOT`: what it sees, the last token of the head, and the stack with it.
 
-        Args:
-            actions: of each row; the column holds nothing where it is no arc and not `ROOT`.
+        In rows with another action the column holds nothing.
         """
         joins, is_left = (actions != WAIT) & (actions != SHIFT), actions == LEFT
         top, below = self.words, (self.words - 1).clamp_min(0)
         head, dependent = torch.where(is_left, top, below), torch.where(is_left, below, top)
-        visible = joins[:, None] & (self.heights >= below[:, None])
-        is_dependent = (self.heights == dependent[:, None]) & (head != dependent)[:, None]
+        visible = joins[:, None] & (self.depths >= below[:, None])
+        is_dependent = (self.depths == dependent[:, None]) & (head != dependent)[:, None]
         last = self.last.gather(1, head[:, None])[:, 0]
-        heights = F.pad(self.heights.masked_fill(visible, -1), (0, 1), value=-1)
-        heights[:, -1] = torch.where(joins, below, -1)
         here = F.one_hot(below, self.last.size(1)).bool() & joins[:, None]
         stack = replace(
-            self, heights=heights, words=torch.where(joins, below, self.words),
-            last=torch.where(here, last[:, None], self.last),
-            has_right=torch.where(here, (actions == RIGHT)[:, None], self.has_right), arcs=self.arcs + joins,
+            self, depths=with_column(self.depths.masked_fill(visible, NOTHING), torch.where(joins, below, NOTHING)),
+            words=torch.where(joins, below, self.words), last=torch.where(here, last[:, None], self.last),
+            joined_right=torch.where(joins, actions == RIGHT, self.joined_right), arcs=self.arcs + joins,
             ended=self.ended | (actions == ROOT),
         )  # fmt: skip
-        distances = F.pad(is_dependent, (0, 1))[:, None] * NEAREST
-        return StackAttention(_with_itself(visible), distances), last, stack
+        seen = replace(self.attention(below, visible), distances=F.pad(is_dependent, (0, 1))[:, None] * NEAREST)
+        return seen, last, stack
 
     def stacking(
         self, actions: Int[Tensor, " rows"], tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
     ) -> tuple[StackAttention, "ArcStack"]:
         """A new column for the second copies of arcs, which are not put on the stack, and for tokens, which are.
 
-        Args:
-            actions: of each row; the column holds nothing at `WAIT` and `ROOT`.
-            tokens: where the action is `SHIFT`.
-            opens: whether each token begins a word; the others belong to the word on top.
+        A token that does not open a word belongs to that on top. At `WAIT` and `ROOT` the column holds nothing.
         """
         pushes = actions == SHIFT
-        words, last, has_right = self.words + (pushes & opens), self.last, self.has_right
+        words, last = self.words + (pushes & opens), self.last
         if bool((words >= last.size(1)).any()):
-            last, has_right = F.pad(last, (0, 1)), F.pad(has_right, (0, 1))
+            last = F.pad(last, (0, 1))
         here = F.one_hot(words, last.size(1)).bool() & pushes[:, None]
-        heights = F.pad(self.heights, (0, 1))
-        heights[:, -1] = torch.where(pushes, words, -1)
-        distances = F.pad(words[:, None] - self.heights, (0, 1))[:, None].clamp(NEAREST, FARTHEST)
-        return StackAttention(_with_itself(self.heights >= 0), distances), replace(
-            self, heights=heights, words=words, last=torch.where(here, tokens[:, None], last),
-            has_right=has_right & ~(here & opens[:, None]), arcs=self.arcs.masked_fill(pushes, 0),
+        return self.attention(words), replace(
+            self, depths=with_column(self.depths, torch.where(pushes, words, NOTHING)), words=words,
+            last=torch.where(here, tokens[:, None], last), joined_right=self.joined_right & ~(pushes & opens),
+            arcs=self.arcs.masked_fill(pushes, 0),
         )  # fmt: skip
-
-    def recorded(self, actions: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]) -> "ArcStack":
-        """The same, with one more action a row; a token that begins no word is none."""
-        action = torch.where((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT, actions)
-        return replace(self, actions=torch.cat((self.actions, action[:, None]), 1))
-
-    def compacted(self) -> tuple["ArcStack", Int[Tensor, "rows kept"]]:
-        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
-        on_stack = self.heights >= 0
-        kept = on_stack.int().argsort(dim=1, descending=True, stable=True)[:, : int(on_stack.sum(1).max())]
-        return replace(self, heights=F.pad(self.heights.gather(1, kept), (1, 0), value=-1)), kept
-
-
-def _with_itself(visible: Bool[Tensor, "rows columns"]) -> Bool[Tensor, "rows 1 columns+1"]:
-    """What a new column sees of those before it, and itself."""
-    return F.pad(visible, (0, 1), value=True)[:, None]
 
 
 # -- the system --------------------------------------------------------------------------------------------------------
@@ -432,6 +319,8 @@ class DTG(WordSynchronous):
         kwargs: see `WordSynchronous`; the authors' beams are 100 and 10, with no fast track.
     """
 
+    position, stack = ArcPosition, ArcStack
+
     def __init__(
         self,
         backbone: TransformerFactory,
@@ -443,6 +332,7 @@ class DTG(WordSynchronous):
         super().__init__(vocabulary_size, **kwargs)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size + 3))
+        self.choices = vocabulary_size + 4
         width = self.backbone.width
         self.action_network = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 4))
         self.embedding_learning_rate = embedding_learning_rate
@@ -492,20 +382,20 @@ class DTG(WordSynchronous):
         log_probs = word_scores(hidden, weight, bias, targets) - total
         return log_probs.masked_fill(~may_end & (targets == size), -torch.inf)
 
-    def string_log_probs(self, strings: ArcStrings, eos: int) -> tuple[Float[Tensor, "batch positions"], ...]:
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
         """Log-probabilities (nats) of the action and of the token that follow each position; 0 where none does."""
-        hidden = self.backbone(
-            strings.symbols, stack=strings.attention, added_embedding=self._of_heads(strings.heads)
-        ).hidden
-        may_join = torch.stack((strings.may_left, strings.may_right), -1).bool()
-        actions = self.action_log_probs(hidden, may_join).gather(-1, strings.actions.clamp_min(0)[..., None])[..., 0]
+        strings = batch.strings
+        assert strings is not None
+        at = ArcPosition(*strings.columns)
+        hidden = self.backbone(at.symbols, stack=at.attention, added_embedding=self._of_heads(at.heads)).hidden
+        actions = self.action_log_probs(hidden, at.may_join).gather(-1, at.follows.clamp_min(0)[..., None])[..., 0]
+        following = F.pad(at.symbols[:, 1:], (0, 1))
         states, targets, may_end = (
-            values.flatten(0, 1).index_select(0, strings.shifts)
-            for values in (hidden, strings.targets, strings.may_end.bool())
+            values.flatten(0, 1).index_select(0, strings.before_tokens) for values in (hidden, following, at.may_end)
         )  # a third of all positions
-        tokens = self.token_log_probs(states, targets, may_end, eos)
-        whole = tokens.new_zeros(actions.numel()).index_copy(0, strings.shifts, tokens).view_as(actions)
-        return actions.masked_fill(strings.actions == NOTHING, 0), whole
+        tokens = self.token_log_probs(states, targets, may_end, batch.eos)
+        whole = tokens.new_zeros(actions.numel()).index_copy(0, strings.before_tokens, tokens).view_as(actions)
+        return actions.masked_fill(at.follows == NOTHING, 0), whole
 
     def _of_heads(self, heads: Int[Tensor, "*positions"]) -> Float[Tensor, "*positions width"]:
         """What the heads of arcs add to their embeddings."""
@@ -517,46 +407,40 @@ class DTG(WordSynchronous):
     def training_step(self, batch: DerivationBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The sum of both cross-entropies, nats per token of the global batch."""
         self.refuse_without_structures(batch)
-        assert batch.strings is not None
-        actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch.strings, batch.eos))
+        actions, tokens = (-log_probs.sum() for log_probs in self.string_log_probs(batch))
         self.log_train(actions, batch.global_tokens, name="action_loss")
         return self.log_train(actions + tokens, batch.global_tokens)
 
-    def joint_nll(self, batch: DerivationBatch) -> Float[Tensor, " batch"]:
-        """The nats of each item's tokens and arcs."""
+    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
+        """See `WordSynchronous`; a text some of whose words lack a head, as one that was cut, has no end."""
         assert batch.strings is not None
-        actions, tokens = (-precise(each).sum(1) for each in self.string_log_probs(batch.strings, batch.eos))
-        return actions + tokens
-
-    def joint_log_probs(
-        self,
-        batch: TokenBatch,
-        documents: Sequence[Sequence[Sequence[int]]],
-        structure: Sequence[Sequence[Any]],
-    ) -> Float[Tensor, "batch length"]:
-        """Log-probabilities (nats) of the targets and the arcs before them, given edges `(head, dependent, label)`.
-
-        Words may lack a head, as in a text that was cut; such a text has no end.
-        """
-        assert isinstance(batch, DerivationBatch)
-        strings = []
-        for row, (document, graphs) in enumerate(zip(documents, structure, strict=True)):
-            ids, opens = [token for sentence in document for token in sentence], batch.opens[row].tolist()
-            heads = heads_of_text(document, graphs, batch.opens[row].cumsum(0).tolist(), f"text {row + 1}")
-            strings.append(string_of(ids, opens[1:], arc_actions(heads), eos=batch.eos, size=self.vocabulary_size))
-        whole = ArcStrings.of(strings).to(self.device)
-        actions, tokens = self.string_log_probs(whole, batch.eos)
-        log_probs = torch.zeros_like(batch.targets, dtype=actions.dtype).scatter_add(1, whole.places, actions + tokens)
-        last = F.one_hot(batch.lengths.to(self.device) - 1, batch.inputs.size(1)).bool()
-        ended = (whole.symbols == self.vocabulary_size).any(1)
+        log_probs = super().target_log_probs(batch)
+        last = F.one_hot(batch.lengths.to(log_probs.device) - 1, batch.inputs.size(1)).bool()
+        ended = (ArcPosition(*batch.strings.columns).symbols == self.vocabulary_size).any(1)
         return log_probs.masked_fill(last & ~ended[:, None], -torch.inf)
 
-    # -- search --------------------------------------------------------------------------------------------------------
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a text, given the edges `(head, dependent, label)` of each sentence; words may lack a head."""
+        assert isinstance(batch, DerivationBatch)
+        ids, opens, where = [token for sentence in document for token in sentence], batch.opens[row], f"text {row + 1}"
+        word = opens.cumsum(0).tolist()
+        words = word[len(ids)]
+        heads = [NO_HEAD] * words
+        for head, dependent in zip(*(ends.tolist() for ends in joined_edges(document, structure, word)), strict=True):
+            if not (0 < dependent <= words and 0 <= head <= words):
+                raise UserError(f"{where}: expected arcs between {words} words, found {head} -> {dependent}.")
+            if heads[dependent - 1] != NO_HEAD:
+                raise UserError(f"{where}: expected one head a word, found two of word {dependent}: give a tree.")
+            heads[dependent - 1] = head
+        heads = single_root(heads)
+        actions = arc_actions(heads)
+        if not are_built(heads, actions):
+            raise UserError(f"{where}: its arcs cross or form a cycle: give a projective tree.")
+        return string_of(ids, opens[1:].tolist(), actions, eos=batch.eos, size=self.vocabulary_size)
 
-    def beginning(self, tokens: Int[Tensor, " rows"]) -> StringState:
-        """The state after the token that begins each text."""
-        zeros = torch.zeros_like(tokens)[:, None, None]
-        return self.begun(tokens, ArcStack.beginning(tokens), StackAttention(zeros == 0, zeros))
+    # -- search --------------------------------------------------------------------------------------------------------
 
     def step(
         self,
@@ -566,7 +450,9 @@ class DTG(WordSynchronous):
         opens: Bool[Tensor, " rows"],
     ) -> StringState:
         """The state after one action of some rows, none at `WAIT`; with `SHIFT` a token, which may continue a word."""
-        stack: ArcStack = state.stack.recorded(actions, opens)
+        stack: ArcStack = state.stack
+        built = actions.masked_fill((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT)
+        stack = replace(stack, actions=with_column(stack.actions, built))
         state = replace(state, stack=stack, read=state.read + (actions == SHIFT))
         if len(rows := ((actions != WAIT) & (actions != SHIFT)).nonzero()[:, 0]):
             attention, heads, stack = stack.composing(actions)
@@ -653,7 +539,7 @@ class DTG(WordSynchronous):
         return self.step(state, actions, tokens, writing.opens_word[tokens] | (state.stack.words < 1)).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
-        """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and of nothing once a text is cut."""
+        """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and nothing, once a text is cut."""
         stack: ArcStack = state.stack
         hidden, size, eos = state.hidden, self.vocabulary_size, writing.vocabulary.eos
         actions, bias = self.action_log_probs(hidden, stack.may_join), self.backbone.output_bias
@@ -662,10 +548,8 @@ class DTG(WordSynchronous):
         impossible = (column == eos) | ((column == size) & ~stack.may_end[:, None])
         tokens = actions[:, :1] + scores.masked_fill(impossible, -torch.inf).log_softmax(-1)
         continues = F.pad(~writing.opens_word, (0, 1)) & (stack.arcs > 0)[:, None]
-        whole = torch.cat((tokens.masked_fill(continues, -torch.inf), actions[:, 1:], actions[:, :1]), 1)
-        cut = ~stack.ended & (state.read >= writing.max_new_tokens)
-        whole = whole.masked_fill((stack.ended | cut)[:, None], -torch.inf)
-        whole[:, -1] = torch.where(cut, 0, -torch.inf)
+        whole = torch.cat((tokens.masked_fill(continues, -torch.inf), actions[:, 1:]), 1)
+        whole = F.pad(whole.masked_fill(stack.ended[:, None], -torch.inf), (0, 1), value=-torch.inf)
         whole[:, eos] = torch.where(stack.ended, 0, whole[:, eos])
         return whole
 

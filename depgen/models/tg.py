@@ -8,9 +8,8 @@ within it is never seen again.
     paper                         here
     a_1 … a_T                     `symbols_of` of `depgen.trees.tree_strings`: (S (NP the dog NP) (VP barks VP) S)
     generation of a'              `positions_of`: each closing bracket is read twice, X) for COMPOSE and X) for STACK
-    A_ij, STACK and COMPOSE       `GrammarStrings.attention`; one column at a time, `BracketState.seen`
-    R_ij = depth_i - depth_j      the same, and `BracketState.distances`
-    p(a_i | a_<i)                 `symbol_log_probs`
+    A_ij, R_ij                    `GrammarPosition.attention`; one column at a time, `BracketStack`
+    p(a_i | a_<i)                 `string_log_probs`
     p(x, y) = Π p(a_i | a_<i)     `joint_log_probs`
     p(x) ≥ Σ_{y in beam} p(x, y)  `log_probs`, by a word-synchronous beam (Stern et al., 2017)
 
@@ -36,7 +35,7 @@ Deviations
     D7. The authors' options of other layers for COMPOSE, and of memory between segments, are absent.
 """
 
-import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -53,21 +52,21 @@ from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
 from depgen.decoding.beam import Beam, Expansion, with_next_word
-from depgen.decoding.generation import Generated
 from depgen.errors import UserError, check_at_least
-from depgen.language_models.structured import Writing
-from depgen.language_models.word_synchronous import (
+from depgen.language_models.structured import (
     NEVER,
     NOTHING,
+    Position,
+    Stack,
     StringBatch,
     StringCollate,
-    Strings,
     StringState,
     WordSynchronous,
+    Writing,
+    columns_of,
+    with_column,
 )
-from depgen.nn.precise import precise
-from depgen.nn.rows import Rows
-from depgen.nn.stack_attention import FARTHEST, NEAREST, StackAttention, stack_attention
+from depgen.nn.stack_attention import StackAttention
 from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.constituency import UNNAMED
@@ -82,9 +81,6 @@ from depgen.trees.tree_strings import (
     label_of,
     symbols_of,
 )
-
-logger = logging.getLogger(__name__)
-
 
 # -- trees as strings (Section 3), in batches -------------------------------------------------------------------------
 
@@ -114,8 +110,7 @@ class ConstituentLabels:
 
         passing = noted()
         vocabulary = self.builder.build(passing)
-        for _ in passing:  # what the builder has not read
-            pass
+        deque(passing, maxlen=0)  # what the builder has not read
         return vocabulary.with_tables({LABELS: [UNNAMED, *sorted(labels - {UNNAMED})]})
 
     def fingerprint(self) -> str:
@@ -134,114 +129,83 @@ def label_numbers(vocabulary: Vocabulary) -> dict[str, int]:
     return {str(label): number for number, label in enumerate(vocabulary.tables[LABELS])}
 
 
-@dataclass(frozen=True)
-class GrammarStrings(Strings):
-    """The strings a' of a batch (Section 3.2). Position 0 is the beginning; a closing bracket has two positions.
+@dataclass(slots=True)
+class GrammarPosition(Position):
+    """A position of a string a' (Section 3.2). Position 0 is the beginning; a closing bracket has two positions.
+
+    The symbols, and those that follow, are those of `depgen.trees.tree_strings`; `NOTHING` at the beginning. Depths say
+    how many brackets are open around a position, its own included.
 
     Attributes:
-        symbols: of each position, `NOTHING` at the beginning; see `depgen.trees.tree_strings`.
-        targets: the symbol that comes next; `NOTHING` where a bracket composes, and at padding.
-        depths: how many brackets are open around it, the position's own included.
-        popped: the position that takes it off the stack, or `NEVER`; the position itself where it is not put there.
         closable: the label of the bracket that may be closed next; `NOTHING` where none may.
         openings: how many brackets were opened since the last word.
-        places: how many words there are so far, which is the target of the text that `targets` belongs to.
-        predicting: the places that predict among the positions of all strings, one after the other.
-        before_words: those of them that predict a word, by their place in `predicting`.
     """
 
-    columns = ("symbols", "targets", "depths", "popped", "closable", "openings", "places")
-    unfilled = ("symbols", "targets")
-
-    symbols: Int[Tensor, "batch positions"]
-    targets: Int[Tensor, "batch positions"]
-    depths: Int[Tensor, "batch positions"]
-    popped: Int[Tensor, "batch positions"]
-    closable: Int[Tensor, "batch positions"]
-    openings: Int[Tensor, "batch positions"]
-    places: Int[Tensor, "batch positions"]
-    predicting: Int[Tensor, " predicting"]
-    before_words: Int[Tensor, " words"]
-
-    @classmethod
-    def of(cls, strings: Sequence[Int[np.ndarray, "columns _"]]) -> "GrammarStrings":
-        """The strings of `positions_of`."""
-        columns = cls.padded(strings)
-        predicting = (columns["targets"].ravel() > NOTHING).nonzero()[:, 0]  # found here: a GPU would be waited for
-        before_words = (columns["targets"].ravel()[predicting] == WORD).nonzero()[:, 0]
-        return cls(**columns, predicting=predicting, before_words=before_words)
+    closable: Any = NOTHING
+    openings: Any = 0
 
     @property
-    def attention(self) -> StackAttention:
-        """Which positions each position sees (Section 3.2), and how much deeper it is (Section 3.3)."""
-        composes = (self.targets == NOTHING) & (self.symbols > WORD)
-        return stack_attention(self.popped, composes, self.depths)
+    def in_tree(self) -> Any:  # noqa: ANN401, a tensor
+        """Whether a bracket is open."""
+        return self.depths > 0
 
 
-def positions_of(symbols: Sequence[int]) -> Int[np.ndarray, "columns positions"]:
-    """What a network reads of a string: the columns of `GrammarStrings`, which are explained there.
+def positions_of(symbols: Sequence[int]) -> list[GrammarPosition]:
+    """What a network reads of a string.
 
     The first position of a closing bracket composes its constituent, the second predicts what follows. The last
     bracket, after which nothing comes, has none.
 
-    >>> positions_of([1, 3, 0, 4, 0, 2])[1].tolist()  # the targets of <bos> (A (B . B) B) . -> A)
+    >>> [position.follows for position in positions_of([1, 3, 0, 4, 0, 2])]  # of <bos> (A (B . B) B) . -> A)
     [1, 3, 0, 4, -1, 0, 2]
     """
-    positions = [[NOTHING, symbols[0], 0, NEVER, NOTHING, 0, 0]]
+    positions = [GrammarPosition(NOTHING, symbols[0])]
     stack, around, openings, words = [0], list[int](), 0, 0
     for symbol, target in pairwise(symbols):
-        closes = is_closing(symbol)
+        place, closes = len(positions), is_closing(symbol)
         if closes:
-            first, place = around.pop(), len(positions)
+            first = around.pop()
             while stack[-1] >= first:
-                positions[stack.pop()][3] = place
-            stack.append(place)
-            positions.append([symbol, NOTHING, len(around) + 1, NEVER, NOTHING, openings, words])
-        place, depth = len(positions), len(around) + 1
-        if not closes:
-            stack.append(place)
+                positions[stack.pop()].popped = place
+            positions.append(GrammarPosition(symbol, depths=len(around) + 1, composes=True, places=words))
+        stack.append(place)
+        depth = len(around) + 1
         if symbol == WORD:
             openings, words = 0, words + 1
         elif not closes:
             around.append(place)
             openings += 1
-        closable = NOTHING if stack[-1] == around[-1] else label_of(positions[around[-1]][0])
-        positions.append([symbol, target, depth, place if closes else NEVER, closable, openings, words])
-    return np.array(positions, dtype=np.int32).T
+        popped = place + 1 if closes else NEVER
+        closable = NOTHING if stack[-1] == around[-1] else label_of(positions[around[-1]].symbols)
+        positions.append(GrammarPosition(symbol, target, depth, popped, False, words, closable, openings))
+    return positions
 
 
 def string_of(
     spans: Sequence[LabelledSpan], length: int, *, max_openings: int, where: str
 ) -> Int[np.ndarray, "columns positions"]:
-    """The positions of a tree's string; see `symbols_of` and `positions_of`.
+    """The columns of a tree's string; see `symbols_of` and `positions_of`.
 
-    Args:
-        spans: the tree.
-        length: number of words.
-        max_openings: the most constituents that begin at one word.
-        where: the sentence's place, for messages.
+    Raises:
+        UserError: the words at `where` have no tree, or more than `max_openings` constituents begin at one.
     """
-    string = positions_of(symbols_of(spans, length))
-    most = int(string[GrammarStrings.columns.index("openings")].max())
+    positions = positions_of(symbols_of(spans, length))
+    most = max(position.openings for position in positions)
     if most > max_openings:
         raise UserError(
             f"{where}: expected at most {max_openings} constituents that begin at one word, found {most}. Raise "
             "model.init_args.max_openings."
         )
-    return string
+    return columns_of(positions)
 
 
 @dataclass(frozen=True)
 class TreeCollate(StringCollate):
-    """Makes padded batches, with strings where all items have constituents.
+    """Makes padded batches, with strings where all items have constituents."""
 
-    Args:
-        max_openings: the most constituents that begin at one word.
-    """
-
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     reads: ClassVar[Literal["span_starts"]] = "span_starts"
-    kind: ClassVar[type] = GrammarStrings
+    position: ClassVar[type[Position]] = GrammarPosition
 
     max_openings: int
 
@@ -260,99 +224,70 @@ class TreeCollate(StringCollate):
 
 
 @dataclass(frozen=True)
-class BracketState(Rows):
+class BracketStack(Stack):
     """The stack of brackets, words and composed constituents of each row, which grows symbol by symbol.
 
-    Its columns are the positions of `GrammarStrings`. Column 0 is the beginning, at the bottom. Columns that rows have
-    nothing in are on no stack.
+    Depths are those of `GrammarPosition`. The beginning lies at the bottom.
 
     Attributes:
-        depths: how many brackets are open around each column, its own included.
-        on_stack: whether each column is on the stack.
-        is_open: whether it is an opening bracket on the stack.
-        labels: of opening brackets.
-        seen: the columns that the last one attends to.
+        labels: of opening brackets that are on the stack; `NOTHING` elsewhere.
         openings: how many brackets were opened since the last word.
         symbols: those so far; `NOTHING` where a row had none.
     """
 
-    depths: Int[Tensor, "rows columns"]
-    on_stack: Bool[Tensor, "rows columns"]
-    is_open: Bool[Tensor, "rows columns"]
+    columns = ("depths", "labels")
+
     labels: Int[Tensor, "rows columns"]
-    seen: Bool[Tensor, "rows columns"]
     openings: Int[Tensor, " rows"]
     symbols: Int[Tensor, "rows steps"]
 
     @classmethod
-    def beginning(cls, rows: int, *, device: torch.device | str = "cpu") -> "BracketState":
-        """The state of rows that hold the beginning alone."""
-        zeros = torch.zeros(rows, 1, dtype=torch.long, device=device)
-        return cls(zeros, zeros == 0, zeros > 0, zeros, zeros == 0, zeros[:, 0], zeros[:, :0])
+    def beginning(cls, tokens: Int[Tensor, " rows"]) -> "BracketStack":
+        """Stacks that hold the beginning alone."""
+        zeros = torch.zeros_like(tokens)[:, None]
+        return cls(zeros, zeros + NOTHING, zeros[:, 0], zeros[:, :0])
 
     @property
     def open_brackets(self) -> Int[Tensor, " rows"]:
         """How many brackets are open."""
-        return self.is_open.sum(1)
+        return (self.labels > NOTHING).sum(1)
+
+    @property
+    def in_tree(self) -> Bool[Tensor, " rows"]:
+        """Whether a bracket is open."""
+        return self.open_brackets > 0
 
     @property
     def closable(self) -> Int[Tensor, " rows"]:
         """The label of the bracket that may be closed next, which has a word by now; `NOTHING` where none may."""
-        innermost = _last(self.is_open)
-        has_word = self.is_open.any(1) & (_last(self.on_stack) > innermost)
+        innermost = _last(self.labels > NOTHING)
+        has_word = self.in_tree & (_last(self.on_stack) > innermost)
         return torch.where(has_word, self.labels.gather(1, innermost[:, None])[:, 0], NOTHING)
 
-    @property
-    def distances(self) -> Int[Tensor, "rows columns"]:
-        """How much deeper the last column is than each."""
-        return self.depths[:, -1:] - self.depths
-
-    @property
-    def attention(self) -> StackAttention:
-        """What the last column of each row attends to."""
-        return StackAttention(self.seen[:, None], self.distances.clamp(NEAREST, FARTHEST)[:, None])
-
-    def composed(self, closes: Bool[Tensor, " rows"]) -> "BracketState":
-        """The state with a column that composes the innermost constituent of some rows, and is nothing in others."""
+    def composing(self, closes: Bool[Tensor, " rows"]) -> tuple[StackAttention, "BracketStack"]:
+        """A column that composes the innermost constituent of some rows: what it sees, and the stack with it."""
         columns = torch.arange(self.depths.size(1), device=closes.device)
-        taken = self.on_stack & (columns >= _last(self.is_open)[:, None]) & closes[:, None]
-        return replace(
-            self,
-            depths=_with_column(self.depths, self.open_brackets * closes),
-            on_stack=_with_column(self.on_stack & ~taken, closes),
-            is_open=_with_column(self.is_open & ~taken, torch.zeros_like(closes)),
-            labels=F.pad(self.labels, (0, 1)),
-            seen=F.pad(taken, (0, 1), value=True),
-        )
+        taken = self.on_stack & (columns >= _last(self.labels > NOTHING)[:, None]) & closes[:, None]
+        depths, labels = (values.masked_fill(taken, NOTHING) for values in (self.depths, self.labels))
+        depths = with_column(depths, torch.where(closes, self.open_brackets, NOTHING))
+        stack = replace(self, depths=depths, labels=F.pad(labels, (0, 1), value=NOTHING))
+        return self.attention(self.open_brackets, taken), stack
 
-    def pushed(self, symbols: Int[Tensor, " rows"]) -> "BracketState":
-        """The state with a column for the next symbol of each row, or `NOTHING`; one that closes follows `composed`."""
-        is_symbol, opens = symbols > NOTHING, is_opening(symbols)
-        return BracketState(
-            depths=_with_column(self.depths, (self.open_brackets + 1) * is_symbol),
-            on_stack=_with_column(self.on_stack, opens | (symbols == WORD)),
-            is_open=_with_column(self.is_open, opens),
-            labels=_with_column(self.labels, label_of(symbols) * opens),
-            seen=F.pad(self.on_stack & is_symbol[:, None], (0, 1), value=True),
+    def stacking(self, symbols: Int[Tensor, " rows"]) -> tuple[StackAttention, "BracketStack"]:
+        """A column for the next symbol of each row, or `NOTHING`; one that closes follows `composing`."""
+        opens, depths = is_opening(symbols), self.open_brackets + 1
+        stack = BracketStack(
+            depths=with_column(self.depths, torch.where(opens | (symbols == WORD), depths, NOTHING)),
+            labels=with_column(self.labels, torch.where(opens, label_of(symbols), NOTHING)),
             openings=(self.openings + opens.long()) * (symbols != WORD),
-            symbols=_with_column(self.symbols, symbols),
+            symbols=with_column(self.symbols, symbols),
         )
-
-    def compacted(self) -> tuple["BracketState", Int[Tensor, "rows kept"]]:
-        """A first column that holds nothing, and the columns on stacks alone; and which these are."""
-        most = int(self.on_stack.sum(1).max())
-        kept = self.on_stack.int().argsort(dim=1, descending=True, stable=True)[:, :most]
-        names = ("depths", "on_stack", "is_open", "labels", "seen")
-        return replace(self, **{name: F.pad(getattr(self, name).gather(1, kept), (1, 0)) for name in names}), kept
+        return self.attention(depths), stack
 
 
 def _last(where: Bool[Tensor, "rows columns"]) -> Int[Tensor, " rows"]:
     """The last column of each row that is True; the last of all where none is."""
     return where.size(1) - 1 - where.flip(1).int().argmax(1)
-
-
-def _with_column(columns: Tensor, column: Tensor) -> Tensor:
-    return torch.cat((columns, column[:, None]), 1)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -369,6 +304,8 @@ class TransformerGrammar(WordSynchronous):
         fast_track: see `WordSynchronous`.
         kwargs: the other arguments of `WordSynchronous`.
     """
+
+    position, stack = GrammarPosition, BracketStack
 
     def __init__(
         self,
@@ -395,8 +332,8 @@ class TransformerGrammar(WordSynchronous):
             self._with_labels(self.hparams["labels"])
 
     def _with_labels(self, labels: int) -> None:
-        self.labels = labels
-        self.use_backbone(self._make_backbone(self.vocabulary_size + 2 * labels))
+        self.labels, self.choices = labels, self.vocabulary_size + 2 * labels
+        self.use_backbone(self._make_backbone(self.choices))
 
     @property
     def collate(self) -> Callable[[ItemBatch], StringBatch]:
@@ -412,12 +349,7 @@ class TransformerGrammar(WordSynchronous):
     # -- the distribution of the next symbol ---------------------------------------------------------------------------
 
     def ids_of(self, symbols: Int[Tensor, "*positions"], words: Int[Tensor, "*positions"]) -> Int[Tensor, "*positions"]:
-        """Ids in the backbone's vocabulary: of words, then of opening brackets, then of closing ones.
-
-        Args:
-            symbols: of each position.
-            words: the id where the symbol is a word, or `NOTHING`.
-        """
+        """Ids in the backbone's vocabulary: those of `words` where there is no bracket; opening, then closing ones."""
         brackets = self.vocabulary_size + label_of(symbols) + self.labels * is_closing(symbols)
         return torch.where(symbols > WORD, brackets, words)
 
@@ -435,70 +367,46 @@ class TransformerGrammar(WordSynchronous):
         return weight[:size], of_words, weight[size:], bias[size:]
 
     def kind_log_probs(
-        self,
-        hidden: Float[Tensor, "rows width"],
-        eos: int,
-        *,
-        in_tree: Bool[Tensor, " rows"],
-        openings: Int[Tensor, " rows"],
-        closable: Int[Tensor, " rows"],
+        self, hidden: Float[Tensor, "rows width"], eos: int, at: GrammarPosition | BracketStack
     ) -> tuple[Float[Tensor, "rows kinds"], Float[Tensor, " rows"]]:
         """Log-probabilities (nats) of any word, each opening and each closing bracket; and the normaliser of words.
 
-        Args:
-            hidden: the states that predict.
-            eos: the id that begins every text, which is no word.
-            in_tree: whether a bracket is open.
-            openings: brackets opened since the last word.
-            closable: the label that may be closed, or `NOTHING`.
+        What is possible (D1, D2) is said by the positions of the states, or by their stacks.
         """
         words, word_bias, brackets, bias = self._weights(eos)
         normaliser = vocabulary_logsumexp(hidden, words, word_bias)
         scores = torch.cat((normaliser[:, None], full_precision(F.linear(hidden, brackets, bias))), 1)
-        opens = (openings < self.max_openings)[:, None].expand(-1, self.labels)
-        closes = torch.arange(self.labels, device=hidden.device) == closable[:, None]
-        possible = torch.cat((in_tree[:, None], opens, closes), 1)  # D1, D2
+        opens = (at.openings < self.max_openings)[:, None].expand(-1, self.labels)
+        closes = torch.arange(self.labels, device=hidden.device) == at.closable[:, None]
+        possible = torch.cat((at.in_tree[:, None], opens, closes), 1)
         return scores.masked_fill(~possible, -torch.inf).log_softmax(1), normaliser
 
-    def symbol_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch positions"]:
-        """The log-probability (nats) of the symbol after each position of the strings; 0 where none is predicted."""
-        strings: GrammarStrings = batch.strings
-        ids = self.ids_of(strings.symbols, batch.inputs.gather(1, strings.places))
-        hidden = self.backbone(ids, stack=strings.attention).hidden
-        tokens = batch.targets.gather(1, strings.places)
-        hidden, before, tokens, targets, openings, closable = (
-            values.flatten(0, 1).index_select(0, strings.predicting)
-            for values in (hidden, strings.symbols, tokens, strings.targets, strings.openings, strings.closable)
-        )
-        kinds, normaliser = self.kind_log_probs(
-            hidden, batch.eos, in_tree=before > NOTHING, openings=openings, closable=closable
-        )
-        columns = torch.where(targets > WORD, 1 + label_of(targets) + self.labels * is_closing(targets), 0)
-        log_probs = kinds.gather(1, columns[:, None])[:, 0]
-        hidden, tokens, normaliser = (
-            values.index_select(0, strings.before_words) for values in (hidden, tokens, normaliser)
-        )
+    def string_log_probs(self, batch: StringBatch) -> tuple[Float[Tensor, "batch positions"], ...]:
+        """Log p(a_i | a_<i), nats, of the symbol after each position of the strings; 0 where none is predicted."""
+        strings = batch.strings
+        assert strings is not None
+        whole = GrammarPosition(*strings.columns)
+        ids = self.ids_of(whole.symbols, batch.inputs.gather(1, whole.places))
+        hidden = self.backbone(ids, stack=whole.attention).hidden
+        hidden = hidden.flatten(0, 1).index_select(0, strings.predicting)
+        at = GrammarPosition(*strings.columns.flatten(1).index_select(1, strings.predicting))
+        kinds, normaliser = self.kind_log_probs(hidden, batch.eos, at)
+        columns = torch.where(at.follows > WORD, 1 + label_of(at.follows) + self.labels * is_closing(at.follows), 0)
+        words = torch.searchsorted(strings.predicting, strings.before_tokens)  # their places among those that predict
+        targets = batch.targets.gather(1, whole.places).flatten().index_select(0, strings.before_tokens)
         weight, bias, *_ = self._weights(batch.eos)
-        of_words = word_scores(hidden, weight, bias, tokens) - normaliser
-        log_probs = log_probs.index_add(0, strings.before_words, of_words)
-        whole = log_probs.new_zeros(strings.symbols.numel()).index_copy(0, strings.predicting, log_probs)
-        return whole.view_as(strings.symbols)
+        of_words = word_scores(hidden.index_select(0, words), weight, bias, targets) - normaliser.index_select(0, words)
+        log_probs = kinds.gather(1, columns[:, None])[:, 0].index_add(0, words, of_words)
+        log_probs = log_probs.new_zeros(ids.numel()).index_copy(0, strings.predicting, log_probs)
+        return (log_probs.view_as(ids),)
 
     # -- losses, and scores of trees that are given --------------------------------------------------------------------
-
-    def target_log_probs(self, batch: StringBatch) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target together with the brackets before it."""
-        log_probs = self.symbol_log_probs(batch)
-        return log_probs.new_zeros(batch.targets.shape).scatter_add(1, batch.strings.places, log_probs)
 
     def training_step(self, batch: StringBatch, batch_idx: int) -> Float[Tensor, ""]:
         """The negative log-likelihood of words and brackets, nats per token of the global batch."""
         self.refuse_without_structures(batch)
-        return self.log_train(-self.symbol_log_probs(batch).sum(), batch.global_tokens)
-
-    def joint_nll(self, batch: StringBatch) -> Float[Tensor, " batch"]:
-        """The nats of each item's words and brackets."""
-        return -precise(self.symbol_log_probs(batch)).sum(1)
+        (log_probs,) = self.string_log_probs(batch)
+        return self.log_train(-log_probs.sum(), batch.global_tokens)
 
     def sentence_log_probs(
         self,
@@ -516,57 +424,29 @@ class TransformerGrammar(WordSynchronous):
             ]
         return super().sentence_log_probs(documents, vocabulary=vocabulary, structure=structure)
 
-    def joint_log_probs(
-        self,
-        batch: TokenBatch,
-        documents: Sequence[Sequence[Sequence[int]]],
-        structure: Sequence[Sequence[Any]],
-    ) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target, that of a token together with the brackets before it."""
-        assert isinstance(batch, StringBatch)
-        strings = []
-        for number, (document, of_document) in enumerate(zip(documents, structure, strict=True)):
-            spans, before = list[LabelledSpan](), 0
-            for ids, of_sentence in zip(document, of_document, strict=True):
-                spans += [(before + start, before + end, label) for start, end, label in of_sentence]
-                before += len(ids)
-            where = f"document {number + 1}"
-            strings.append(string_of(spans, before, max_openings=self.max_openings, where=where))
-        return self.target_log_probs(replace(batch, strings=GrammarStrings.of(strings).to(self.device)))
+    def string_of_text(
+        self, batch: StringBatch, row: int, document: Sequence[Sequence[int]], structure: Sequence[Any]
+    ) -> Int[np.ndarray, "columns positions"]:
+        """The string of a text, given the spans of each sentence, with numbers for labels."""
+        spans, before = list[LabelledSpan](), 0
+        for ids, of_sentence in zip(document, structure, strict=True):
+            spans += [(before + start, before + end, label) for start, end, label in of_sentence]
+            before += len(ids)
+        return string_of(spans, before, max_openings=self.max_openings, where=f"document {row + 1}")
 
     # -- search (Section 4.1) ------------------------------------------------------------------------------------------
 
-    def beginning(self, tokens: Int[Tensor, " rows"]) -> StringState:
-        """The state after the token that begins each text."""
-        brackets = BracketState.beginning(len(tokens), device=tokens.device)
-        return self.begun(tokens, brackets, brackets.attention)
-
     def step(self, state: StringState, symbols: Int[Tensor, " rows"], words: Int[Tensor, " rows"]) -> StringState:
-        """The state after one more symbol of some rows, which alone are computed.
-
-        Args:
-            state: before.
-            symbols: of each row; `NOTHING` for none.
-            words: the id where the symbol is a word; any other id elsewhere.
-        """
-        rows, closing_rows = ((symbols > NOTHING).nonzero()[:, 0], is_closing(symbols).nonzero()[:, 0])
+        """The state after one more symbol of each row, or `NOTHING`; `words` has the ids where the symbol is a word."""
+        rows, closes, ids = (symbols > NOTHING).nonzero()[:, 0], is_closing(symbols), self.ids_of(symbols, words)
         if not len(rows):
             return state
-        ids = self.ids_of(symbols, words)
-        if len(closing_rows):
-            brackets = state.stack.composed(is_closing(symbols))
-            state = self.read_column(state, brackets, closing_rows, ids, brackets.attention)
-        brackets = state.stack.pushed(symbols)
-        state = self.read_column(state, brackets, rows, ids, brackets.attention)
+        if len(closing_rows := closes.nonzero()[:, 0]):
+            attention, stack = state.stack.composing(closes)
+            state = self.read_column(state, stack, closing_rows, ids, attention)
+        attention, stack = state.stack.stacking(symbols)
+        state = self.read_column(state, stack, rows, ids, attention)
         return replace(state, read=state.read + (symbols == WORD))
-
-    def kinds_of(
-        self, hidden: Float[Tensor, "rows width"], brackets: BracketState, eos: int
-    ) -> tuple[Float[Tensor, "rows kinds"], Float[Tensor, " rows"]]:
-        """See `kind_log_probs`."""
-        return self.kind_log_probs(
-            hidden, eos, in_tree=brackets.open_brackets > 0, openings=brackets.openings, closable=brackets.closable
-        )
 
     def targets_searched(self, batch: StringBatch, *, with_end: bool) -> Int[Tensor, " batch"]:
         """All targets but the end of a text that may continue; none of a text without words, which has no tree."""
@@ -598,7 +478,7 @@ class TransformerGrammar(WordSynchronous):
             rows = (~waits).nonzero()[:, 0]
             hidden, brackets, targets = beam.state.hidden[rows], beam.state.stack.select(rows), batch.targets[:, k]
             targets, (weight, bias, *_) = targets[beam.items[rows]], self._weights(eos)
-            kinds, normaliser = self.kinds_of(hidden, brackets, eos)
+            kinds, normaliser = self.kind_log_probs(hidden, eos, brackets)
             word = kinds[:, 0] + word_scores(hidden, weight, bias, targets) - normaliser
             closes, is_last = kinds[:, 1 + labels :].amax(1), brackets.open_brackets == 1
             ends = targets == eos
@@ -641,8 +521,8 @@ class TransformerGrammar(WordSynchronous):
         """The ids of the string of words and brackets up to the last word."""
         if not ids:
             return []
-        symbols = torch.tensor([*structure, WORD])
-        words = torch.tensor(ids)[(symbols == WORD).cumsum(0).sub(1).clamp_min(0)]
+        symbols, words = torch.tensor([*structure, WORD]), torch.zeros(len(structure) + 1, dtype=torch.long)
+        words[symbols == WORD] = torch.tensor(ids)
         choices: list[int] = self.ids_of(symbols, words).tolist()
         return choices
 
@@ -658,40 +538,26 @@ class TransformerGrammar(WordSynchronous):
         return self.step(state, torch.where(is_symbol, self.symbols_of_ids(ids), NOTHING), ids).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
-        """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end.
-
-        Texts that are as long as they may be end.
-        """
+        """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end."""
         eos = writing.vocabulary.eos
         weight, bias, *_ = self._weights(eos)
-        kinds, normaliser = self.kinds_of(state.hidden, state.stack, eos)
+        kinds, normaliser = self.kind_log_probs(state.hidden, eos, state.stack)
         words = full_precision(F.linear(state.hidden, weight, bias)) - normaliser[:, None] + kinds[:, :1]
         opens, closes = kinds[:, 1:].chunk(2, 1)
         is_last = (state.stack.open_brackets == 1)[:, None]
         end = closes.amax(1, keepdim=True).masked_fill(~is_last, -torch.inf)
         log_probs = torch.cat((words, opens, closes.masked_fill(is_last, -torch.inf)), 1)
         is_end = torch.arange(log_probs.size(1), device=log_probs.device) == eos
-        is_full = (state.read >= writing.max_new_tokens)[:, None]
-        return torch.where(is_end, end.masked_fill(is_full, 0), log_probs.masked_fill(is_full, -torch.inf))
+        return torch.where(is_end, end, log_probs)
 
     def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """The trees as spans (start, end, label); brackets that are open when a text is cut are closed there."""
-        symbols = (self.symbols_of_ids(torch.tensor(of_text, dtype=torch.long)).tolist() for of_text in choices)
-        return [tuple(_named(of_text, writing.vocabulary)) for of_text in symbols]
-
-    def generate(
-        self,
-        prompts: Sequence[Sequence[int]],
-        *,
-        max_new_tokens: int,
-        **others: Any,  # noqa: ANN401, of the base
-    ) -> list[Generated]:
-        """See `StructuredLanguageModel`; how many texts were cut is logged, which end when they are full."""
-        texts = super().generate(prompts, max_new_tokens=max_new_tokens, **others)
-        cut = sum(len(text.ids) >= max_new_tokens for text in texts)
-        if cut:
-            logger.warning("%d of %d texts were cut at %d new tokens", cut, len(texts), max_new_tokens)
-        return texts
+        """The trees as spans (start, end, label); brackets that are open after the last word are closed there."""
+        trees = []
+        for of_text in choices:
+            words = [place for place, choice in enumerate(of_text, start=1) if choice < self.vocabulary_size]
+            symbols = self.symbols_of_ids(torch.tensor(of_text[: max(words, default=0)], dtype=torch.long))
+            trees.append(tuple(_named(symbols.tolist(), writing.vocabulary)))
+        return trees
 
 
 def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:

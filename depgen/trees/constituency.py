@@ -7,7 +7,6 @@ spans of two words or more; constituents over the same words are one span, whate
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +14,8 @@ from jaxtyping import Float
 
 from depgen.errors import UserError
 from depgen.trees.lines import read_lines
-from depgen.trees.removal import kept_constituents
-from depgen.trees.sentence import Constituent
+from depgen.trees.removal import keep_words
+from depgen.trees.sentence import Constituent, Sentence
 
 Span = tuple[int, int]
 Bracketing = frozenset[Span]
@@ -29,32 +28,6 @@ _LABEL = re.compile(r"[^-=]+")
 UNNAMED = "TOP"
 """The label of a constituent without one that has several parts."""
 _ESCAPED = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
-
-
-@dataclass(frozen=True, slots=True)
-class ConstituencyTree:
-    """The words of a sentence and the constituents over them.
-
-    Attributes:
-        words: the surface forms.
-        tags: one part-of-speech tag a word.
-        constituents: with their categories alone, as in `Sentence.spans`; of one word too, but for its tag.
-    """
-
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    constituents: tuple[Constituent, ...]
-
-    @property
-    def spans(self) -> Bracketing:
-        """The constituents of two words or more, the whole sentence included."""
-        return bracketing(self.constituents)
-
-    def without(self, tags: Collection[str]) -> "ConstituencyTree":
-        """The tree without the words of some tags; constituents of nothing else go with them."""
-        kept = [tag not in tags for tag in self.tags]
-        words, tags = (tuple(compress(column, kept)) for column in (self.words, self.tags))
-        return ConstituencyTree(words, tags, kept_constituents(self.constituents, kept))
 
 
 def bracketing(constituents: Sequence[Constituent]) -> Bracketing:
@@ -71,11 +44,7 @@ def check_constituents(
 ) -> None:
     """Raises UserError unless constituents are in top-down order and none crosses another. O(constituents).
 
-    Args:
-        constituents: of a sentence.
-        length: number of its words.
-        where: its place.
-        words: to name in messages.
+    Messages name the sentence's place, `where`, and its `words`.
 
     >>> check_constituents([(0, 3, "S"), (1, 3, "VP")], 3, "here")
     >>> check_constituents([(0, 2, "NP"), (1, 3, "VP")], 3, "here", words="the cat sat".split())
@@ -113,8 +82,11 @@ def _top_down(constituent: Constituent) -> tuple[int, int]:
 # -- treebank files -----------------------------------------------------------------------------------------------
 
 
-def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
-    """The trees of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`."""
+def read_bracketed(path: Path) -> Iterator[Sentence]:
+    """The sentences of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
+
+    With tags and constituents, whose labels are categories alone; these may cover one word too, but not for its tag.
+    """
     trees, number = 0, 0
     opened: list[tuple[int, list[str]]] = []  # of each open bracket the first word, and symbols directly within
     words, tags, constituents = list[str](), list[str](), list[Constituent]()
@@ -143,12 +115,17 @@ def read_bracketed(path: Path) -> Iterator[ConstituencyTree]:
                     constituents.append((*span, UNNAMED))
                 if not opened:
                     constituents.reverse()  # the last closed is the outermost
-                    yield ConstituencyTree(tuple(words), tuple(tags), tuple(sorted(constituents, key=_top_down)))
+                    yield Sentence(tuple(words), tags=tuple(tags), spans=tuple(sorted(constituents, key=_top_down)))
                     trees, words, tags, constituents = trees + 1, [], [], []
     if opened:
         raise UserError(f"{path}:{number}: expected {len(opened)} closing brackets more, found the end of the file")
     if not trees:
         raise UserError(f"{path}: expected bracketed trees, found none.")
+
+
+def without_tags(sentence: Sentence, tags: Collection[str]) -> Sentence:
+    """The sentence without the words of some tags; constituents of nothing else go with them."""
+    return keep_words(sentence, [tag not in tags for tag in sentence.tags or ()])
 
 
 # -- bracketings --------------------------------------------------------------------------------------------------
@@ -253,40 +230,17 @@ class UnlabelledF1:
     sentences: int
 
 
-def unlabelled_f1(
-    gold: Sequence[Bracketing],
-    predicted: Sequence[Bracketing],
-    lengths: Sequence[int],
-    *,
-    whole_sentence: bool = False,
-    single_words: bool = False,
-) -> UnlabelledF1:
+def unlabelled_f1(gold: Sequence[Bracketing], predicted: Sequence[Bracketing], lengths: Sequence[int]) -> UnlabelledF1:
     """Agreement as in the code of PRPN and ON-LSTM: neither the span of the whole sentence nor single words count.
 
     A sentence in which neither side has a span counts as 1 (one of two words, say), one in which one side has none 0.
-
-    Args:
-        gold: one bracketing a sentence.
-        predicted: likewise.
-        lengths: words of each sentence.
-        whole_sentence: also count the span of all words, which is always right.
-        single_words: also count each word as a span, which is always right.
     """
     assert len(gold) == len(predicted) == len(lengths)
     scores, totals = [], np.zeros(2, dtype=np.int64)
     for one, other, length in zip(gold, predicted, lengths, strict=True):
-        counted = [_counted(spans, length, whole_sentence, single_words) for spans in (one, other)]
-        shared, both = 2 * len(counted[0] & counted[1]), len(counted[0]) + len(counted[1])
+        own, found = ({span for span in spans if 1 < span[1] - span[0] < length} for spans in (one, other))
+        shared, both = 2 * len(own & found), len(own) + len(found)
         scores.append(shared / both if both else 1.0)
         totals += (shared, both)
     mean = float(np.mean(scores)) if scores else float("nan")
     return UnlabelledF1(mean, float(totals[0] / totals[1]) if totals[1] else float("nan"), len(scores))
-
-
-def _counted(bracketing: Bracketing, length: int, whole_sentence: bool, single_words: bool) -> set[Span]:
-    spans = {span for span in bracketing if 1 < span[1] - span[0] < length}
-    if whole_sentence and length:
-        spans.add((0, length))
-    if single_words:
-        spans |= {(start, start + 1) for start in range(length)}
-    return spans

@@ -43,20 +43,17 @@ def is_closing(symbols: Any) -> Any:  # noqa: ANN401
     return (symbols > WORD) & (symbols % 2 == 0)
 
 
-def symbols_of(spans: Iterable[LabelledSpan], length: int, *, root: int = 0) -> list[int]:
-    """The string of a tree. Where no constituent covers all words, one is put around them.
+def symbols_of(spans: Iterable[LabelledSpan], length: int) -> list[int]:
+    """The string of a tree. Where no constituent covers all words, one with the first label is put around them.
 
-    Args:
-        spans: in top-down order, and of several over the same words the outermost first.
-        length: number of words, at least one.
-        root: the label of a constituent that is put around all.
+    Spans are in top-down order, and of several over the same words the outermost first; there is at least one word.
 
     >>> symbols_of([(0, 3, 0), (0, 2, 1)], 3)  # (A (B . . B) . A)
     [1, 3, 0, 0, 4, 0, 2]
     """
     given = list(spans)
     if not given or given[0][:2] != (0, length):
-        given.insert(0, (0, length, root))
+        given.insert(0, (0, length, 0))
     symbols, around = list[int](), list[LabelledSpan]()
     begun = 0
     for word in range(length):
@@ -83,18 +80,16 @@ def constituents_of(symbols: Iterable[int]) -> list[LabelledSpan]:
     >>> constituents_of([1, 3, 0, 0, 4, 0, 2])
     [(0, 3, 0), (0, 2, 1)]
     """
-    found, around, words = list[LabelledSpan](), list[int](), 0
+    starts, ends, around, words = list[tuple[int, int]](), dict[int, int](), list[int](), 0
     for symbol in symbols:
         if symbol == WORD:
             words += 1
         elif is_opening(symbol):
-            around.append(len(found))
-            found.append((words, words, label_of(symbol)))
+            around.append(len(starts))
+            starts.append((words, label_of(symbol)))
         else:
-            start, _, label = found[around[-1]]
+            place = around.pop()
+            label = starts[place][1]
             assert label == label_of(symbol), f"expected the closing bracket of {label}, found {label_of(symbol)}"
-            found[around.pop()] = start, words, label
-    for place in around:
-        start, _, label = found[place]
-        found[place] = start, words, label
-    return found
+            ends[place] = words
+    return [(start, ends.get(place, words), label) for place, (start, label) in enumerate(starts)]

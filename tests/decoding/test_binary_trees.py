@@ -1,10 +1,12 @@
-"""The best binary tree against a search through all of them."""
+"""Binary trees against the constituents that they come from, and the best one against a search through all."""
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.decoding.binary_trees import best_binary_trees
+from depgen.decoding.binary_trees import NO_CONSTITUENT, best_binary_trees, chart_of, constituents_of
+from depgen.trees.constituency import check_constituents
+from tests.trees.trees import constituents
 
 
 def all_trees(start, end):
@@ -34,3 +36,25 @@ def test_no_tree_has_a_larger_sum(seed, lengths):
 
 def test_of_equal_trees_the_leftmost_cuts():
     assert best_binary_trees(np.zeros((1, 4, 4)), [3]) == [[(0, 3), (0, 1), (1, 3), (1, 2), (2, 3)]]
+
+
+@given(st.data())
+def test_a_chart_is_a_binary_tree_that_gives_the_constituents_back(data):
+    length = data.draw(st.integers(1, 9))
+    own = data.draw(constituents(length))
+    chart = chart_of(own, length)
+    assert constituents_of(chart) == own
+    spans = {(start, end) for start, end, _ in chart}
+    assert len(chart) == len(spans) == 2 * length - 1
+    check_constituents([(start, end, label or "_") for start, end, label in chart], length, "here")
+    for start, end in spans:
+        if end - start > 1:
+            assert any((start, cut) in spans and (cut, end) in spans for cut in range(start + 1, end))
+
+
+def test_many_parts_are_made_binary_from_the_right():
+    flat = [(0, 4, "S"), (0, 4, "VP"), (1, 2, "NP")]
+    assert chart_of(flat, 4) == [
+        (0, 4, "S VP"), (0, 1, ""), (1, 4, ""), (1, 2, "NP"), (2, 4, ""), (2, 3, ""), (3, 4, ""),
+    ]  # fmt: skip
+    assert chart_of([], 1) == [(0, 1, NO_CONSTITUENT)]

@@ -3,7 +3,6 @@
 import networkx
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,19 +81,6 @@ def test_the_single_root_is_exact_whatever_the_range():
     for gain in (1.0, 1e12, 1e290):
         assert tree_of(scores, np.full(3, gain)).count(0) == 1
         assert tree_of(scores, gain * np.array([0.0, 1.0, 0.0])) == [2, 0, 1]
-
-
-@pytest.mark.slow
-def test_a_sentence_of_500_words_as_supar_parses_it():
-    from supar.structs.fn import mst
-
-    scores, roots = random_scores(0, 500, "logs")
-    padded = torch.zeros(1, 501, 501, dtype=torch.double)
-    padded[0, 1:, 1:], padded[0, 1:, 0] = torch.from_numpy(scores), torch.from_numpy(roots)
-    expected = mst(padded, torch.arange(501)[None] > 0)[0, 1:].tolist()
-    assert score_of_tree(tree_of(scores, roots), scores, roots) == pytest.approx(
-        score_of_tree(expected, scores, roots), abs=1e-9
-    )
 
 
 def test_one_word_is_the_root():

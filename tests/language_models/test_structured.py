@@ -73,13 +73,18 @@ def with_structure(place):
 
 
 @torch.no_grad()
-def test_validation_is_of_texts_and_structures_however_they_are_batched(kind):
+def test_validation_is_of_texts_and_structures_and_a_test_of_texts(kind):
     model, losses = system(kind), []
     model._measure = lambda stage, figures, batch: losses.append(model.item_scores(batch))
     for size in (1, 2):
         model.validation_step(model.collate(ItemBatch([with_structure(k) for k in range(size)], 1, LETTERS)), 0)
     assert [each.of_text for each in losses] == [False, False]
     torch.testing.assert_close(losses[1].nll, losses[0].nll.expand(2, 1), **EXACT)
+    batch = model.collate(ItemBatch([with_structure(0)], 1, LETTERS))
+    model.test_items.update = lambda scores: None
+    model.test_step(batch, 0)
+    assert losses[2].of_text
+    torch.testing.assert_close(losses[2].nll[0], -model.log_probs(batch).sum(1), **EXACT)
     mixed = [with_structure(0), TokenItem(1, np.array([3, 4]))]
     with pytest.raises(UserError, match=r"one sentence of a batch of 2 has none: .*annotator"):
         model.validation_step(model.collate(ItemBatch(mixed, 1, LETTERS)), 0)
@@ -156,6 +161,15 @@ def test_systems_without_words_write_in_vocabularies_that_do_not_mark_them(kind,
     options = {"vocabulary": LETTERS, "options": StructureOptions(), "seeds": [0], "max_new_tokens": 2}
     (text,) = system(kind).generate([[3, 4]], **options)
     assert text.log_prob < 0
+
+
+def test_a_search_ranks_texts_that_are_cut_after_those_that_end(kind):
+    options = {"vocabulary": LETTERS, "options": StructureOptions(beam_size=24), "seeds": [], "max_new_tokens": 2}
+    texts = system(kind).generate([[3, 4]], number=20, **options)
+    cut = [len(text.ids) == 2 for text in texts]
+    assert 0 < cut.count(False) < 20
+    assert cut == sorted(cut)
+    assert max(text.log_prob for text in texts[cut.index(True) :]) > texts[cut.index(True) - 1].log_prob
 
 
 def test_calls_that_write_at_once_do_not_mix_their_texts_and_leave_nothing_on_the_module(kind):

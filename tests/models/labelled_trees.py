@@ -4,6 +4,8 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from tests.trees.trees import constituents
+
 LABELS = ["TOP"]
 """Of the contract."""
 
@@ -46,16 +48,8 @@ def all_trees(length, *, labels, max_openings):
 
 
 @st.composite
-def trees(draw, *, most_words=7, labels=3, max_openings=3):
-    """A length and the constituents of a tree, with numbers for labels, by random brackets."""
+def trees(draw, *, most_words=7):
+    """A length and the constituents of a tree, with numbers for labels, one of them around all words."""
     length = draw(st.integers(1, most_words))
-    around, string = [], []
-    for word in range(length):
-        closed = draw(st.integers(0, len(around) - 1)) if word else 0
-        string += [(around.pop(), False) for _ in range(closed)]
-        for _ in range(draw(st.integers(0 if word else 1, max_openings))):
-            around.append(draw(st.integers(0, labels - 1)))
-            string.append((around[-1], True))
-        string.append(None)
-    string += [(label, False) for label in reversed(around)]
-    return length, spans_of_string(string)
+    within = [(start, end, ["S", "NP", "VP"].index(label)) for start, end, label in draw(constituents(length))]
+    return length, [(0, length, draw(st.integers(0, 2))), *within]

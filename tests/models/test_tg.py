@@ -1,6 +1,5 @@
 """Transformer Grammars against tables written by hand, loops over the equations, and all trees of short sentences."""
 
-import math
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -14,14 +13,15 @@ from hypothesis import strategies as st
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
-from depgen.language_models.word_synchronous import NEVER, NOTHING
-from depgen.models.tg import BracketState, GrammarStrings, TransformerGrammar, positions_of
-from depgen.trees.tree_strings import WORD, closing, is_closing, opening, symbols_of
-from tests.contract.systems import TRANSFORMER_XL, VOCABULARY, System, built
+from depgen.language_models.structured import NEVER, NOTHING, Strings, columns_of
+from depgen.models.tg import BracketStack, GrammarPosition, TransformerGrammar, positions_of
+from depgen.trees.tree_strings import closing, is_closing, opening, symbols_of
+from tests.contract.systems import VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
 from tests.models.searches import hypotheses
+from tests.nn.test_relative_positions import HEADS, WIDTH
+from tests.nn.test_stack_attention import literal, table
 
 NAMES = ["TOP", "NP"]
 WORDS = Vocabulary.of_words("abcdefghijk", tables={"labels": NAMES})
@@ -33,9 +33,11 @@ TREES = [
     [(0, 2, "TOP")],
 ]
 EXACT = {"rtol": 0, "atol": 1e-10}
-POST_NORM = partial(
-    TRANSFORMER_XL, norm_first=False, attention_bias=False, scale_embedding=False, output_bias=True
-)  # fmt: skip
+NETWORK = {
+    "feedforward": 8, "positions": "relative", "norm_first": False, "attention_bias": False, "scale_embedding": False,
+    "output_bias": True, "dropout": 0.0,
+}  # fmt: skip
+POST_NORM = partial(Transformer, layers=2, width=WIDTH, attention_heads=HEADS, **NETWORK)
 
 
 def made(network=POST_NORM, **options):
@@ -63,48 +65,39 @@ def batch_of(model, sentences, trees=None, vocabulary=WORDS, **columns):
     return model.collate(ItemBatch(items, sum(len(ids) + 1 for ids in sentences), vocabulary))
 
 
-def joint(model, ids, trees):
-    """The joint log-probabilities of the tokens of a sentence, with each of some trees."""
-    found = model.sentence_log_probs([[ids]] * len(trees), vocabulary=WORDS, structure=[[each] for each in trees])
-    return np.stack([each[0] for each in found])
-
-
 # -- attention --------------------------------------------------------------------------------------------------------
 
 # the dog saw a cat: (S (NP the dog NP) (VP saw (NP (NP a NP) cat NP) VP) S)
 TREE = [(0, 5, "TOP"), (0, 2, "NP"), (2, 5, "TOP"), (3, 5, "NP"), (3, 4, "NP")]
-# what each position sees, and how much deeper it is; a dot: not seen
-TABLE = """
-<eos>   0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
-(S      1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
-(NP     2  1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
-the     3  2  1  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .  .
-dog     3  2  1  0  0  .  .  .  .  .  .  .  .  .  .  .  .  .  .
-NP)     .  .  0 -1 -1  0  .  .  .  .  .  .  .  .  .  .  .  .  .
-NP)     2  1  .  .  .  0  0  .  .  .  .  .  .  .  .  .  .  .  .
-(VP     2  1  .  .  .  0  .  0  .  .  .  .  .  .  .  .  .  .  .
-saw     3  2  .  .  .  1  .  1  0  .  .  .  .  .  .  .  .  .  .
-(NP     3  2  .  .  .  1  .  1  0  0  .  .  .  .  .  .  .  .  .
-(NP     4  3  .  .  .  2  .  2  1  1  0  .  .  .  .  .  .  .  .
-a       5  4  .  .  .  3  .  3  2  2  1  0  .  .  .  .  .  .  .
-NP)     .  .  .  .  .  .  .  .  .  .  0 -1  0  .  .  .  .  .  .
-NP)     4  3  .  .  .  2  .  2  1  1  .  .  0  0  .  .  .  .  .
-cat     4  3  .  .  .  2  .  2  1  1  .  .  0  .  0  .  .  .  .
-NP)     .  .  .  .  .  .  .  .  .  0  .  . -1  . -1  0  .  .  .
-NP)     3  2  .  .  .  1  .  1  0  .  .  .  .  .  .  0  0  .  .
-VP)     .  .  .  .  .  .  .  0 -1  .  .  .  .  .  . -1  .  0  .
-VP)     2  1  .  .  .  0  .  .  .  .  .  .  .  .  .  .  .  0  0
-"""
+# what <bos> (S (NP the dog NP) NP) (VP saw (NP (NP a NP) NP) cat NP) NP) VP) VP) sees, and how much deeper it is
+SEEN = table(
+    """0 . . . . . . . . . . . . . . . . . .
+1 0 . . . . . . . . . . . . . . . . .
+2 1 0 . . . . . . . . . . . . . . . .
+3 2 1 0 . . . . . . . . . . . . . . .
+3 2 1 0 0 . . . . . . . . . . . . . .
+. . 0 -1 -1 0 . . . . . . . . . . . . .
+2 1 . . . 0 0 . . . . . . . . . . . .
+2 1 . . . 0 . 0 . . . . . . . . . . .
+3 2 . . . 1 . 1 0 . . . . . . . . . .
+3 2 . . . 1 . 1 0 0 . . . . . . . . .
+4 3 . . . 2 . 2 1 1 0 . . . . . . . .
+5 4 . . . 3 . 3 2 2 1 0 . . . . . . .
+. . . . . . . . . . 0 -1 0 . . . . . .
+4 3 . . . 2 . 2 1 1 . . 0 0 . . . . .
+4 3 . . . 2 . 2 1 1 . . 0 . 0 . . . .
+. . . . . . . . . 0 . . -1 . -1 0 . . .
+3 2 . . . 1 . 1 0 . . . . . . 0 0 . .
+. . . . . . . 0 -1 . . . . . . -1 . 0 .
+2 1 . . . 0 . . . . . . . . . . . 0 0"""
+)
 
 
 def test_a_sentence_of_five_words_sees_what_the_table_says(model):
-    rows = [line.split()[1:] for line in TABLE.strip().splitlines()]
-    found = batch_of(model, [[3, 4, 5, 6, 7], [3]], [TREE, []]).strings.attention
-    for query, row in enumerate(rows):
-        for key, cell in enumerate(row):
-            assert bool(found.visible[0, query, key]) == (cell != "."), (query, key)
-            assert cell == "." or int(found.distances[0, query, key]) == int(cell), (query, key)
-    assert found.visible.shape == (2, len(rows), len(rows))
+    batch = batch_of(model, [[3, 4, 5, 6, 7], [3]], [TREE, []])
+    found = GrammarPosition(*batch.strings.columns).attention
+    assert torch.equal(found.visible[0], SEEN > -9)
+    assert torch.equal(found.distances[0].where(found.visible[0], -9), SEEN)
 
 
 # -- strings ----------------------------------------------------------------------------------------------------------
@@ -114,16 +107,16 @@ SENTENCE = [(0, 3, S), (0, 2, NP), (2, 3, VP)]  # (S (NP the dog NP) (VP barks V
 
 
 def test_positions_of_a_sentence():
-    found = dict(zip(GrammarStrings.columns, positions_of(symbols_of(SENTENCE, 3)).tolist(), strict=True))
+    found = GrammarPosition(*columns_of(positions_of(symbols_of(SENTENCE, 3))).tolist())
     #    beginning   (S (NP the dog NP) NP) (VP barks VP) VP)
     n, at = NOTHING, closing
-    assert found["symbols"] == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
-    assert found["targets"] == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
-    assert found["depths"] == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
-    assert found["popped"] == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
-    assert found["closable"] == [n, n, n, NP, NP, n, S, n, VP, n, S]
-    assert found["openings"] == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert found["places"] == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
+    assert found.symbols == [n, opening(S), opening(NP), 0, 0, at(NP), at(NP), opening(VP), 0, at(VP), at(VP)]
+    assert found.follows == [opening(S), opening(NP), 0, 0, at(NP), n, opening(VP), 0, at(VP), n, at(S)]
+    assert found.depths == [0, 1, 2, 3, 3, 2, 2, 2, 3, 2, 2]
+    assert found.popped == [NEVER, NEVER, 5, 5, 5, NEVER, 6, 9, 9, NEVER, 10]
+    assert found.closable == [n, n, n, NP, NP, n, S, n, VP, n, S]
+    assert found.openings == [0, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert found.places == [0, 0, 0, 1, 2, 2, 2, 2, 3, 3, 3]
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------
@@ -131,8 +124,9 @@ def test_positions_of_a_sentence():
 
 def test_labels_have_the_numbers_of_the_table_and_unknown_ones_that_of_the_first(model):
     found = batch_of(model, [[3, 4]] * 2, [[(0, 2, "NP"), (0, 1, "XP")], [(0, 1, "NP")]])
-    assert found.strings.targets.tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
-    assert found.strings.places[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
+    found = GrammarPosition(*found.strings.columns)
+    assert found.follows.tolist() == [[3, 1, 0, 2, -1, 0, 4], [1, 3, 0, 4, -1, 0, 2]]
+    assert found.places[0].tolist() == [0, 0, 0, 1, 1, 1, 2]
 
 
 def test_what_cannot_be_read_is_refused(model):
@@ -152,14 +146,16 @@ def test_what_cannot_be_read_is_refused(model):
 
 
 def grown(symbols):
-    """The states after each column of a string, but its last bracket."""
-    states = [BracketState.beginning(1)]
+    """The stack after each column of a string, but its last bracket, and what each column sees."""
+    stack, seen = BracketStack.beginning(torch.tensor([0])), []
+    stacks = [stack]
     for symbol in symbols[:-1]:
-        now = torch.tensor([symbol])
         if is_closing(symbol):
-            states.append(states[-1].composed(torch.tensor([True])))
-        states.append(states[-1].pushed(now))
-    return states
+            attention, stack = stack.composing(torch.tensor([True]))
+            stacks, seen = [*stacks, stack], [*seen, attention]
+        attention, stack = stack.stacking(torch.tensor([symbol]))
+        stacks, seen = [*stacks, stack], [*seen, attention]
+    return stacks, seen
 
 
 @given(trees())
@@ -167,19 +163,19 @@ def grown(symbols):
 def test_columns_are_what_positions_say(tree):
     length, spans = tree
     symbols = symbols_of(spans, length)
-    found = GrammarStrings.of([positions_of(symbols)])
-    composes, whole = (found.targets[0] == NOTHING) & (found.symbols[0] > WORD), found.attention
-    states = grown(symbols)
-    assert len(states) == len(composes)
-    for place, state in enumerate(states):
-        assert state.seen[0].tolist() == whole.visible[0, place, : place + 1].tolist()
-        seen = state.seen[0]
-        assert torch.equal(state.distances[0].clamp(-1, 62)[seen], whole.distances[0, place, : place + 1][seen])
-        if not composes[place]:
-            assert state.closable.tolist() == [int(found.closable[0, place])]
-            assert state.openings.tolist() == [int(found.openings[0, place])]
-            before = slice(1, place + 1)
-            assert torch.equal(state.symbols[0], found.symbols[0, before][~composes[before]])
+    positions = positions_of(symbols)
+    whole = GrammarPosition(*Strings.of(GrammarPosition(), [columns_of(positions)]).columns).attention
+    stacks, seen = grown(symbols)
+    assert len(stacks) == len(positions)
+    for place, attention in enumerate(seen, start=1):
+        visible = attention.visible[0, 0]
+        assert torch.equal(visible, whole.visible[0, place, : place + 1])
+        assert torch.equal(attention.distances[0, 0][visible], whole.distances[0, place, : place + 1][visible])
+    for place, (position, stack) in enumerate(zip(positions, stacks, strict=True), start=1):
+        if not position.composes:
+            assert (stack.closable.tolist(), stack.openings.tolist()) == ([position.closable], [position.openings])
+            before = [other.symbols for other in positions[1:place] if not other.composes]
+            assert stack.symbols[0].tolist() == before
 
 
 @given(trees(most_words=5), trees(most_words=5), st.randoms(use_true_random=False))
@@ -189,50 +185,44 @@ def test_rows_do_not_depend_on_each_other_and_columns_off_the_stack_do_not_matte
     left, steps = [list(reversed(each)) for each in strings], []  # the symbols of both, with gaps
     while any(left):
         steps.append(torch.tensor([each.pop() if each and random.random() < 0.7 else NOTHING for each in left]))
-    state = BracketState.beginning(2)
+    stack = BracketStack.beginning(torch.tensor([0, 0]))
     for symbols in steps:
         closes = is_closing(symbols)
         if closes.any():
-            state = state.composed(closes)
-        state = state.pushed(symbols)
+            _, stack = stack.composing(closes)
+        _, stack = stack.stacking(symbols)
         if random.random() < 0.5:
-            state, kept = state.compacted()
-            assert 1 + kept.size(1) == state.depths.size(1) == 1 + int(state.on_stack.sum(1).max())
-            assert not state.on_stack[:, 0].any()
+            stack, kept = stack.compacted()
+            assert 1 + kept.size(1) == stack.depths.size(1) == 1 + int(stack.on_stack.sum(1).max())
+            assert not stack.on_stack[:, 0].any()
     for row, string in enumerate(strings):
-        alone = grown([*string, 0])[-1]
-        own = state.on_stack[row]
-        assert torch.equal(state.depths[row][own], alone.depths[alone.on_stack])
-        assert torch.equal(state.labels[row][own & state.is_open[row]], alone.labels[alone.is_open])
-        assert state.closable[row] == alone.closable[0]
-        assert state.open_brackets[row] == alone.open_brackets[0]
-        assert [each for each in state.symbols[row].tolist() if each != NOTHING] == string
-    swapped = state.select(torch.tensor([1, 0, 1]))
-    assert torch.equal(swapped.closable, state.closable[[1, 0, 1]])
+        alone = grown([*string, 0])[0][-1]
+        for name in stack.columns:
+            assert torch.equal(getattr(stack, name)[row][stack.on_stack[row]], getattr(alone, name)[alone.on_stack])
+        assert stack.closable[row] == alone.closable[0]
+        assert stack.open_brackets[row] == alone.open_brackets[0]
+        assert [each for each in stack.symbols[row].tolist() if each != NOTHING] == string
+    swapped = stack.select(torch.tensor([1, 0, 1]))
+    assert torch.equal(swapped.closable, stack.closable[[1, 0, 1]])
 
 
 # -- equations --------------------------------------------------------------------------------------------------------
 
 
 def naive_log_prob(model, ids, tree):
-    """The log-probability of a sentence and its tree, by lists and loops; of a post-norm network without dropout."""
+    """The log-probability of a sentence and its tree, by lists and loops."""
     backbone, labels = model.backbone, len(NAMES)
-    heads, size = backbone.relative.content_bias.shape
-    opens, closes = (
-        (lambda name: VOCABULARY + NAMES.index(name)),
-        (lambda name: VOCABULARY + labels + NAMES.index(name)),
-    )
     # symbols: token, depth, role
     string, around = [(0, 0, "shift")], []
     for place, token in enumerate(ids):
         for start, end, name in tree:
             if start == place:
-                around.append((end, name))
-                string.append((opens(name), len(around), "open"))
+                around.append((end, VOCABULARY + NAMES.index(name)))
+                string.append((around[-1][1], len(around), "open"))
         string.append((token, len(around) + 1, "shift"))
         while around and around[-1][0] == place + 1:
-            _, name = around.pop()
-            string += [(closes(name), len(around) + 1, "compose"), (closes(name), len(around) + 1, "stack")]
+            closes = around.pop()[1] + labels
+            string += [(closes, len(around) + 1, "compose"), (closes, len(around) + 1, "stack")]
     stack, seen = [], []
     for place, (_, _, role) in enumerate(string):
         if role == "compose":
@@ -243,43 +233,14 @@ def naive_log_prob(model, ids, tree):
             seen.append([*stack, place])
             if role != "stack":
                 stack.append(place)
-
-    def sinusoid(distance):
-        angles = [distance / 10000 ** (2 * k / backbone.width) for k in range(backbone.width // 2)]
-        return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)]).double()
-
-    hidden = [backbone.embedding.weight[token] for token, *_ in string]
-    for index, layer in enumerate(backbone.layers):
-        w_q, w_k, w_v = layer.attention.projection.weight.chunk(3)
-        following = []
-        for place, state in enumerate(hidden):
-            mixed = []
-            for head in range(heads):
-                part, u, v = (
-                    slice(head * size, (head + 1) * size),
-                    backbone.relative.content_bias[head],
-                    backbone.relative.position_bias[head],
-                )
-                q, scores = w_q[part] @ state, []
-                for key in seen[place]:
-                    distance = min(max(string[place][1] - string[key][1], -1), 62)
-                    r = backbone.relative.projection(index).weight[part] @ sinusoid(distance)
-                    scores.append(((q + u) @ (w_k[part] @ hidden[key]) + (q + v) @ r) / math.sqrt(size))
-                weights = torch.stack(scores).softmax(0)
-                mixed.append(sum(w * (w_v[part] @ hidden[key]) for w, key in zip(weights, seen[place], strict=True)))
-            state = layer.attention_norm(state + layer.attention.output.weight @ torch.cat(mixed))
-            inner = torch.relu(layer.expand.weight @ state + layer.expand.bias)
-            following.append(layer.feedforward_norm(state + layer.contract.weight @ inner + layer.contract.bias))
-        hidden = following
-    total, opened = 0.0, []
+    visible = [[key in keys for key in range(len(string))] for keys in seen]
+    far = [[min(max(depth - other, -1), 62) for _, other, _ in string] for _, depth, _ in string]
+    embedded = backbone.embedding.weight[torch.tensor([token for token, *_ in string])]
+    hidden, total = literal(backbone, embedded, visible, far), 0.0
     for place, ((_, _, role), (target, *_)) in enumerate(pairwise(string)):
-        if role == "compose":
-            continue
-        if role == "open":
-            opened.append(string[place][0])
-        logits = backbone.output_weight @ hidden[place] + backbone.output_bias
-        logits = masked(logits, string, place, model.max_openings, labels)
-        total = total + logits.log_softmax(0)[target]
+        if role != "compose":
+            logits = backbone.output_weight @ hidden[place] + backbone.output_bias
+            total = total + masked(logits, string, place, model.max_openings, labels).log_softmax(0)[target]
     return total
 
 
@@ -317,35 +278,14 @@ def test_the_loss_reaches_every_parameter(model):
 
 
 def test_the_number_of_parameters_is_that_of_transformer_xl_and_two_symbols_a_label():
-    network = partial(
-        Transformer, layers=16, width=1024, attention_heads=8, feedforward=4096, dropout=0.0, norm_first=False,
-        positions="relative", scale_embedding=False, output_bias=True, attention_bias=False, init=TransformerXLInit(),
-    )  # fmt: skip
+    paper = {**NETWORK, "layers": 16, "width": 1024, "attention_heads": 8, "feedforward": 4096}
+    network = partial(Transformer, **paper, init=TransformerXLInit())
     with torch.device("meta"):
         model = TransformerGrammar(network, 32_772, labels=26)
         authors = TransformerGrammar(network, 32_768 - 52, labels=26)  # their 32,768 symbols include the brackets
     layer = 3 * 1024**2 + 1024**2 + 1024**2 + 2 * 1024 * 4096 + 4096 + 1024 + 4 * 1024
     assert sum(each.numel() for each in model.parameters()) == 251_844_612 + 52 * 1025
     assert sum(each.numel() for each in authors.parameters()) == 16 * layer + 2 * 1024 + 32_768 * 1025
-
-
-# -- teacher forcing --------------------------------------------------------------------------------------------------
-
-
-@torch.no_grad()
-def test_validation_scores_trees_and_a_test_the_bound(model):
-    model.beam_size = 2
-    batch = batch_of(model, SENTENCES, TREES)
-    kept = []
-    model._measure = lambda stage, figures, batch: kept.append(model.item_scores(batch))
-    model.validation_step(batch, 0)
-    model.test_items.update = lambda scores: None
-    model.test_step(batch, 0)
-    assert [each.of_text for each in kept] == [False, True]
-    kept = [each.nll for each in kept]
-    torch.testing.assert_close(kept[0][:, 0], -model.target_log_probs(batch).sum(1), **EXACT)
-    bound = (model.log_probs(batch) * batch.is_word).sum(1)
-    torch.testing.assert_close(kept[1][:, 0], -bound, **EXACT)
 
 
 # -- beams ------------------------------------------------------------------------------------------------------------
@@ -359,22 +299,21 @@ def symbols_of_tree(tree, length):
 
 @pytest.mark.slow
 @torch.no_grad()
-@pytest.mark.parametrize(("labels", "max_openings", "ids"), [(2, 2, [8, 9]), (1, 2, [8, 9, 3]), (2, 1, [8, 9, 3])])
-def test_a_wide_beam_sums_over_every_tree(labels, max_openings, ids):
+@pytest.mark.parametrize(
+    ("labels", "max_openings", "ids", "number"), [(2, 2, [8, 9], 70), (1, 2, [8, 9, 3], 63), (2, 1, [8, 9, 3], 30)]
+)
+def test_a_wide_beam_holds_every_tree_with_its_score(labels, max_openings, ids, number):
     model = made(labels=labels, max_openings=max_openings)
     trees = all_trees(len(ids), labels=NAMES[:labels], max_openings=max_openings)
-    expected = joint(model, ids, trees).sum(1)
-    found, (symbols,) = model.search(batch_of(model, [ids]), beam_size=model.beam_size)
-    in_beam = hypotheses(model, batch_of(model, [ids]), beam_size=model.beam_size)[0]
-    scores = {symbols_of_tree(tree, len(ids)): score for tree, score in zip(trees, expected, strict=True)}
+    assert len(trees) == number
+    found = model.sentence_log_probs([[ids]] * number, vocabulary=WORDS, structure=[[tree] for tree in trees])
+    joint, batch = np.array([row.sum() for (row,) in found]), batch_of(model, [ids])
+    in_beam = hypotheses(model, batch, beam_size=model.beam_size)[0]
+    scores = {symbols_of_tree(tree, len(ids)): score for tree, score in zip(trees, joint, strict=True)}
     assert {tuple(string): score for string, _, score in in_beam} == pytest.approx(scores, abs=1e-8)
-    assert len(trees) == {(2, 2): 70, (1, 2): 63, (2, 1): 30}[labels, max_openings]
-    assert float(found.sum()) == pytest.approx(np.logaddexp.reduce(expected), abs=1e-8)
-    best = trees[int(expected.argmax())]
-    assert joint(model, ids, [best]).sum() == pytest.approx(expected.max(), abs=1e-10)
-    assert tuple(symbols) == symbols_of_tree(best, len(ids))
+    assert float(model.log_probs(batch).sum()) == pytest.approx(np.logaddexp.reduce(joint), abs=1e-8)
     found = model.bracketings([ids, [5]], vocabulary=WORDS, word_starts=[])
-    assert found[0] == list(best)
+    assert found[0] == list(trees[int(joint.argmax())])
     assert {each[:2] for each in found[1]} == {(0, 1)}
 
 
@@ -385,22 +324,3 @@ def test_a_sentence_without_words_has_no_probability(model):
     found = model.log_probs(batch)
     assert found[0].isfinite().all()
     assert found[1, 0] == -torch.inf
-
-
-# -- texts ------------------------------------------------------------------------------------------------------------
-
-
-def test_texts_are_written_with_trees_as_they_are_scored(model, caplog):
-    prompts = [[4, 3, 7], [], [5, 5]]
-    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
-        caplog.clear()
-        texts = model.generate(prompts, vocabulary=WORDS, options=options, seeds=range(6), max_new_tokens=3, number=2)
-        cut = sum(len(text.ids) == 3 for text in texts)
-        assert (f"{cut} of 6 texts were cut at 3 new tokens" in caplog.text) is (cut > 0)
-        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
-            whole = [*prompt, *text.ids]
-            assert text.structure[0][:2] == (0, len(whole))
-            assert {label for *_, label in text.structure} <= set(NAMES)
-            found = joint(model, whole, [text.structure])[0]
-            written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
-            assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)

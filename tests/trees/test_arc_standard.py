@@ -2,7 +2,6 @@
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from depgen.trees.arc_standard import (
     LEFT,
@@ -14,53 +13,17 @@ from depgen.trees.arc_standard import (
     heads_of_actions,
     single_root,
 )
-from tests.models.projective_trees import all_beginnings, all_heads, is_projective_tree
+from tests.models.projective_trees import all_beginnings, all_heads
+from tests.trees.trees import projective_heads
 
 
-@st.composite
-def projective_trees(draw, most=14):
-    """Heads of a random projective tree: a root, and random trees over the words at each of its sides."""
-
-    def hang(first, stop, head, heads):
-        while first < stop:  # dependents of `head` next to one another
-            end = draw(st.integers(first + 1, stop))
-            word = draw(st.integers(first, end - 1))
-            heads[word] = head
-            hang(first, word, word + 1, heads)
-            hang(word + 1, end, word + 1, heads)
-            first = end
-
-    length = draw(st.integers(1, most))
-    heads, root = [0] * length, draw(st.integers(0, length - 1))
-    hang(0, root, root + 1, heads)
-    hang(root + 1, length, root + 1, heads)
-    return heads
-
-
-@given(projective_trees())
+@given(projective_heads(max_size=14))
 def test_a_tree_comes_back_from_its_actions(heads):
-    assert is_projective_tree(heads)
     actions = arc_actions(heads)
     assert [max(head, 0) for head in heads_of_actions(actions)] == heads
     assert are_built(heads, actions)
     assert actions.count(SHIFT) == len(heads)
     assert len(actions) == 2 * len(heads) - 1
-
-
-@given(projective_trees(9))
-def test_a_word_joins_its_head_once_it_has_all_its_dependents_and_left_ones_come_first(heads):
-    stack, joined, read = [], [], 0
-    for action in arc_actions(heads):
-        if action == SHIFT:
-            read += 1
-            stack.append(read)
-            continue
-        dependent, head = (stack[-2], stack[-1]) if action == LEFT else (stack[-1], stack[-2])
-        assert {word for word, above in enumerate(heads, start=1) if above == dependent} <= set(joined)
-        if action == LEFT:
-            assert not any(heads[word - 1] == head and word > head for word in joined)
-        joined.append(dependent)
-        stack.remove(dependent)
 
 
 def sequences(length):

@@ -27,7 +27,6 @@ from depgen.trees.constituency import (
     TRACE_TAGS,
     UNNAMED,
     Bracketing,
-    ConstituencyTree,
     UnlabelledF1,
     bracketing,
     bracketing_of_distances,
@@ -36,9 +35,10 @@ from depgen.trees.constituency import (
     read_bracketed,
     right_branching,
     unlabelled_f1,
+    without_tags,
 )
 from depgen.trees.punctuation import PUNCTUATION_TAGS
-from depgen.trees.sentence import Constituent
+from depgen.trees.sentence import Constituent, Sentence
 from depgen.trees.text_form import NUMBER, normalize_word
 
 Distances = Float[np.ndarray, "layers words"]
@@ -76,8 +76,6 @@ def bracketing_f1(
     max_words: int | None = None,
     lone_word: bool = True,
     currency: bool = True,
-    whole_sentence: bool = False,
-    single_words: bool = False,
     seeds: int = 5,
     batch_size: int = 64,
     beam_size: int | None = None,
@@ -101,8 +99,6 @@ def bracketing_f1(
         max_words: leave out longer sentences, without punctuation (WSJ10 is 10).
         lone_word: cut x into ((x_<i) (x_i (x_>i))), as published; false: into ((x_<i) (x_>=i)).
         currency: keep `$` and `#`, as the language-modelling Penn Treebank does; the authors of PRPN leave them out.
-        whole_sentence: count the span of the whole sentence, which is always right.
-        single_words: count each word as a span, which is always right.
         seeds: random floors are means over this number of seeds.
         batch_size: sentences read at once.
         beam_size: the most trees of a sentence that Pushdown or TG compares; by default as it was trained.
@@ -128,12 +124,9 @@ def bracketing_f1(
         assert isinstance(model, Bracketer)
         own = word_constituents(model, trained.vocabulary, words, batch_size=batch_size, beam_size=beam_size)
         found, labelled = {"trees": [[bracketing(each) for each in own]]}, _labelled(trees, own)
-    gold, lengths = [tree.spans for tree in trees], [len(tree.words) for tree in trees]
+    gold, lengths = [bracketing(tree.spans or ()) for tree in trees], [len(tree.words) for tree in trees]
     rows = {
-        name: [
-            unlabelled_f1(gold, each, lengths, whole_sentence=whole_sentence, single_words=single_words)
-            for each in drawn
-        ]
+        name: [unlabelled_f1(gold, each, lengths) for each in drawn]
         for name, drawn in {**found, **floors(lengths, seeds=seeds, lone_word=lone_word)}.items()
     }
     unknown = np.mean([is_unknown(trained.vocabulary, word) for each in words for word in each])
@@ -154,7 +147,7 @@ def _by_layer(distances: Sequence[np.ndarray], layer: int | None, lone_word: boo
 
 def treebank_sentences(
     folder: str | Path, files: str, *, max_words: int | None = None, currency: bool = True
-) -> list[ConstituencyTree]:
+) -> list[Sentence]:
     """The trees of a folder's files without traces and punctuation, those of no words left out.
 
     Raises:
@@ -165,7 +158,7 @@ def treebank_sentences(
     if not paths:
         raise UserError(f"{place}: expected files {files} of bracketed trees, found none.")
     left_out = TRACE_TAGS | PUNCTUATION_TAGS | (frozenset() if currency else CURRENCY_TAGS)
-    trees = [tree.without(left_out) for path in paths for tree in read_bracketed(path)]
+    trees = [without_tags(tree, left_out) for path in paths for tree in read_bracketed(path)]
     kept = [tree for tree in trees if tree.words and (max_words is None or len(tree.words) <= max_words)]
     if not kept:
         raise UserError(f"{place}: expected a sentence of at most {max_words} words, found none.")
@@ -226,13 +219,13 @@ def constituents_over_words(
     return [(start, end, label) for start, end, label in moved if end - start > (0 if label else 1)]
 
 
-def _labelled(trees: Sequence[ConstituencyTree], found: Sequence[Sequence[Constituent]]) -> dict[str, float]:
+def _labelled(trees: Sequence[Sentence], found: Sequence[Sequence[Constituent]]) -> dict[str, float]:
     """Labelled precision, recall and F1 (per cent), if a found constituent has a label other than `TOP`."""
     if not any(label not in ("", UNNAMED) for each in found for *_, label in each):
         return {}
     gold, own = (
         [[part for part in each if part[2] != UNNAMED] for each in side]
-        for side in ([tree.constituents for tree in trees], found)
+        for side in ([tree.spans or () for tree in trees], found)
     )
     scores = labelled_scores(gold, own, words=sum(len(tree.words) for tree in trees), seconds=0.0).as_dict()
     return {key: scores[key] for key in ("labelled_precision", "labelled_recall", "labelled_f1")}

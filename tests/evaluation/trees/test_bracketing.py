@@ -113,7 +113,7 @@ def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
 def test_sentences_are_written_as_the_models_text_is(treebank):
     first, second, third = treebank_sentences(treebank, "*.mrg")
     assert first.words == ("The", "cat", "saw", "12", "dogs")
-    assert first.spans == {(0, 5), (0, 2), (2, 5), (3, 5)}
+    assert first.spans == ((0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP"))
     assert second.words == ("She", "paid", "$", "3")
     assert len(third.words) == 4
     assert [tree.words for tree in treebank_sentences(treebank, "*.mrg", currency=False)][1] == ("She", "paid", "3")
