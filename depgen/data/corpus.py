@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from depgen.data.tokenization import rule_versions
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
@@ -79,8 +80,9 @@ class Versioned:
 
     @property
     def versions(self) -> dict[str, int | str]:
-        """That of the class, and those of rules and libraries that documents depend on."""
-        return {"version": self.version}
+        """That of the class, and of the rules by which its options `splitter` and `tokens`, if any, cut text."""
+        rules = rule_versions(getattr(self, "splitter", "lines"), getattr(self, "tokens", "whitespace"))
+        return {"version": self.version, **rules}
 
 
 class Format(Versioned, ABC):

@@ -1,15 +1,15 @@
 """Formats of corpora: how a file becomes documents. Text is UTF-8, and `.gz` is unpacked."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from depgen.data.corpus import Format, log_left_out
-from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions, sentences_of, tokenize
+from depgen.data.named_columns import NamedColumns, Row
+from depgen.data.tokenization import SentenceSplitter, Tokens, sentences_of, words_of
 from depgen.errors import UserError
 from depgen.locations import json_value
 from depgen.trees.columns import read_columns
@@ -22,37 +22,18 @@ from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
 
 
-def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
-    """The tokens of a string."""
-    return tuple(tokenize(text) if tokens == "rules" else text.split())
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFormat(Format):
-    """A format of text.
-
-    Args:
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
-    """
-
-    tokens: Tokens = "whitespace"
-
-    @property
-    def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text among them."""
-        return {**super().versions, **rule_versions(getattr(self, "splitter", "lines"), self.tokens)}
-
-
 @dataclass(frozen=True)
-class Lines(TextFormat):
+class Lines(Format):
     """A document a line, by default of one sentence; blank lines are left out and counted.
 
     Args:
         splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as `depgen.data.tokenization`
             says.
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     splitter: SentenceSplitter = "lines"
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The lines of a file; identifiers are file and line."""
@@ -70,13 +51,18 @@ class Lines(TextFormat):
 
 
 @dataclass(frozen=True)
-class Paragraphs(TextFormat):
+class Paragraphs(Format):
     """Documents of a sentence a line, parted by blank lines or lines that begin and end with `=`.
 
     The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
     user of their North American News Text (LDC2008T13) writes it. Their code ends a document at any line that begins
     with `=`; here it must also end with it, so that a sentence such as `= 12 minutes .` is kept.
+
+    Args:
+        tokens: as of `Lines`.
     """
+
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
@@ -96,16 +82,18 @@ class Paragraphs(TextFormat):
 
 
 @dataclass(frozen=True)
-class SentenceColumns(TextFormat):
+class SentenceColumns(Format):
     """A CSV file with a document a row and a sentence in each of some columns; other columns are ignored.
 
     Rows with an empty sentence are left out and counted.
 
     Args:
         columns: their names, by default those of ROCStories.
+        tokens: as of `Lines`.
     """
 
     columns: Sequence[str] = ("sentence1", "sentence2", "sentence3", "sentence4", "sentence5")
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
@@ -127,85 +115,29 @@ class SentenceColumns(TextFormat):
 
 
 @dataclass(frozen=True)
-class JsonLines(TextFormat):
-    """JSON lines, an object each: articles with raw text or with sentences already cut.
-
-    Documents without a token, and listed sentences without one, are left out and counted.
-
-    Args:
-        text: the field of the text, which is cut into sentences; read where `sentences` is None.
-        sentences: the field of a list of sentences, each a string or a list of tokens.
-        identifier: the field of the identifier; file and line where an object lacks it or has null.
-        splitter: how a text becomes sentences; see `depgen.data.tokenization`.
-    """
-
-    text: str = "text"
-    sentences: str | None = None
-    identifier: str = "id"
-    splitter: SentenceSplitter = "rules"
+class JsonLines(NamedColumns, Format):
+    """JSON lines, a document each: texts, sentences already cut, or tokens with their trees."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file."""
         return (document for document, _ in self.read_with_fields(path, name))
 
-    def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The documents of a file, each with all fields of its object."""
-        kept = empty = blank = 0
-        for number, line in read_lines(path):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            fields = json_value(line, where)
+    def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, Row]]:
+        """The documents of a file, each with all fields of its object; identifiers are by default file and line."""
+        return self.documents_of(_objects(path, name), str(path))
+
+
+def _objects(path: Path, name: str) -> Iterator[tuple[str, str, Row]]:
+    for number, line in read_lines(path):
+        if line.strip():
+            fields = json_value(line, f"{path}:{number}")
             if not isinstance(fields, dict):
-                raise UserError(f"{where}: expected a JSON object, found a {type(fields).__name__}.")
-            texts = self._texts(fields, where)
-            words = [words_of_value(text, self.tokens, where=where, column=str(self.sentences)) for text in texts]
-            if sentences := tuple(Sentence(each) for each in words if each):
-                blank += (len(words) - len(sentences)) * (self.sentences is not None)
-                identifier = fields.get(self.identifier)
-                yield Document(sentences, f"{name}:{number}" if identifier is None else str(identifier)), fields
-                kept += 1
-            else:
-                empty += 1
-        if not kept:
-            raise UserError(f"{path}: expected documents, found none with a token.")
-        log_left_out(blank, "sentences without a token", str(path))
-        log_left_out(empty, "documents without a token", str(path))
-
-    def _texts(self, fields: dict[str, Any], where: str) -> list[Any]:
-        field = self.sentences or self.text
-        value = fields.get(field)
-        if isinstance(value, str) and self.sentences is None:
-            return sentences_of(value, self.splitter)
-        if not isinstance(value, list) or self.sentences is None:
-            raise UserError(
-                f"{where}: expected the field {field!r} with a {'list' if self.sentences else 'string'}, "
-                f"found the fields {', '.join(f'{key} ({type(value).__name__})' for key, value in fields.items())}."
-            )
-        return value
-
-
-def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) -> tuple[str, ...]:
-    """The words of a sentence, given as a string or as a list of tokens.
-
-    Args:
-        value: what a file holds.
-        tokens: how a string becomes tokens.
-        where: its place, for messages.
-        column: the field or column that it is in.
-    """
-    if isinstance(value, str):
-        return words_of(value, tokens)
-    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise UserError(
-            f"{where}: expected each sentence of {column!r} as a string or a list of tokens that are not blank, found "
-            f"{json.dumps(value)[:80]}."
-        )
-    return tuple(value)
+                raise UserError(f"{path}:{number}: expected a JSON object, found a {type(fields).__name__}.")
+            yield f"{path}:{number}", f"{name}:{number}", fields
 
 
 @dataclass(frozen=True)
-class WikiText(TextFormat):
+class WikiText(Format):
     """WikiText (Merity et al., 2017): an article is a document, its paragraphs are lines of tokens.
 
     A line such as ` = Points ; A = ` between two others is part of a broken formula and no title. Articles of nothing
@@ -213,11 +145,11 @@ class WikiText(TextFormat):
 
     Args:
         splitter: how a paragraph becomes sentences; see `depgen.data.tokenization`.
-        headings: whether an article's title and headings are sentences of it, without their `=`.
+        tokens: as of `Lines`.
     """
 
     splitter: SentenceSplitter = "rules"
-    headings: bool = False
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The articles of a file; identifiers are their titles, with file and line."""
@@ -232,11 +164,11 @@ class WikiText(TextFormat):
             name: what identifiers call them.
         """
         empty = 0
-        for title, number, paragraphs in _articles(lines, headings=self.headings, where=where):
+        for title, number, paragraphs in _articles(lines, where):
             texts = [text for paragraph in paragraphs for text in sentences_of(paragraph, self.splitter)]
             if texts:
-                sentences = [Sentence(words_of(text, self.tokens)) for text in [title] * self.headings + texts]
-                yield Document(tuple(sentences), f"{title} ({name}:{number})")
+                sentences = tuple(Sentence(words_of(text, self.tokens)) for text in texts)
+                yield Document(sentences, f"{title} ({name}:{number})")
             else:
                 empty += 1
         log_left_out(empty, "articles of nothing but headings", where)
@@ -246,19 +178,15 @@ _HEADING = re.compile(r" ((?:= )+)([^=\s](?:.*[^=\s])?) \1")
 """` = Title = ` of an article, ` = = Heading = = ` of its sections; a heading has a blank line before and after."""
 
 
-def _articles(
-    lines: Iterable[tuple[int, str]], *, headings: bool, where: str
-) -> Iterator[tuple[str, int, Sequence[str]]]:
-    """The title, the number of its line and the paragraphs of each article, headings among them if asked for."""
+def _articles(lines: Iterable[tuple[int, str]], where: str) -> Iterator[tuple[str, int, Sequence[str]]]:
+    """The title, the number of its line and the paragraphs of each article."""
     title, first, paragraphs = "", 0, list[str]()
     for number, line, heading in _with_headings(iter(lines)):
         if heading is not None and heading[0] == 1:
             if title:
                 yield title, first, paragraphs
             title, first, paragraphs = heading[1], number, []
-        elif heading is not None:
-            paragraphs += [heading[1]] if headings else []
-        elif line.strip():
+        elif heading is None and line.strip():
             if not title:
                 raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
             paragraphs.append(line)

@@ -43,7 +43,7 @@ from depgen.data.names import (
     read_name_genders,
     tokens_of_story,
 )
-from depgen.data.tokenization import rule_versions, tokenize
+from depgen.data.tokenization import Tokens, tokenize
 from depgen.errors import MissingDataError, UserError, check_at_least
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations
@@ -189,15 +189,12 @@ class Retokenized(Rewrite):
 
     apart: bool = False
 
+    tokens: ClassVar[Tokens] = "rules"
+
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence with other tokens."""
         text = " ".join(sentence.words)
         return Sentence(tuple(tokenize(detokenize(rejoined(text) if self.apart else text))))
-
-    @property
-    def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text among them."""
-        return {**super().versions, **rule_versions(tokens="rules")}
 
     def form(self, form: FormName | None) -> FormName | None:
         """Lower case stays; other forms are of single tokens."""
@@ -435,6 +432,8 @@ class PlaceholdersForNames(Step):
 
     names: str | None = None
 
+    tokens: ClassVar[Tokens] = "rules"
+
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The stories of a split."""
         genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
@@ -447,9 +446,8 @@ class PlaceholdersForNames(Step):
 
     @property
     def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text and of the list of names among them."""
-        names = library_version() if self.names is None else file_sha256(Path(self.names))
-        return {**super().versions, **rule_versions(tokens="rules"), "list": names}
+        """That of the list of names among them."""
+        return {**super().versions, "list": library_version() if self.names is None else file_sha256(Path(self.names))}
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
         """That before the step, and of the list of names, wherever it lies."""

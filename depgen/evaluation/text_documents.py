@@ -292,7 +292,7 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
         )
     used = next((name for name in _JSON_TEXT if isinstance(fields, dict) and name in fields), "text")
     listed = isinstance(fields, dict) and isinstance(fields.get(used), list)
-    lines = JsonLines(text=used, sentences=used if listed or used == "sentences" else None, tokens=tokens)
+    lines = JsonLines(columns={"sentences" if listed or used == "sentences" else "text": used}, tokens=tokens)
     for document, found in lines.read_with_fields(path, path.name):
         others = {name: value for name, value in found.items() if name != used}
         yield replace(

@@ -109,13 +109,13 @@ def test_json_lines_of_texts(read):
         Document((Sentence(("He", "left.")), Sentence(("She", "didn't."))), "7"),
         Document((Sentence(("One",)), Sentence(("Two.",))), "a.jsonl.gz:3"),
     ]
-    assert left_out == ["1 documents without a token."]
+    assert left_out == ["1 rows without a token."]
     (first, _), _ = read(JsonLines(splitter="lines", tokens="rules"), content, "a.jsonl.gz")
     assert texts(first) == ["He left . She did n't ."]
 
 
 def test_json_lines_of_sentences(read):
-    form = JsonLines(sentences="s", identifier="name")
+    form = JsonLines(columns={"sentences": "s", "identifier": "name"})
     (document,), left_out = read(form, '{"name": "x", "s": ["He left .", ["She", "stayed"], " ", []]}\n\n')
     assert document == Document((Sentence(("He", "left", ".")), Sentence(("She", "stayed"))), "x")
     assert left_out == ["2 sentences without a token."]
@@ -134,14 +134,6 @@ def test_an_article_begins_with_a_title_that_stands_alone(read):
     assert left_out == ["1 articles of nothing but headings."]
     (crane, _), _ = read(WikiText("lines"), ARTICLES)
     assert texts(crane)[0] == "The crane is red . It is a <unk> ."
-
-
-def test_headings_are_sentences_where_they_are_asked_for(read):
-    (crane, sums, empty), _ = read(WikiText(headings=True), ARTICLES)
-    assert texts(crane)[0] == "Red crane"
-    assert texts(crane)[5:] == ["Nest", "It nests @-@ here .", "Eggs"]
-    assert texts(sums)[:2] == ["2 + 2 = 4", "Sums"]
-    assert texts(empty) == ["Empty", "Only this"]
 
 
 def test_tagged_words_are_parted_at_the_last_slash(read):

@@ -32,7 +32,7 @@ from depgen.errors import MissingDataError, UserError
 STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
 STORY = "a .,b .,c .,d .,e .\n"
-LISTED = JsonLines(sentences="s")
+LISTED = JsonLines(columns={"sentences": "s"})
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ LISTED = JsonLines(sentences="s")
         (SentenceColumns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9"),
         (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
         (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
-        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields"),
-        (JsonLines(), '{"text": ["x"]}', "expected the field 'text' with a string, found the fields text (list)"),
-        (JsonLines(), '{"text": ""}', "a.txt: expected documents, found none with a token"),
-        *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence of 's' as a string")
+        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected a column of tokens, sentences or text, found"),
+        (JsonLines(), '{"text": ["x"]}', "a.txt:1: expected a string in the column of text"),
+        (JsonLines(), '{"text": ""}', "a.txt: expected documents, found no row with a token"),
+        *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence as a string")
           for each in ("{}", "null", "7", '["a", 7]', '["a", " "]')),
         (WikiText(), " \n Nobody . \n", "a.txt:2: expected an article's title"),
         (TaggedWords(), "The/at\nCrane\n", "a.txt:2: expected word/tag, found 'Crane'"),
