@@ -1,7 +1,6 @@
 """Corpora as files, a format and steps: draws, fingerprints, names, and the form that users' text is read in."""
 
 import json
-import logging
 import shutil
 from dataclasses import replace
 from importlib import metadata
@@ -37,8 +36,7 @@ from depgen.data.corpus import (
 from depgen.data.formats import Lines
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.hub_corpus import HubCorpus
-from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
-from depgen.data.statistics import measure
+from depgen.data.record import measure
 from depgen.data.steps import (
     BareWords,
     FirstDocuments,
@@ -55,7 +53,6 @@ from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS
-from tests.invented_data import write_corpora
 from tests.invented_glue import write_glue
 from tests.invented_similarity import write_similarity
 
@@ -287,40 +284,7 @@ def test_only_the_training_split_is_the_samples(tmp_path):
     assert corpus.fingerprint("train") not in (before, STORIES.fingerprint("train"))
 
 
-# -- what a system is trained on --------------------------------------------------------------------------------------
-
-
-def test_reduced_means_fewer_documents_than_published(news, tmp_path, monkeypatch):
-    write_corpora(tmp_path / "data")
-    source = source_of(RocStories())
-    documents = sum(1 for _ in RocStories().documents("train"))
-    assert source == DataSource("ROCStories", True, documents, fingerprint_of(RocStories()))
-    assert not source_of(STORIES).reduced
-    limited = source_of(STORIES, max_documents=3)
-    assert (limited.reduced, limited.train_documents) == (True, 3)
-    assert not source_of(STORIES, max_documents=99).reduced
-    assert limited.fingerprint not in {source_of(STORIES).fingerprint, source_of(STORIES, max_documents=2).fingerprint}
-
-
-def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
-    write_corpora(tmp_path)
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    whole, first, single = fingerprint_of(Brown()), FirstDocuments(2), SingleSentences()
-    assert fingerprint_of(Brown(steps=[single])) == whole
-    assert fingerprint_of(Brown(steps=[single, BareWords()])) == fingerprint_of(Brown(steps=[BareWords()]))
-    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, single])) != whole
-    others = [Brown(steps=[SingleSentences(2)]), Brown(steps=[SingleSentences(max_words=30)]), Brown(steps=[first])]
-    first_sentences = Brown(steps=[single, first])
-    assert len({whole, *map(fingerprint_of, [*others, first_sentences])}) == 5
-    assert fingerprint_of(Brown(steps=[single]), max_documents=2) == fingerprint_of(first_sentences)
-
-
-def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(news, caplog):
-    caplog.set_level(logging.WARNING)
-    assert equal_documents(TextLines("news", steps=[])) == 1
-    assert equal_documents(TextLines("news")) == 0
-    (news / "train.txt").write_text("he left .\nitrained .\n")
-    assert equal_documents(TextLines("news", steps=[])) == 2
+# -- published sizes ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.real_data
