@@ -11,7 +11,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -112,27 +111,13 @@ class Step(Versioned, ABC):
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents of a split that it changes, from those of any split before it."""
 
-    def splits_read(self, split: Split) -> Sequence[Split]:
-        """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
-        return (split,)
-
-    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
-        """The splits of other corpora that `split` after this step depends on."""
-        return ()
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """Digests of all that `split` after this step is made from; `digest` gives that of any split before it."""
+        return [digest(split)]
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """A digest of the step's options and of all that it reads; `digest` is that of any split before it."""
-        first, *others = self.splits_read(split)
-        digests = [digest(first)]
-        for other in others:
-            with suppress(MissingDataError):
-                digests.append(digest(other))
-        digests += [corpus.fingerprint(other) for corpus, other in self.corpora_read(split)]
-        return lines_sha256([plain_json(self), *digests])
-
-    def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
-        """The identifiers of each split's documents, if this step draws them by a seed."""
-        return {}
+        """A digest of the step's options and of all that it reads."""
+        return lines_sha256([plain_json(self), *self.digests(digest, split)])
 
     def name(self, name: str) -> str:
         """What results call a corpus after this step."""
@@ -151,11 +136,58 @@ def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
     return step.fingerprint(digest, split) if step.changes(split) else digest(split)
 
 
+@dataclass(frozen=True)
+class SeededSplits(Step):
+    """Draws the documents of the training files into three splits, by a seed and their identifiers alone.
+
+    By the SHA-256 of "{seed}:{identifier}", the first are test, the next validation, the rest training. A split has its
+    documents in the order of the files.
+
+    Args:
+        valid: how many documents are for validation.
+        test: how many are for the test.
+        seed: of the draw.
+    """
+
+    valid: int = 50
+    test: int = 50
+    seed: int = 0
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split."""
+        wanted = frozenset(self.drawn(read)[split])
+        return (document for document in read("train") if document.identifier in wanted)
+
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """That of all files, and the split."""
+        return [digest("train"), split]
+
+    def drawn(self, read: Read) -> dict[Split, list[str]]:
+        """The identifiers of each split's documents."""
+        names, held_out = [document.identifier for document in read("train")], self.valid + self.test
+        if len(names) <= held_out:
+            raise UserError(f"SeededSplits: expected more than {held_out} documents to split, found {len(names)}.")
+        if len(set(names)) < len(names):
+            twice, _ = Counter(names).most_common(1)[0]
+            raise UserError(f"SeededSplits: expected a name for each document, found {twice} twice.")
+        ranked = sorted(names, key=lambda name: hashlib.sha256(f"{self.seed}:{name}".encode()).digest())
+        chosen = {name: "test" if rank < self.test else "valid" for rank, name in enumerate(ranked[:held_out])}
+        return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
+
+
+def drawn_documents(corpus: object) -> dict[Split, list[str]]:
+    """The identifiers of each split's documents where a seed has drawn them; empty where splits are official."""
+    if isinstance(corpus, CorpusOfSteps) and corpus.draw is not None:
+        return corpus.draw.drawn(corpus.read)
+    return drawn_documents(corpus.corpus) if isinstance(corpus, WithSteps) else {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusOfSteps(ABC):
     """A corpus whose documents pass through steps; a subclass reads them.
 
     Args:
+        draw: draws the documents of the training files into three splits; None where these have files of their own.
         steps: what is done to the documents, in this order (`depgen.data.steps`); None: what the class does by default.
         name: what results call it; by default what the class and the steps say.
     """
@@ -165,6 +197,7 @@ class CorpusOfSteps(ABC):
     default_form: ClassVar[FormName | None] = None
     published: ClassVar[Mapping[Split, SplitStatistics]] = {}
 
+    draw: SeededSplits | None = None
     steps: Sequence[Step] | None = None
     name: str = ""
 
@@ -192,13 +225,13 @@ class CorpusOfSteps(ABC):
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split after all steps, in file order."""
         read: Read = self.read
-        for step in self.steps or ():
+        for step in self._draw_and_steps:
             read = partial(_after, step, read)
         return read(split)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
-        return self._digest(self.steps or (), split)
+        return self._digest(self._draw_and_steps, split)
 
     def text_fingerprint(self, split: Split) -> str:
         """The fingerprint of the text, whether it is read by documents or by sentences.
@@ -206,10 +239,14 @@ class CorpusOfSteps(ABC):
         Steps that cut documents alone do not count, but before one that takes or leaves whole documents.
         """
         counted: list[Step] = []
-        for step in reversed(self.steps or ()):
+        for step in reversed(self._draw_and_steps):
             if not step.keeps_text or any(not later.by_sentence and later.changes(split) for later in counted):
                 counted.insert(0, step)
         return self._digest(counted, split)
+
+    @property
+    def _draw_and_steps(self) -> Sequence[Step]:
+        return (*((self.draw,) if self.draw else ()), *(self.steps or ()))
 
     def _digest(self, steps: Sequence[Step], split: Split) -> str:
         digest: Digest = self.content
@@ -239,11 +276,6 @@ class FileCorpus(CorpusOfSteps):
         train: the training split's file or files, names or patterns below the folder; those of a pattern go by path.
         valid: those of the validation split.
         test: those of the test split.
-        drawn: in place of the three, a pattern of files, one document each, that are drawn into splits by a seed and
-            their names (`drawn_names`).
-        drawn_valid: how many of these are for validation.
-        drawn_test: how many are for the test.
-        seed: of the draw.
     """
 
     how_to_get: ClassVar[str] = ""
@@ -255,10 +287,6 @@ class FileCorpus(CorpusOfSteps):
     train: Sequence[str] | str = ()
     valid: Sequence[str] | str = ()
     test: Sequence[str] | str = ()
-    drawn: str | None = None
-    drawn_valid: int = 50
-    drawn_test: int = 50
-    seed: int = 0
 
     @property
     def own_name(self) -> str:
@@ -271,12 +299,6 @@ class FileCorpus(CorpusOfSteps):
         Raises:
             MissingDataError: there is no such folder, or no file of a name or pattern.
         """
-        if self.drawn is not None:
-            files = {path.name: path for path in self._matching(self.drawn)}
-            names = drawn_names(
-                list(files), valid=self.drawn_valid, test=self.drawn_test, seed=self.seed, where=self.name
-            )
-            return [files[name] for name in names[split]]
         named: Sequence[str] | str = getattr(self, split)
         paths = [path for pattern in ([named] if isinstance(named, str) else named) for path in self._matching(pattern)]
         if not paths:
@@ -338,38 +360,6 @@ class WithSteps(CorpusOfSteps):
 
     def _form_as_read(self) -> FormName | None:
         return form_of(self.corpus)
-
-
-def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
-    """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
-    names: Mapping[Split, Sequence[str]] = {}
-    if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
-        names = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
-    if isinstance(corpus, WithSteps):
-        names = drawn_documents(corpus.corpus)
-    if isinstance(corpus, CorpusOfSteps):
-        read: Read = corpus.read
-        for step in corpus.steps or ():
-            names = step.drawn(read) or names
-            read = partial(_after, step, read)
-    return names
-
-
-def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
-    """Documents in splits that depend on the seed and their names alone, each split in the order given.
-
-    By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
-    """
-    if valid < 0 or test < 0:
-        raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
-    if len(names) <= valid + test:
-        raise UserError(f"{where}: expected more than {valid + test} documents to split, found {len(names)}.")
-    if len(set(names)) < len(names):
-        twice, _ = Counter(names).most_common(1)[0]
-        raise UserError(f"{where}: two documents are called {twice}; a draw by name needs a name for each.")
-    ranked = sorted(names, key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
-    chosen = {name: "test" if rank < test else "valid" for rank, name in enumerate(ranked[: valid + test])}
-    return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
 
 
 def log_left_out(count: int, what: str, where: str) -> None:

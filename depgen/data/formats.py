@@ -268,8 +268,8 @@ class DependencyColumns(Format):
     """Form, tag and head of each word, as in NLTK's `.dp` files; a file is a document."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The document of a file; its identifier is the file's name without its ending."""
-        yield Document(tuple(read_dependency_columns(path)), path.stem)
+        """The document of a file; its identifier is the file's path below the corpus's folder."""
+        yield Document(tuple(read_dependency_columns(path)), name)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from depgen.trees.punctuation import (
     is_bare_word,
     is_currency,
 )
-from depgen.trees.removal import Orphans, keep_words
+from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 
 FormName = Literal["bare", "bare_cased", "ptb", "stories", "lower", "as_is"]
@@ -58,7 +58,7 @@ PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
 # -- bare -------------------------------------------------------------------------------------------------------------
 
 
-def bare_words(sentence: Sentence, *, orphans: Orphans = "roots", lowercase: bool = True) -> Sentence:
+def bare_words(sentence: Sentence, *, lowercase: bool = True) -> Sentence:
     """The sentence by the rules of `bare`, its tree without what goes (see `keep_words`); maybe without words.
 
     >>> tags = ("NNP", "VBD", "$", "CD", "CD", ".")
@@ -67,7 +67,7 @@ def bare_words(sentence: Sentence, *, orphans: Orphans = "roots", lowercase: boo
     >>> " ".join(bare.words), bare.heads
     ('ada spent N.N million', (2, 0, 4, 2))
     """
-    bare = keep_words(sentence, kept_in_bare(sentence), orphans=orphans)
+    bare = keep_words(sentence, kept_in_bare(sentence), orphans="roots")
     return replace(bare, words=tuple(map(bare_word if lowercase else without_digits, bare.words)))
 
 

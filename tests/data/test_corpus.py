@@ -27,10 +27,10 @@ from depgen.data.corpora import (
 from depgen.data.corpus import (
     SPLITS,
     Corpus,
+    SeededSplits,
     Step,
     WithSteps,
     drawn_documents,
-    drawn_names,
     form_of,
 )
 from depgen.data.formats import Lines
@@ -47,11 +47,10 @@ from depgen.data.steps import (
     Retokenized,
     SingleSentences,
     WithoutHeldOut,
-    WithoutSentences,
 )
 from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
-from depgen.trees.sentence import Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS
 from tests.invented_glue import write_glue
 from tests.invented_similarity import write_similarity
@@ -93,33 +92,64 @@ def sample(tmp_path):
     for number in range(10):
         (tmp_path / f"wsj_{number}.dp").write_text(f"Dog{number}\tNN\t2\nbarks\tVBZ\t0\n\nYes\tUH\t0\n")
     (tmp_path / "README").write_text("no document\n")
-    return lambda **options: WsjSample(str(tmp_path), **{"drawn_valid": 2, "drawn_test": 3, **options})
+    return lambda seed=0, **options: WsjSample(str(tmp_path), draw=SeededSplits(2, 3, seed), **options)
 
 
-def test_a_draw_takes_each_file_once(sample):
-    corpus = sample()
+@pytest.fixture
+def single_file(tmp_path, monkeypatch):
+    """A corpus of twelve documents in one file, of which three are drawn to validate and two to test."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    rows = (json.dumps({"id": f"d{n}", "text": f"Document {n} . It ends ."}) for n in range(12))
+    (tmp_path / "all.jsonl").write_text("\n".join(rows) + "\n")
+    files = {"train": "all.jsonl", "steps": []}
+    return lambda seed=0, **options: JsonDocuments(str(tmp_path), draw=SeededSplits(3, 2, seed), **{**files, **options})
+
+
+@pytest.mark.parametrize(
+    ("fixture", "sizes", "names"),
+    [
+        ("sample", [5, 2, 3], [f"wsj_{n}.dp" for n in range(10)]),
+        ("single_file", [7, 3, 2], [f"d{n}" for n in range(12)]),
+    ],
+)
+def test_each_document_is_in_one_split_in_the_corpuss_order(request, fixture, sizes, names):
+    drawn = request.getfixturevalue(fixture)
+    corpus, others = drawn(), [drawn(seed) for seed in range(1, 6)]
     found = {split: [document.identifier for document in corpus.documents(split)] for split in SPLITS}
-    assert {split: len(names) for split, names in found.items()} == {"train": 5, "valid": 2, "test": 3}
-    assert sorted(name for names in found.values() for name in names) == [f"wsj_{number}" for number in range(10)]
-    assert sample().fingerprint("test") == corpus.fingerprint("test")
-    assert any(sample(seed=seed).fingerprint("test") != corpus.fingerprint("test") for seed in range(1, 4))
+    assert found == drawn_documents(corpus) == drawn_documents(drawn(steps=[SingleSentences()]))
+    assert found == drawn_documents(WithSteps(corpus, steps=[SingleSentences()]))
+    assert [len(found[split]) for split in SPLITS] == sizes
+    assert sorted((name for part in found.values() for name in part), key=names.index) == names
+    assert all(part == sorted(part, key=names.index) for part in found.values())
+    assert any([document.identifier for document in each.documents("test")] != found["test"] for each in others)
+    assert len({each.fingerprint("train") for each in (corpus, *others)}) == 6
+    assert len({corpus.fingerprint(split) for split in SPLITS}) == 3
+    assert drawn().fingerprint("test") == corpus.fingerprint("test")
+
+
+def test_a_document_more_moves_no_other(single_file, tmp_path):
+    before = drawn_documents(single_file())
+    with (tmp_path / "all.jsonl").open("a") as stream:
+        stream.write('{"id": "late", "text": "One more ."}\n')
+    after = drawn_documents(single_file())
+    moved = set(before["test"]) ^ set(after["test"]) | set(before["valid"]) ^ set(after["valid"])
+    assert len(moved - {"late"}) <= 2, "at most one falls out of each of the two splits"
+
+
+def documents_named(names):
+    return lambda split: iter([Document((Sentence(("a",)),), name) for name in names])
 
 
 def test_a_draw_ranks_names_by_their_digests():
     """By `sha256sum`, those of "0:a" to "0:e" begin with 9df3, e021, be08, 7d98, e078: d and a are first, then c."""
     expected = {"train": ["e", "b"], "valid": ["c"], "test": ["d", "a"]}
-    assert drawn_names("edcba", valid=1, test=2, seed=0, where="") == expected
+    assert SeededSplits(valid=1, test=2).drawn(documents_named("edcba")) == expected
 
 
 def test_a_run_folder_says_which_document_is_where(sample, news, tmp_path):
     corpus = sample(steps=[SingleSentences()])
     TextData(corpus).save_into(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "splits.json").read_text()) == drawn_documents(corpus)
-    assert {split: len(names) for split, names in drawn_documents(corpus).items()} == {
-        "train": 5,
-        "valid": 2,
-        "test": 3,
-    }
     assert (tmp_path / "run" / "vocabulary" / "vocabulary.json").is_file()
     TextData(TextLines("news")).save_into(tmp_path / "official")
     assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
@@ -151,7 +181,7 @@ def test_fingerprints_follow_content_options_steps_and_names_of_files_but_not_fo
 def test_a_corpus_within_a_step_counts_by_its_content_wherever_it_lies(news, tmp_path):
     shutil.copytree(news, tmp_path / "copy")
     here, there = TextLines("news"), TextLines(str(tmp_path / "copy"), name="other")
-    for step in (Normalized, WithoutSentences, lambda corpus: MoreTraining([corpus])):
+    for step in (Normalized, WithoutHeldOut, lambda corpus: MoreTraining([corpus])):
         assert len({TextLines("news", steps=[step(each)]).fingerprint("train") for each in (here, there)}) == 1
         other = TextLines("news", steps=[step(TextLines("news", train="valid.txt"))])
         assert other.fingerprint("train") != TextLines("news", steps=[step(here)]).fingerprint("train")
@@ -215,7 +245,7 @@ CORPORA = {
     "retokenised stories": [Lowercase(but_placeholders=True), Retokenized()],
     "sentences": [Lowercase(), SingleSentences(), FirstDocuments(3)],
     "with more": [Lowercase(), MoreTraining([GeneratedLanguage(0, 0, 0, sentences=(5, 5))])],
-    "without": [BareWords(), WithoutSentences(STORIES)],
+    "without": [BareWords(), WithoutHeldOut(STORIES)],
 }
 
 
@@ -241,8 +271,8 @@ def test_corpora_say_in_which_form_their_text_is(news):
     }
     bare = Ewt(steps=[BareWords()])
     assert form_of(WithSteps(bare, steps=[SingleSentences()])) == "bare"
-    assert form_of(TextLines("news", steps=[WithoutSentences(bare)])) == "bare"
-    assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
+    assert form_of(TextLines("news", steps=[WithoutHeldOut(bare)])) == "bare"
+    assert form_of(TextLines("news", steps=[WithoutHeldOut(lines)])) is None
 
 
 def test_what_is_held_out_is_left_out_of_text_and_kept_in_published_lines_and_treebanks():

@@ -175,7 +175,7 @@ def test_sdp(read, tmp_path):
 def test_dependency_columns(read):
     (document,), _ = read(DependencyColumns(), "Dog\tNN\t2\nbarks\tVBZ\t0\n\nYes\tUH\t0\n", "wsj_1.dp")
     first = Sentence(("Dog", "barks"), (2, 0), tags=("NN", "VBZ"))
-    assert document == Document((first, Sentence(("Yes",), (0,), tags=("UH",))), "wsj_1")
+    assert document == Document((first, Sentence(("Yes",), (0,), tags=("UH",))), "wsj_1.dp")
 
 
 def test_brackets_without_traces(read):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTreebank, TextLines, WikiText2
-from depgen.data.corpus import FileCorpus, drawn_names, files_sha256
+from depgen.data.corpus import FileCorpus, SeededSplits, WithSteps, files_sha256
 from depgen.data.formats import (
     Brackets,
     DependencyColumns,
@@ -18,11 +18,8 @@ from depgen.data.formats import (
 )
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.steps import (
-    FirstDocuments,
     MoreTraining,
     Normalized,
-    SeededSplits,
-    SingleSentences,
     WithoutHeldOut,
     WithTreesOnly,
 )
@@ -122,26 +119,8 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("names", "valid", "test", "message"),
-    [
-        (["a", "b"], 1, 1, "here: expected more than 2 documents to split, found 2"),
-        (["a", "b"], -1, 0, "expected 0 or more documents to validate and to test on, found -1 and 0"),
-        (["a", "b"], 0, -2, "found 0 and -2"),
-        (["a", "b", "a"], 1, 1, "here: two documents are called a"),
-    ],
-)
-def test_draws_that_cannot_be_made(names, valid, test, message):
-    with pytest.raises(UserError, match=message):
-        drawn_names(names, valid=valid, test=test, seed=0, where="here")
-
-
-@pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SingleSentences(3, 2), "no sentence has at least 3 words and at most 2"),
-        (lambda: FirstDocuments(0), "most: expected at least 1, found 0"),
-        (lambda: FirstDocuments(skip=-1), "skip: expected at least 0"),
-        (lambda: MoreTraining([STORIES], most=0), "most: expected at least 1, found 0"),
         (
             lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")),
             "nothing but .* sentences without edges",
@@ -149,7 +128,11 @@ def test_draws_that_cannot_be_made(names, valid, test, message):
         (lambda: list(WithoutHeldOut().documents(lambda split: STORIES.documents("test"), "train")), "leave the step"),
         (lambda: GluePrompts("rte", verbalisers=["yes"]), "verbalisers: expected 2 words"),
         (lambda: GluePrompts("rte", max_examples=9), "max_examples: expected at least 10"),
-        (lambda: list(SeededSplits(valid=2).documents(STORIES.documents, "train")), "expected more than 52 documents"),
+        (lambda: SeededSplits(valid=2).drawn(STORIES.documents), "expected more than 52 documents to split, found 2"),
+        (
+            lambda: SeededSplits(0, 1).drawn(WithSteps(STORIES, steps=[MoreTraining([STORIES])]).documents),
+            "expected a name for each document, found .* twice",
+        ),
     ],
 )
 def test_options_that_cannot_be(make, message):
