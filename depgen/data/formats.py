@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Literal
 
@@ -12,14 +12,12 @@ from depgen.data.named_columns import NamedColumns, Row
 from depgen.data.tokenization import SentenceSplitter, Tokens, sentences_of, words_of
 from depgen.errors import UserError
 from depgen.locations import json_value
-from depgen.trees.columns import read_columns
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed
-from depgen.trees.dependency_columns import read_dependency_columns
-from depgen.trees.file_formats import format_of
-from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_files import format_of, read_columns, read_lines
+from depgen.trees.tree import check_tree
 
 
 @dataclass(frozen=True)
@@ -265,11 +263,33 @@ class Sdp(Format):
 
 @dataclass(frozen=True)
 class DependencyColumns(Format):
-    """Form, tag and head of each word, as in NLTK's `.dp` files; a file is a document."""
+    """Form, tag and head of each word, separated by tabs, as in NLTK's `.dp` files; a file is a document."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's path below the corpus's folder."""
-        yield Document(tuple(read_dependency_columns(path)), name)
+        blocks = groupby(read_lines(path), key=lambda numbered: not numbered[1].strip())
+        sentences = tuple(_dependency_tree(list(lines), path) for is_blank, lines in blocks if not is_blank)
+        if not sentences:
+            raise UserError(f"{path}: expected sentences of form, tag and head, found none.")
+        yield Document(sentences, name)
+
+
+_DEPENDENCY_ROW = re.compile(r"(?P<form>[^\t]*\S[^\t]*)\t(?P<tag>[^\t]*)\t(?P<head>\d{1,9})\s*")
+
+
+def _dependency_tree(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
+    rows = []
+    for number, line in lines:
+        row = _DEPENDENCY_ROW.fullmatch(line)
+        if row is None:
+            raise UserError(
+                f"{path}:{number}: expected form, tag and head (a number) separated by tabs, found {line[:80]!r}"
+            )
+        rows.append(row.groups())
+    words, tags, column = zip(*rows, strict=True)
+    heads = tuple(map(int, column))
+    check_tree(heads, lambda token: f"{path}:{lines[token - 1][0]}", words=words)
+    return Sentence(words, heads, tags=tags)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
+from depgen.trees.text_files import read_lines
 
 
 @dataclass

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
 from depgen.trees.removal import kept_constituents
 from depgen.trees.sentence import Constituent
+from depgen.trees.text_files import read_lines
 
 Span = tuple[int, int]
 Bracketing = frozenset[Span]
