@@ -242,7 +242,7 @@ class Conllu(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        return read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
+        return read_conllu(path, name, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class Sdp(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are the file's."""
-        return read_sdp(path, by_document=self.documents_by == "document")
+        return read_sdp(path, name, by_document=self.documents_by == "document")
 
 
 @dataclass(frozen=True)

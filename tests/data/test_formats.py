@@ -184,3 +184,14 @@ def test_brackets_without_traces(read):
     assert (sentence.words, sentence.tags, sentence.heads) == (("Go", "home", "."), ("VB", "RB", "."), None)
     assert sentence.spans == ((0, 3, "S"), (0, 3, "VP"), (1, 2, "ADVP"))
     assert left_out == ["1 sentences without words."]
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [(Conllu(), "1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n"), (Conllu(), "# newdoc\n1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n"),
+     (Sdp(), "1\tGo\t_\t_\t+\t-\n")],
+)  # fmt: skip
+def test_documents_of_files_of_the_same_name_in_two_folders_have_different_identifiers(tmp_path, form, content):
+    (tmp_path / "x").write_text(content)
+    (first,), (second,) = (form.read(tmp_path / "x", f"{folder}/x") for folder in "ab")
+    assert first.identifier != second.identifier
