@@ -95,14 +95,6 @@ class Format(Versioned, ABC):
 class Step(Versioned, ABC):
     """What is done to the documents of a corpus; subclasses are frozen dataclasses of their options."""
 
-    @property
-    def keeps_text(self) -> bool:
-        """Whether all words stay as they are, in their order, and documents are cut alone."""
-        return False
-
-    by_sentence: ClassVar[bool] = False
-    """Whether it does the same to a sentence in any document."""
-
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
         return True
@@ -231,28 +223,14 @@ class CorpusOfSteps(ABC):
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
-        return self._digest(self._draw_and_steps, split)
-
-    def text_fingerprint(self, split: Split) -> str:
-        """The fingerprint of the text, whether it is read by documents or by sentences.
-
-        Steps that cut documents alone do not count, but before one that takes or leaves whole documents.
-        """
-        counted: list[Step] = []
-        for step in reversed(self._draw_and_steps):
-            if not step.keeps_text or any(not later.by_sentence and later.changes(split) for later in counted):
-                counted.insert(0, step)
-        return self._digest(counted, split)
+        digest: Digest = self.content
+        for step in self._draw_and_steps:
+            digest = partial(_fingerprint_after, step, digest)
+        return digest(split)
 
     @property
     def _draw_and_steps(self) -> Sequence[Step]:
         return (*((self.draw,) if self.draw else ()), *(self.steps or ()))
-
-    def _digest(self, steps: Sequence[Step], split: Split) -> str:
-        digest: Digest = self.content
-        for step in steps:
-            digest = partial(_fingerprint_after, step, digest)
-        return digest(split)
 
     @property
     def form(self) -> FormName | None:
@@ -314,7 +292,7 @@ class FileCorpus(CorpusOfSteps):
 
     def content(self, split: Split) -> str:
         """A digest of the format's options and of the names and bytes of the split's files."""
-        files = [f"{self._name_of(path)} {_digest_of(path)}" for path in self.paths(split)]
+        files = [f"{self._name_of(path)} {file_sha256(path)}" for path in self.paths(split)]
         return lines_sha256([plain_json(self.format), *files])
 
     def _matching(self, pattern: str) -> list[Path]:
@@ -394,12 +372,5 @@ def files_sha256(paths: Iterable[Path], **options: object) -> str:
     """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count."""
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
-        digest.update(bytes.fromhex(_digest_of(path)))
+        digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()
-
-
-def _digest_of(path: Path) -> str:
-    try:
-        return file_sha256(path)
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from depgen.data.corpus import Format, log_left_out
 from depgen.data.named_columns import NamedColumns, Row
@@ -236,6 +236,7 @@ class Conllu(Format):
         graphs: whether sentences get the enhanced graphs in DEPS too.
     """
 
+    version: ClassVar[int] = 2
     tags: TagColumn = "xpos"
     documents_by: Literal["newdoc", "sentence"] = "newdoc"
     graphs: bool = False
@@ -254,6 +255,7 @@ class Sdp(Format):
             last three digits alone.
     """
 
+    version: ClassVar[int] = 2
     documents_by: Literal["sentence", "document"] = "sentence"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
@@ -264,6 +266,8 @@ class Sdp(Format):
 @dataclass(frozen=True)
 class DependencyColumns(Format):
     """Form, tag and head of each word, separated by tabs, as in NLTK's `.dp` files; a file is a document."""
+
+    version: ClassVar[int] = 2
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's path below the corpus's folder."""

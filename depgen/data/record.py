@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, WithSteps
-from depgen.data.steps import HELD_OUT, FirstDocuments, text_of, texts_of_splits
+from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, Step, WithSteps
+from depgen.data.steps import HELD_OUT, FirstDocuments, Rewrite, SingleSentences, text_of, texts_of_splits
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
 from depgen.training.runs import read_record, update_record
@@ -48,8 +48,19 @@ def source_of(corpus: Corpus, *, max_documents: int | None = None) -> DataSource
 def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
     """A digest of every split's text, whether it is read by documents or by sentences."""
     limited = _limited(corpus, max_documents)
-    of_split = limited.text_fingerprint if isinstance(limited, CorpusOfSteps) else limited.fingerprint
-    return lines_sha256(map(of_split, SPLITS))
+    return lines_sha256(_text_of_split(limited, split).fingerprint(split) for split in SPLITS)
+
+
+def _text_of_split(corpus: Corpus, split: Split) -> Corpus:
+    """The corpus without steps that cut documents alone, but before one that takes or leaves whole documents."""
+    if not isinstance(corpus, CorpusOfSteps):
+        return corpus
+    steps: list[Step] = []
+    for step in reversed(corpus.steps or ()):
+        by_sentence = all(isinstance(later, Rewrite | SingleSentences) or not later.changes(split) for later in steps)
+        if not (step == SingleSentences() and by_sentence):
+            steps.insert(0, step)
+    return replace(corpus, steps=steps)
 
 
 def equal_documents(corpus: Corpus) -> int:

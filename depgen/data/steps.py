@@ -46,7 +46,7 @@ from depgen.data.tokenization import Tokens, tokenize
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations
-from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS, FormName, bare_words, normalize
 
 logger = logging.getLogger(__name__)
@@ -61,8 +61,6 @@ LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's st
 
 class Rewrite(Step):
     """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
-
-    by_sentence = True
 
     @property
     def left_out(self) -> str:
@@ -201,8 +199,6 @@ class Retokenized(Rewrite):
 class WithoutRelations(Rewrite):
     """Graphs lose the edges of some relations, such as `punct`; a relation includes its subtypes.
 
-    A relation that no training sentence has is named in the log.
-
     Args:
         relations: those that go (`depgen.trees.graph.without_relations`).
     """
@@ -214,24 +210,6 @@ class WithoutRelations(Rewrite):
         if sentence.edges is None:
             return sentence
         return replace(sentence, edges=without_relations(sentence.edges, self.relations))
-
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents, their graphs without the relations."""
-        edges = dict[str, Edge]()
-
-        def read_labels(split: Split) -> Iterator[Document]:
-            for document in read(split):
-                for sentence in document.sentences:
-                    edges.update((edge[2], edge) for edge in sentence.edges or ())
-                yield document
-
-        yield from super().documents(read_labels, split)
-        unseen = {name for name in self.relations if len(without_relations(edges.values(), [name])) == len(edges)}
-        if unseen and split == "train":
-            logger.warning(
-                "WithoutRelations, train: no edge has a relation %s: is it spelt so in the treebank?",
-                ", ".join(sorted(unseen)),
-            )
 
 
 # -- steps that choose documents and sentences ------------------------------------------------------------------------
@@ -248,13 +226,6 @@ class SingleSentences(Step):
 
     min_words: int = 1
     max_words: int | None = None
-
-    by_sentence: ClassVar[bool] = True
-
-    @property
-    def keeps_text(self) -> bool:
-        """Where no length is left out."""
-        return self.min_words <= 1 and self.max_words is None
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number in it, from 1."""

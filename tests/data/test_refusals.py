@@ -1,11 +1,9 @@
 """What is wrong with a corpus is said with its place: input, and what the message must name."""
 
-from pathlib import Path
-
 import pytest
 
 from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTreebank, TextLines, WikiText2
-from depgen.data.corpus import FileCorpus, SeededSplits, WithSteps, files_sha256
+from depgen.data.corpus import FileCorpus, SeededSplits, WithSteps
 from depgen.data.formats import (
     Brackets,
     DependencyColumns,
@@ -80,14 +78,6 @@ def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name):
         list(form.read(tmp_path / name, name))
 
 
-@pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize("name", ["a.txt", "a", "wiki.tokens", "a.en"])
-def test_other_endings_are_of_plain_text(tmp_path, form, name):
-    (tmp_path / name).write_text("The cat\n")
-    (document,) = form.read(tmp_path / name, name)
-    assert document.sentences[0].words == ("The", "cat")
-
-
 @pytest.mark.parametrize(
     ("corpus", "split", "message"),
     [
@@ -110,16 +100,6 @@ def test_what_is_not_there_is_named_with_how_to_get_it(tmp_path, monkeypatch, co
         list(corpus.documents(split))
     with pytest.raises(MissingDataError, match=message):
         corpus.fingerprint(split)
-
-
-def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
-    def denied(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    (tmp_path / "one").write_text("a\n")
-    monkeypatch.setattr(Path, "open", denied)
-    with pytest.raises(UserError, match=r"one can't be read \(Permission denied\)"):
-        files_sha256([tmp_path / "one"])
 
 
 @pytest.mark.parametrize(
