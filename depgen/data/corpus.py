@@ -288,7 +288,13 @@ class FileCorpus(CorpusOfSteps):
     def read(self, split: Split) -> Iterator[Document]:
         """The documents of a split's files."""
         for path in self.paths(split):
-            yield from self.format.read(path, self._name_of(path))
+            any_sentence = False
+            for document in self.format.read(path, self._name_of(path)):
+                if document.sentences:
+                    any_sentence = True
+                    yield document
+            if not any_sentence:
+                raise UserError(f"{path}: expected documents as {type(self.format).__name__} reads them, found none.")
 
     def content(self, split: Split) -> str:
         """A digest of the format's options and of the names and bytes of the split's files."""

@@ -35,16 +35,13 @@ class Lines(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The lines of a file; identifiers are file and line."""
-        kept = blank = 0
+        blank = 0
         for number, line in _plain_lines(path):
             if line.strip():
                 texts = sentences_of(line, self.splitter)
                 yield Document(tuple(Sentence(words_of(text, self.tokens)) for text in texts), f"{name}:{number}")
-                kept += 1
             else:
                 blank += 1
-        if not kept:
-            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
         log_left_out(blank, "blank lines", str(path))
 
 
@@ -64,19 +61,15 @@ class Paragraphs(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
-        first, sentences, found = 0, list[Sentence](), False
+        first, sentences = 0, list[Sentence]()
         for number, line in chain(_plain_lines(path), [(0, "")]):
             text = line.strip()
             if text and not (text.startswith("=") and text.endswith("=")):
-                first, found = first or number, True
+                first = first or number
                 sentences.append(Sentence(words_of(text, self.tokens)))
             elif sentences:
                 yield Document(tuple(sentences), f"{name}:{first}")
                 first, sentences = 0, []
-        if not found:
-            raise UserError(
-                f"{path}: expected documents, a sentence a line and blank lines between, found no sentence."
-            )
 
 
 @dataclass(frozen=True)
@@ -95,9 +88,8 @@ class SentenceColumns(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
-        rows = incomplete = 0
+        incomplete = 0
         for line, row in read_columns(path, separator="comma"):
-            rows += 1
             if missing := [column for column in self.columns if column not in row]:
                 raise UserError(
                     f"{path}:1: expected the columns {', '.join(self.columns)}, found {', '.join(row)}: add {missing}."
@@ -107,8 +99,6 @@ class SentenceColumns(Format):
                 yield Document(tuple(sentences), f"{name}:{line}")
             else:
                 incomplete += 1
-        if not rows:
-            raise UserError(f"{path}: expected rows below the header, found none.")
         log_left_out(incomplete, "rows with an empty sentence", str(path))
 
 
@@ -161,35 +151,24 @@ class WikiText(Format):
             where: what messages call them: a file.
             name: what identifiers call them.
         """
-        empty = 0
-        for title, number, paragraphs in _articles(lines, where):
-            texts = [text for paragraph in paragraphs for text in sentences_of(paragraph, self.splitter)]
-            if texts:
-                sentences = tuple(Sentence(words_of(text, self.tokens)) for text in texts)
-                yield Document(sentences, f"{title} ({name}:{number})")
-            else:
-                empty += 1
+        empty, identifier, sentences = 0, "", list[Sentence]()
+        end = (0, "", (1, ""))  # as where another title follows
+        for number, line, heading in chain(_with_headings(iter(lines)), [end]):
+            if heading is not None and heading[0] == 1:
+                if sentences:
+                    yield Document(tuple(sentences), identifier)
+                elif identifier:
+                    empty += 1
+                identifier, sentences = f"{heading[1]} ({name}:{number})", []
+            elif heading is None and line.strip():
+                if not identifier:
+                    raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
+                sentences += [Sentence(words_of(text, self.tokens)) for text in sentences_of(line, self.splitter)]
         log_left_out(empty, "articles of nothing but headings", where)
 
 
 _HEADING = re.compile(r" ((?:= )+)([^=\s](?:.*[^=\s])?) \1")
 """` = Title = ` of an article, ` = = Heading = = ` of its sections; a heading has a blank line before and after."""
-
-
-def _articles(lines: Iterable[tuple[int, str]], where: str) -> Iterator[tuple[str, int, Sequence[str]]]:
-    """The title, the number of its line and the paragraphs of each article."""
-    title, first, paragraphs = "", 0, list[str]()
-    for number, line, heading in _with_headings(iter(lines)):
-        if heading is not None and heading[0] == 1:
-            if title:
-                yield title, first, paragraphs
-            title, first, paragraphs = heading[1], number, []
-        elif heading is None and line.strip():
-            if not title:
-                raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
-            paragraphs.append(line)
-    if title:
-        yield title, first, paragraphs
 
 
 def _with_headings(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, tuple[int, str] | None]]:
@@ -208,9 +187,7 @@ class TaggedWords(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's name."""
-        lines = [(number, line) for number, line in read_lines(path) if line.strip()]
-        if not lines:
-            raise UserError(f"{path}: expected sentences, one a line, found none.")
+        lines = ((number, line) for number, line in read_lines(path) if line.strip())
         yield Document(tuple(_tagged_sentence(line, f"{path}:{number}") for number, line in lines), name)
 
 
@@ -272,10 +249,7 @@ class DependencyColumns(Format):
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's path below the corpus's folder."""
         blocks = groupby(read_lines(path), key=lambda numbered: not numbered[1].strip())
-        sentences = tuple(_dependency_tree(list(lines), path) for is_blank, lines in blocks if not is_blank)
-        if not sentences:
-            raise UserError(f"{path}: expected sentences of form, tag and head, found none.")
-        yield Document(sentences, name)
+        yield Document(tuple(_dependency_tree(list(lines), path) for is_blank, lines in blocks if not is_blank), name)
 
 
 _DEPENDENCY_ROW = re.compile(r"(?P<form>[^\t]*\S[^\t]*)\t(?P<tag>[^\t]*)\t(?P<head>\d{1,9})\s*")
@@ -308,8 +282,8 @@ class Brackets(Format):
         """The document of a file; its identifier is the file's path below the corpus's folder."""
         trees = [tree.without(TRACE_TAGS) for tree in read_bracketed(path)]
         read = [Sentence(tree.words, tags=tree.tags, spans=tree.constituents) for tree in trees]
-        if sentences := tuple(sentence for sentence in read if sentence.words):
-            yield Document(sentences, name)
+        sentences = tuple(sentence for sentence in read if sentence.words)
+        yield Document(sentences, name)
         log_left_out(len(read) - len(sentences), "sentences without words", str(path))
 
 
@@ -317,8 +291,5 @@ def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file of plain text, as far as the ending of its name says no other format."""
     kind = format_of(path)
     if kind != "text":
-        raise UserError(
-            f"{path}: expected plain text, found the ending .{kind}: take a format (depgen.data.formats) or a corpus "
-            "(depgen.data.corpora, depgen.data.hub_corpus) that reads it, or rename the file to .txt."
-        )
+        raise UserError(f"{path}: expected plain text, found the ending .{kind}: take a format of depgen.data.formats.")
     return read_lines(path)

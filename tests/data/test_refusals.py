@@ -33,11 +33,11 @@ LISTED = JsonLines(columns={"sentences": "s"})
 @pytest.mark.parametrize(
     ("form", "content", "message"),
     [
-        (Lines(), "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
-        (Paragraphs(), "\n===\n\n", "a.txt: expected documents, a sentence a line"),
+        (Lines(), "\n \n", "a.txt: expected documents as Lines"),
+        (Paragraphs(), "\n===\n\n", "a.txt: expected documents as Paragraphs"),
         (SentenceColumns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
         (SentenceColumns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 columns, found 4"),
-        (SentenceColumns(), HEADER, "a.txt: expected rows below the header, found none"),
+        (SentenceColumns(), HEADER, "a.txt: expected documents as SentenceColumns"),
         (SentenceColumns(), "", "a.txt: the file is empty"),
         (SentenceColumns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected cells whose quote marks match"),
         (SentenceColumns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected cells whose quote marks match"),
@@ -52,12 +52,12 @@ LISTED = JsonLines(columns={"sentences": "s"})
           for each in ("{}", "null", "7", '["a", 7]', '["a", " "]')),
         (WikiText(), " \n Nobody . \n", "a.txt:2: expected an article's title"),
         (TaggedWords(), "The/at\nCrane\n", "a.txt:2: expected word/tag, found 'Crane'"),
-        (TaggedWords(), "\n\n", "a.txt: expected sentences, one a line, found none"),
+        (TaggedWords(), "\n\n", "a.txt: expected documents as TaggedWords"),
         (DependencyColumns(), "Go\tVB\t0\nhome\t1\n", "a.txt:2: expected form, tag and head"),
         (DependencyColumns(), "\tVB\t0\n", "a.txt:1: expected form, tag and head"),
         (DependencyColumns(), "Go\tVB\tx\n", "a.txt:1: expected form, tag and head"),
         (DependencyColumns(), "Go\tVB\t3\non\tRB\t1\n", "a.txt:1: token 1 has head 3, but the sentence has 2 words"),
-        (DependencyColumns(), "\n", "a.txt: expected sentences of form, tag and head, found none"),
+        (DependencyColumns(), "\n", "a.txt: expected documents as DependencyColumns"),
         (Brackets(), "( (S (VB Go)\n", "a.txt:1: expected 2 closing brackets"),
     ],
 )  # fmt: skip
@@ -65,7 +65,7 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, messag
     path = tmp_path / "a.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UserError) as error:
-        list(form.read(path, path.name))
+        list(FileCorpus(str(tmp_path), form, train=path.name).documents("train"))
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
