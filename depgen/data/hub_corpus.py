@@ -90,7 +90,7 @@ class HubCorpus(CorpusOfSteps, NamedColumns):
 
         Raises:
             MissingDataError: the dataset is not at hand.
-            UserError: the folder has no files that the library reads, or no such configuration.
+            UserError: the folder has no files that the library reads.
         """
         import datasets
 
@@ -104,13 +104,10 @@ class HubCorpus(CorpusOfSteps, NamedColumns):
                 revision=self.revision,
                 cache_dir=str(cache_root() / "datasets"),
             )
-        except ValueError as error:
-            raise UserError(f"{self.dataset}: {one_line(error)} Set `configuration` to one of these.") from error
         except (OSError, RuntimeError) as error:
             if folder is not None:
                 raise UserError(
-                    f"{folder}: expected parquet, arrow, JSON-lines or CSV files whose names say train, validation or "
-                    f"test, found: {one_line(error)}"
+                    f"{folder}: expected parquet, arrow, JSON-lines or CSV files ({one_line(error)})"
                 ) from error
             raise MissingDataError(
                 f"No folder {self.dataset}, neither here nor in {data_root()} ($DEPGEN_DATA), and the hub gives no "

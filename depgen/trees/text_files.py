@@ -43,11 +43,9 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     r"""Line numbers, from 1, and lines without their ends; only `\n` and `\r\n` end a line, `.gz` is unpacked.
 
     Raises:
-        UserError: the file is missing, a folder, empty, cut short (`.gz`), not UTF-8 or with a NUL (line and byte are
-            named), one whose lines all end in `\r`, or may not be read.
+        UserError: the file is missing, empty, cut short (`.gz`), not UTF-8 or with a NUL (line and byte are named), or
+            one whose lines all end in `\r`.
     """
-    if path.is_dir():
-        raise UserError(f"{path}: expected a file, found a folder.")
     if not path.is_file():
         raise no_file(path)
     number, line = 0, ""
@@ -58,8 +56,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}:{number + 1}: damaged or cut short ({error}); copy the file again.") from error
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error
     if number == 0:
         raise UserError(f"{path}: the file is empty; expected lines of text.")
     if number == 1 and "\r" in line:

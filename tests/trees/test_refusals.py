@@ -107,20 +107,6 @@ def test_a_file_that_is_not_there_is_named_with_one_of_a_like_name(tmp_path):
     (tmp_path / "news.txt").write_text("a\n")
     with pytest.raises(UserError, match=r"No file at .*nwes.txt.*Did you mean 'news.txt'"):
         list(read_lines(tmp_path / "nwes.txt"))
-    with pytest.raises(UserError, match="expected a file, found a folder"):
-        list(read_lines(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch, name):
-    def denied(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    (tmp_path / name).write_bytes(b"one\n")
-    monkeypatch.setattr(Path, "open", denied)
-    monkeypatch.setattr(gzip, "open", denied)
-    with pytest.raises(UserError, match=rf"{name} can't be read \(Permission denied\)"):
-        list(read_lines(tmp_path / name))
 
 
 def written(edges):
