@@ -131,11 +131,7 @@ class NamedColumns(Versioned):
         words = self._words([token["tokens"] for token in tokens], where)
         if heads is not None:
             check_tree(heads, where, words=words)
-        names: list[tuple[str, ...] | None] = []
-        for kind in _OF_TOKENS[2:]:
-            column = tuple("_" if token.get(kind) in _NONE else str(token[kind]) for token in tokens)
-            names.append(None if set(column) <= {"_"} else column)
-        return Sentence(words, heads, *names)
+        return Sentence(words, heads, _names(tokens, "relations"), _names(tokens, "tags"))
 
     def _words(self, value: object, where: str) -> tuple[str, ...]:
         """The words of a sentence that is a string or a list of tokens."""
@@ -147,6 +143,12 @@ class NamedColumns(Versioned):
                 f"{str(value)[:80]}."
             )
         return tuple(value)
+
+
+def _names(tokens: Sequence[Mapping[Kind, Any]], kind: Kind) -> tuple[str, ...] | None:
+    """Relations or tags, `_` for none; None where there is none."""
+    names = tuple("_" if token.get(kind) in _NONE else str(token[kind]) for token in tokens)
+    return None if set(names) <= {"_"} else names
 
 
 def _list_of(values: Mapping[Kind, Any], kind: Kind, where: str) -> list[Any]:
