@@ -96,6 +96,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             (r"^action_network\.2\.", "action_network.3."),
         ),
     ),
+    Generation("columns by name, what is held out, draws", "depgen/data/named_columns.py", move="w4_sources.py"),
 ]  # fmt: skip
 
 

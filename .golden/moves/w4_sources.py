@@ -6,6 +6,7 @@ from typing import Any
 
 STEPS = "depgen.data.steps."
 SINGLE = {"class_path": STEPS + "SingleSentences"}
+DRAW = {"valid": "drawn_valid", "test": "drawn_test"}
 GONE = {
     "depgen.data.formats.WikiText": ("headings",),
     STEPS + "BareWords": ("orphans",),
@@ -40,12 +41,15 @@ def renamed(values: Any) -> Any:
     if drawn := arguments.pop("drawn", None):
         arguments["train"] = drawn
     draw = {name: arguments.pop(old) for name, old in DRAW.items() if old in arguments}
+    steps = arguments.get("steps")
+    for step in steps if isinstance(steps, list) else ():
+        if isinstance(step, dict) and step.get("class_path") == STEPS + "SeededSplits":
+            draw = {name: value for name, value in (step.get("init_args") or {}).items() if name != "of"}
+            arguments["steps"] = [other for other in steps if other is not step]
+            arguments["draw"] = draw
     if draw:
         arguments["draw"] = draw
     return values
-
-
-DRAW = {"valid": "drawn_valid", "test": "drawn_test"}
 
 
 def fingerprints() -> dict[str, str]:
