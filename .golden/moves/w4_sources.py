@@ -9,7 +9,8 @@ SINGLE = {"class_path": STEPS + "SingleSentences"}
 DRAW = {"valid": "drawn_valid", "test": "drawn_test"}
 GONE = {
     "depgen.data.formats.WikiText": ("headings",),
-    STEPS + "BareWords": ("orphans",),
+    "depgen.data.formats.Sdp": ("documents_by",),
+    STEPS + "BareWords": ("orphans", "lowercase"),
     "depgen.data.hub_corpus.HubCorpus": ("root",),
 }
 

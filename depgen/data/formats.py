@@ -227,17 +227,14 @@ class Conllu(Format):
 class Sdp(Format):
     """Semantic dependency graphs in SDP files of SemEval 2014 or 2015, one representation (DM, PAS or PSD) a file.
 
-    Args:
-        documents_by: whether a document is each sentence, or the sentences whose eight-digit identifiers differ in the
-            last three digits alone.
+    Each sentence is a document.
     """
 
     version: ClassVar[int] = 2
-    documents_by: Literal["sentence", "document"] = "sentence"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are the file's."""
-        return read_sdp(path, name, by_document=self.documents_by == "document")
+        return read_sdp(path, name)
 
 
 @dataclass(frozen=True)

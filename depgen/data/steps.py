@@ -115,20 +115,15 @@ class BareWords(Rewrite):
 
     The rules are those of `depgen.trees.text_form`. UDGN reads sentences by themselves: `SingleSentences` comes first.
     Each word whose tree loses its root becomes a root, as in the authors' code.
-
-    Args:
-        lowercase: whether words are lower-cased, as in the paper.
     """
-
-    lowercase: bool = True
 
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence without punctuation, its words spelt by the rules."""
-        return bare_words(sentence, lowercase=self.lowercase)
+        return bare_words(sentence)
 
     def form(self, form: FormName | None) -> FormName | None:
-        """`bare`, or with capitals `bare_cased`."""
-        return "bare_cased" if not self.lowercase and form in (None, "as_is", "bare_cased") else "bare"
+        """`bare`."""
+        return "bare"
 
     def name(self, name: str) -> str:
         """What results call such a corpus."""

@@ -8,10 +8,8 @@ predicate to this token, or `_`. The line before a sentence is `#` and its ident
 A top of the sentence is an edge from 0 with the label `top`.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +27,6 @@ TOP = "top"
 """The label of the edge from the root to a top."""
 
 HEADER = "#SDP 2015"
-_IDENTIFIER = re.compile(r"[0-9]{8}")
-"""Two digits of the section, two of the document in it and three of the sentence, after a 2."""
 
 
 @dataclass
@@ -77,25 +73,14 @@ class SdpBlock(Block):
         return sorted_edges(edges)
 
 
-def read_sdp(path: Path, name: str = "", *, by_document: bool = False) -> Iterator[Document]:
-    """The documents of an SDP file; every sentence has a graph, if only one without edges.
+def read_sdp(path: Path, name: str = "") -> Iterator[Document]:
+    """The sentences of an SDP file, each a document; every one has a graph, if only one without edges.
 
     Args:
         path: the file; `.gz` is unpacked.
         name: what identifiers call the file, by default its name.
-        by_document: whether sentences are one document whose identifiers, of eight digits, differ in the last three
-            alone; otherwise each sentence is a document with its own identifier.
     """
-
-    def document_of(block: SdpBlock) -> str:
-        is_numbered = by_document and _IDENTIFIER.fullmatch(block.identifier)
-        return block.identifier[:-3] if is_numbered else block.identifier
-
-    if by_document:
-        for identifier, blocks in groupby(read_sdp_blocks(path, name), key=document_of):
-            yield Document(tuple(block.sentence() for block in blocks), identifier)
-    else:
-        yield from (Document((block.sentence(),), block.identifier) for block in read_sdp_blocks(path, name))
+    return (Document((block.sentence(),), block.identifier) for block in read_sdp_blocks(path, name))
 
 
 def read_sdp_blocks(path: Path, name: str = "") -> Iterator[SdpBlock]:

@@ -239,7 +239,6 @@ CORPORA = {
     "lower": [Lowercase()],
     "stories": [Lowercase(but_placeholders=True)],
     "bare": [SingleSentences(), BareWords()],
-    "bare with capitals": [BareWords(lowercase=False)],
     "bare of lower": [Lowercase(), BareWords()],
     "retokenised": [Retokenized()],
     "retokenised stories": [Lowercase(but_placeholders=True), Retokenized()],
@@ -264,8 +263,7 @@ def test_the_form_does_to_a_text_what_the_corpus_does_to_its_own(news, steps):
 def test_corpora_say_in_which_form_their_text_is(news):
     lines = TextLines("news")
     forms = {None: [lines, Ewt(), RocStories(steps=[]), STORIES], "ptb": [Ptb(), Ewt(steps=[Normalized(lines)])],
-             "stories": [RocStories()], "lower": [EmnlpNews()], "bare": [Ewt(steps=[BareWords()])],
-             "bare_cased": [Ewt(steps=[BareWords(lowercase=False)])]}  # fmt: skip
+             "stories": [RocStories()], "lower": [EmnlpNews()], "bare": [Ewt(steps=[BareWords()])]}  # fmt: skip
     assert {name: [form_of(corpus) for corpus in corpora] for name, corpora in forms.items()} == {
         name: [name] * len(corpora) for name, corpora in forms.items()
     }

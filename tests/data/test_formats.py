@@ -168,8 +168,6 @@ def test_sdp(read, tmp_path):
     graph = Sentence(("Dogs", "bark"), tags=("NNS", "VBP"), edges=((2, 1, "ARG1"), (0, 2, "top")))
     write_sdp([Document((graph,) * 2, "20001"), Document((graph,), "20002001")], tmp_path / "dm.sdp")
     assert [each.identifier for each in read(Sdp(), None, "dm.sdp")[0]] == ["20001001", "20001002", "20002001"]
-    documents, _ = read(Sdp("document"), None, "dm.sdp")
-    assert [each.sentences for each in documents] == [(graph, graph), (graph,)]
 
 
 def test_dependency_columns(read):
