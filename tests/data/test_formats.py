@@ -101,26 +101,15 @@ def test_blank_lines_are_passed_over_and_rows_named_by_their_first_line(read):
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
 
 
-def test_json_lines_of_texts(read):
-    objects = {"id": 7, "text": "He left. She didn't."}, {"text": " "}, {"text": "One\nTwo."}
-    content = gzip.compress("".join(json.dumps(value) + "\n" for value in objects).encode())
+def test_json_lines(read):
+    objects = {"id": 7, "text": "He left. She didn't."}, {"text": " "}, {"id": None, "text": "One\nTwo."}
+    content = gzip.compress("\n".join(json.dumps(value) + "\n" for value in objects).encode())
     documents, left_out = read(JsonLines(), content, "a.jsonl.gz")
     assert documents == [
         Document((Sentence(("He", "left.")), Sentence(("She", "didn't."))), "7"),
-        Document((Sentence(("One",)), Sentence(("Two.",))), "a.jsonl.gz:3"),
+        Document((Sentence(("One",)), Sentence(("Two.",))), "a.jsonl.gz:5"),
     ]
     assert left_out == ["1 rows without a token."]
-    (first, _), _ = read(JsonLines(splitter="lines", tokens="rules"), content, "a.jsonl.gz")
-    assert texts(first) == ["He left . She did n't ."]
-
-
-def test_json_lines_of_sentences(read):
-    form = JsonLines(columns={"sentences": "s", "identifier": "name"})
-    (document,), left_out = read(form, '{"name": "x", "s": ["He left .", ["She", "stayed"], " ", []]}\n\n')
-    assert document == Document((Sentence(("He", "left", ".")), Sentence(("She", "stayed"))), "x")
-    assert left_out == ["2 sentences without a token."]
-    (document,), _ = read(form, '{"name": null, "s": ["He left ."]}\n')
-    assert document.identifier == "a.txt:1"
 
 
 def test_an_article_begins_with_a_title_that_stands_alone(read):

@@ -15,7 +15,6 @@ from depgen.data.hub_corpus import HubCorpus
 from depgen.data.steps import Lowercase
 from depgen.errors import MissingDataError, UserError
 from depgen.trees.conllu import write_conllu
-from depgen.trees.sentence import Document, Sentence
 from tests.data.test_formats import ARTICLES
 
 STORIES = GeneratedLanguage(train=12, valid=3, test=3, sentences=(5, 5))
@@ -137,88 +136,8 @@ def test_texts_of_a_named_column(corpora, caplog):
     (dev,) = corpus.documents("valid")
     assert len(dev.sentences) == 2
     assert texts(HubCorpus("news", columns={"text": "body"}, valid="test"), "valid") == ["a b"]
-
-
-def test_sentences_listed_in_a_column(corpora, caplog):
-    write(corpora / "listed", [{"sentences": ["He left .", " ", "She stayed ."]}, {"sentences": []}])
-    (document,) = HubCorpus("listed").documents("train")
-    assert [" ".join(s.words) for s in document.sentences] == ["He left .", "She stayed ."]
-    assert document.identifier == "listed, train, row 1"
-    assert sorted(caplog.messages) == [
-        "listed, train: left out 1 rows without a token.", "listed, train: left out 1 sentences without a token.",
-    ]  # fmt: skip
-
-
-# -- rows -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def read(corpora):
-    """The documents of rows."""
-
-    def documents(*rows, **options):
-        write(corpora / "here", rows)
-        return list(HubCorpus("here", **options).documents("train"))
-
-    return documents
-
-
-@pytest.mark.parametrize("heads", [[2, 0], ["2", "0"]])
-def test_heads_are_numbers_or_strings(read, heads):
-    (document,) = read({"head": heads, "tokens": ["Dogs", "bark"], "deprel": ["nsubj", "root"]})
-    assert document.sentences == (Sentence(("Dogs", "bark"), (2, 0), ("nsubj", "root")),)
-
-
-def test_tokens_without_a_head_are_left_out_and_counted(read, caplog):
-    row = {
-        "tokens": ["du", "de", "le", "pain", "x"], "head": ["None", "3", "3", "0", None],
-        "deprel": ["_", "case", "det", "root", None], "xpos": ["_", "P", "D", "N", "_"],
-    }  # fmt: skip
-    (document,) = read(row)
-    assert document.sentences == (Sentence(("de", "le", "pain"), (3, 3, 0), ("case", "det", "root"), ("P", "D", "N")),)
-    assert "here, train: left out 2 tokens without a head." in caplog.messages
-
-
-def test_a_document_of_several_sentences(read):
-    (document,) = read({"id": "d", "tokens": [["a", "b"], ["c"]], "heads": [["2", "0"], ["0"]]})
-    assert document == Document((Sentence(("a", "b"), (2, 0)), Sentence(("c",), (0,))), "d")
-
-
-@pytest.mark.parametrize("heads", [["_", "_"], [None, None], [], None])
-def test_a_sentence_without_any_head_has_no_tree(read, heads):
-    assert read({"tokens": ["Dogs", "bark"], "head": heads})[0].sentences == (Sentence(("Dogs", "bark")),)
-
-
-TEXT = {"columns": {"text": "body"}}
-
-
-@pytest.mark.parametrize(
-    ("row", "options", "message"),
-    [
-        ({"tokens": ["a", "b"], "head": [0]}, {}, "row 1: expected as many values .* 2 tokens, 1 heads"),
-        ({"tokens": [], "head": [0]}, {}, "0 tokens, 1 heads"),
-        ({"tokens": ["a", "b"], "head": [2, 1]}, {}, "row 1: .*no root"),
-        ({"tokens": ["a"], "head": ["x"]}, {}, "row 1: expected the number of a head or 0, found 'x'"),
-        ({"tokens": ["a", "b"], "head": ["1", "-1"]}, {}, "row 1: expected the number of a head or 0, found '-1'"),
-        ({"tokens": ["a", " "]}, {}, "row 1: expected .* tokens that are not blank"),
-        ({"tokens": "a b"}, {}, "row 1: expected a list in the column of tokens"),
-        ({"tokens": [["a"], ["b"]], "head": [[0]]}, {}, "expected as many values .* 2 tokens, 1 heads"),
-        ({"sentences": [3]}, {}, "row 1: expected each sentence as a string"),
-        ({"text": 3}, {}, "row 1: expected a string in the column of text, found '3'"),
-        (
-            {"body": "a"},
-            {},
-            "train, row 1: expected a column of tokens, sentences or text, found .* body",
-        ),
-        ({"body": "a"}, {"columns": {"text": "bodies"}}, r"'bodies' \(of text\), found .*Did you mean 'body'"),
-        ({"body": "a"}, {**TEXT, "train": "x"}, "expected a split x, found train"),
-        ({"text": " "}, {}, "here, train: expected documents, found no row with a token"),
-        ({"text": "Nobody ."}, {"articles": True}, "here, train:1: expected an article's title"),
-    ],
-)
-def test_rows_that_are_refused(read, row, options, message):
-    with pytest.raises(UserError, match=message):
-        read(row, **options)
+    with pytest.raises(UserError, match="expected a split x, found train"):
+        texts(HubCorpus("news", train="x"))
 
 
 # -- where it lies ----------------------------------------------------------------------------------------------------

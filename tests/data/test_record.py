@@ -142,15 +142,6 @@ def test_a_result_names_the_data_that_the_run_was_trained_on(run, tmp_path, capl
     assert "was trained on other data, which its result names" in caplog.text
 
 
-@pytest.mark.slow
-def test_a_run_whose_test_split_is_not_there_says_that_changes_go_unnoticed(run, tmp_path, capsys):
-    shutil.move(tmp_path / "data" / "rocstories" / "test.csv", tmp_path)
-    assert main(["fit", "--config", str(tmp_path / "stories.yaml")]) == 0
-    assert "no later change is noticed: No corpus at" in capsys.readouterr().err
-    assert main(["fit", "--resume", str(run)]) == 0
-    assert "Nothing tells whether" in capsys.readouterr().err
-
-
 # -- sizes -----------------------------------------------------------------------------------------------------------
 
 

@@ -1,9 +1,11 @@
 """What is wrong with a corpus is said with its place: input, and what the message must name."""
 
 import pytest
+import yaml
 
 from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTreebank, TextLines, WikiText2
 from depgen.data.corpus import FileCorpus, SeededSplits, WithSteps
+from depgen.data.experiment import data_of
 from depgen.data.formats import (
     Brackets,
     DependencyColumns,
@@ -27,7 +29,6 @@ from depgen.errors import MissingDataError, UserError
 STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
 STORY = "a .,b .,c .,d .,e .\n"
-LISTED = JsonLines(columns={"sentences": "s"})
 
 
 @pytest.mark.parametrize(
@@ -38,23 +39,13 @@ LISTED = JsonLines(columns={"sentences": "s"})
         (SentenceColumns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
         (SentenceColumns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 columns, found 4"),
         (SentenceColumns(), HEADER, "a.txt: expected documents as SentenceColumns"),
-        (SentenceColumns(), "", "a.txt: the file is empty"),
-        (SentenceColumns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected cells whose quote marks match"),
         (SentenceColumns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected cells whose quote marks match"),
-        (SentenceColumns(), HEADER + 'a,b,"c\nd",e\n', "a.txt:2: expected 5 columns, found 4"),
-        (SentenceColumns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9"),
         (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
         (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
-        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected a column of tokens, sentences or text, found"),
-        (JsonLines(), '{"text": ["x"]}', "a.txt:1: expected a string in the column of text"),
-        (JsonLines(), '{"text": ""}', "a.txt: expected documents, found no row with a token"),
-        *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence as a string")
-          for each in ("{}", "null", "7", '["a", 7]', '["a", " "]')),
         (WikiText(), " \n Nobody . \n", "a.txt:2: expected an article's title"),
         (TaggedWords(), "The/at\nCrane\n", "a.txt:2: expected word/tag, found 'Crane'"),
         (TaggedWords(), "\n\n", "a.txt: expected documents as TaggedWords"),
         (DependencyColumns(), "Go\tVB\t0\nhome\t1\n", "a.txt:2: expected form, tag and head"),
-        (DependencyColumns(), "\tVB\t0\n", "a.txt:1: expected form, tag and head"),
         (DependencyColumns(), "Go\tVB\tx\n", "a.txt:1: expected form, tag and head"),
         (DependencyColumns(), "Go\tVB\t3\non\tRB\t1\n", "a.txt:1: token 1 has head 3, but the sentence has 2 words"),
         (DependencyColumns(), "\n", "a.txt: expected documents as DependencyColumns"),
@@ -63,7 +54,7 @@ LISTED = JsonLines(columns={"sentences": "s"})
 )  # fmt: skip
 def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, message):
     path = tmp_path / "a.txt"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_text(content)
     with pytest.raises(UserError) as error:
         list(FileCorpus(str(tmp_path), form, train=path.name).documents("train"))
     assert message in str(error.value)
@@ -71,7 +62,7 @@ def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, messag
 
 
 @pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize("name", ["a.conllu", "a.sdp.gz", "a.TSV", "a.json"])
+@pytest.mark.parametrize("name", ["a.conllu", "a.TSV", "a.json"])
 def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name):
     (tmp_path / name).write_text("1\tThe\n2\tcat\n")
     with pytest.raises(UserError, match=rf"{name}: expected "):
@@ -129,3 +120,27 @@ def test_tags_are_needed_to_normalise(tmp_path):
     lines = FileCorpus(str(tmp_path), Lines(), train="a.txt")
     with pytest.raises(UserError, match=r"'dogs bark' .*expected tags"):
         list(Normalized(lines).documents(lines.documents, "train"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"data: [", "expected YAML, found: "),
+        (b"data: caf\xe9", "expected UTF-8, found "),
+        (b"model: 1", "expected `data`, a class and its options"),
+    ],
+)
+def test_a_broken_experiment_is_named(tmp_path, content, message):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        data_of(path)
+    assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_what_is_refused_within_a_choice_of_classes_is_said_in_its_own_words(tmp_path):
+    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": {"train": -1}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"data": data}))
+    with pytest.raises(UserError, match=r"^GeneratedLanguage: sizes"):
+        data_of(tmp_path / "a.yaml")
