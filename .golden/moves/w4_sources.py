@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = "depgen.data.steps."
-SINGLE = {"class_path": STEPS + "SingleSentences"}
+SINGLE = {"class_path": STEPS + "SingleSentences", "init_args": {}}
 DRAW = {"valid": "drawn_valid", "test": "drawn_test"}
 GONE = {
     "depgen.data.formats.WikiText": ("headings",),

@@ -1,4 +1,4 @@
-"""Steps: what is done to the documents of a corpus, such as cutting them into sentences or drawing its splits.
+"""Steps: what is done to the documents of a corpus, such as cutting them into sentences or leaving some out.
 
 A model is evaluated on text that is written as the text it has learnt from:
 

@@ -192,6 +192,7 @@ def test_training_documents_that_equal_one_of_validation_or_test_but_for_blanks_
     assert [taken(WithoutHeldOut(), NEWS, split) for split in ("valid", "test")] == [
         NEWS.splits[s] for s in ("valid", "test")
     ]
+    assert taken(WithoutHeldOut(splits=["valid"]), NEWS, "valid") == NEWS.splits["valid"], "but for the test's"
     lower = WithSteps(NEWS, steps=[Lowercase(), WithoutHeldOut()])
     assert [" ".join(document.words()) for document in lower.documents("train")] == ["two dogs ran ."]
 
