@@ -6,7 +6,9 @@ import shutil
 
 import datasets
 import pytest
+import yaml
 
+from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank
 from depgen.data.corpus import SPLITS, Corpus
 from depgen.data.formats import Conllu, WikiText
@@ -218,3 +220,43 @@ def test_folders_that_are_not_whole(corpora):
     (corpora / "damaged" / "train.parquet").write_bytes(b"PAR1 no parquet PAR1")
     with pytest.raises(UserError, match=r"damaged, train: .*Copy the files again"):
         texts(HubCorpus("damaged"))
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+def experiment(path, **corpus):
+    gold = {"class_path": "depgen.annotation.trivial.GoldTrees", "init_args": {"scheme": "gold"}}
+    backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
+    content = {
+        "seed_everything": 1,
+        "trainer": {"max_epochs": 1, "accelerator": "cpu"},
+        "model": {
+            "class_path": "depgen.models.causal_lm.CausalLM",
+            "init_args": {
+                "backbone": {"class_path": "depgen.backbones.transformer.Transformer", "init_args": backbone},
+                "optimizer": {"class_path": "torch.optim.AdamW", "init_args": {"lr": 1e-3}},
+            },
+        },
+        "data": {
+            "class_path": "depgen.data.text.TextData",
+            "init_args": {
+                "corpus": {"class_path": "depgen.data.hub_corpus.HubCorpus", "init_args": corpus}, "annotator": gold,
+            },
+        },
+    }  # fmt: skip
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+@pytest.mark.slow
+def test_fit_and_test_on_a_folder_of_parquet(corpora, tmp_path, capsys):
+    write_parquet(corpora / "treebanks" / "ud")
+    assert main(["fit", "--config", experiment(tmp_path / "hub.yaml", dataset="treebanks/ud")]) == 0
+    (run,) = (tmp_path / "runs" / "hub").iterdir()
+    record = json.loads((run / "run.json").read_text())
+    sentences = sum(len(document.sentences) for document in STORIES.documents("train"))
+    assert (record["data"]["corpus"], record["data"]["train_documents"]) == ("ud", sentences)
+    assert main(["test", "--run", str(run)]) == 0
+    assert "test/perplexity\t" in capsys.readouterr().out
+    assert (run / "test.json").is_file()
