@@ -100,6 +100,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "vocabularies in one file, numbers of judged pairs as the encoder reads them",
         "!depgen/language_models/finetuned.py", move="w4_tables.py",
     ),
+    Generation("columns by name, what is held out, draws", "depgen/data/named_columns.py", move="w4_sources.py"),
 ]  # fmt: skip
 
 

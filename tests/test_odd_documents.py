@@ -28,7 +28,7 @@ def data(tmp_path, monkeypatch):
     for split in ("train", "valid", "test"):
         (tmp_path / f"{split}.jsonl").write_text(rows)
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
-    corpus = JsonDocuments(str(tmp_path), JsonLines(sentences="sentences"), **files, steps=[])
+    corpus = JsonDocuments(str(tmp_path), JsonLines(), **files, steps=[])
     return DocumentData(corpus, vocabulary=WordVocabulary(starts=True))
 
 
@@ -37,7 +37,7 @@ def test_what_has_no_words_is_left_out_and_said(data, caplog):
         1, 3, LONG,
     ]  # fmt: skip
     assert [message.partition("left out ")[2] for message in caplog.messages if "left out" in message][:2] == [
-        "2 sentences without a token.", "2 documents without a token.",
+        "2 sentences without a token.", "2 rows without a token.",
     ]  # fmt: skip
 
 
@@ -70,5 +70,5 @@ def test_a_long_document_is_scored_as_its_beginning_alone_would_be(data, name):
 
 def test_a_split_of_nothing_but_empty_documents_is_refused(data, tmp_path):
     (tmp_path / "test.jsonl").write_text('{"sentences": []}\n')
-    with pytest.raises(UserError, match="expected documents, found none with a token"):
+    with pytest.raises(UserError, match="expected documents, found no row with a token"):
         data.segmented("test", longest=None)

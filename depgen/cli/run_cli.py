@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import lightning as L
 import torch
 import yaml
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import RichProgressBar
+from lightning.pytorch.callbacks import LambdaCallback, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
 from depgen.cli.failed_runs import remove_if_nothing_came
@@ -20,7 +21,7 @@ from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options
 from depgen.cli.requests import Request
 from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
 from depgen.data.module import CorpusData
-from depgen.data.run_record import DataRecord, data_tags, other_data
+from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.evaluation.likelihood.bounds import beam_of
@@ -282,7 +283,9 @@ class RunCLI(LightningCLI):
         bar: list[L.Callback] = [RichProgressBar(leave=False)] if _shows_bar(settings) else []
         if fits:
             self._resume = Resume(folder / CHECKPOINTS, every_n_steps=self.config.get("resume_every_n_steps"))
-            record: list[L.Callback] = [DataRecord(folder)] if self.source is None else []
+            record: list[L.Callback] = []
+            if self.source is None:
+                record.append(LambdaCallback(on_fit_start=partial(record_data, folder)))
             if self.initial is not None:
                 record.append(InitialWeights(self.initial[1]))
             return [*(bar or [ProgressLines()]), *record, LossGuard(), RunRecord(folder), self._resume]

@@ -111,9 +111,7 @@ VERBS = {
         "train the story metric UNION",
         "depgen.evaluation.union.train_union:train_union",
     ),
-    "data-statistics": Verb(
-        "print the sizes of a corpus and the published ones", "depgen.data.statistics:data_statistics"
-    ),
+    "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
         "train and test the missing rows of a table",
         "depgen.reporting.reproduce:reproduce",

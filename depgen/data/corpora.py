@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from depgen.data.corpus import Corpus, FileCorpus, Format, Split, SplitStatistics, Step
+from depgen.data.corpus import Corpus, FileCorpus, Format, SeededSplits, Split, SplitStatistics, Step
 from depgen.data.formats import (
     Brackets,
     Conllu,
@@ -132,7 +132,8 @@ class Brown(FileCorpus):
     how_to_get: ClassVar[str] = "The Brown corpus is NLTK's: nltk.download('brown')."
     folder: str = "brown"
     format: Format = field(default_factory=TaggedWords)
-    drawn: str | None = "c[a-r][0-9][0-9]"
+    train: Files = "c[a-r][0-9][0-9]"
+    draw: SeededSplits | None = field(default_factory=SeededSplits, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,8 @@ class WsjSample(FileCorpus):
     how_to_get: ClassVar[str] = "The sample is NLTK's: nltk.download('dependency_treebank')."
     folder: str = "wsj_sample/dependency"
     format: Format = field(default_factory=DependencyColumns)
-    drawn: str | None = "*.dp"
-    drawn_valid: int = 20
-    drawn_test: int = 20
+    train: Files = "*.dp"
+    draw: SeededSplits | None = field(default_factory=lambda: SeededSplits(valid=20, test=20), kw_only=True)
 
 
 @dataclass(frozen=True)

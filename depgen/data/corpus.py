@@ -11,12 +11,12 @@ import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
+from depgen.data.tokenization import rule_versions
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
@@ -79,8 +79,9 @@ class Versioned:
 
     @property
     def versions(self) -> dict[str, int | str]:
-        """That of the class, and those of rules and libraries that documents depend on."""
-        return {"version": self.version}
+        """That of the class, and of the rules by which its options `splitter` and `tokens`, if any, cut text."""
+        rules = rule_versions(getattr(self, "splitter", "lines"), getattr(self, "tokens", "whitespace"))
+        return {"version": self.version, **rules}
 
 
 class Format(Versioned, ABC):
@@ -94,14 +95,6 @@ class Format(Versioned, ABC):
 class Step(Versioned, ABC):
     """What is done to the documents of a corpus; subclasses are frozen dataclasses of their options."""
 
-    @property
-    def keeps_text(self) -> bool:
-        """Whether all words stay as they are, in their order, and documents are cut alone."""
-        return False
-
-    by_sentence: ClassVar[bool] = False
-    """Whether it does the same to a sentence in any document."""
-
     def changes(self, split: Split) -> bool:
         """Whether it does anything to a split; one that it leaves as it is keeps its documents and its fingerprint."""
         return True
@@ -110,27 +103,13 @@ class Step(Versioned, ABC):
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The documents of a split that it changes, from those of any split before it."""
 
-    def splits_read(self, split: Split) -> Sequence[Split]:
-        """The splits before this step that `split` after it depends on, as far as they are at hand; the first is."""
-        return (split,)
-
-    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
-        """The splits of other corpora that `split` after this step depends on."""
-        return ()
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """Digests of all that `split` after this step is made from; `digest` gives that of any split before it."""
+        return [digest(split)]
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
-        """A digest of the step's options and of all that it reads; `digest` is that of any split before it."""
-        first, *others = self.splits_read(split)
-        digests = [digest(first)]
-        for other in others:
-            with suppress(MissingDataError):
-                digests.append(digest(other))
-        digests += [corpus.fingerprint(other) for corpus, other in self.corpora_read(split)]
-        return lines_sha256([plain_json(self), *digests])
-
-    def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
-        """The identifiers of each split's documents, if this step draws them by a seed."""
-        return {}
+        """A digest of the step's options and of all that it reads."""
+        return lines_sha256([plain_json(self), *self.digests(digest, split)])
 
     def name(self, name: str) -> str:
         """What results call a corpus after this step."""
@@ -149,11 +128,58 @@ def _fingerprint_after(step: Step, digest: Digest, split: Split) -> str:
     return step.fingerprint(digest, split) if step.changes(split) else digest(split)
 
 
+@dataclass(frozen=True)
+class SeededSplits(Step):
+    """Draws the documents of the training files into three splits, by a seed and their identifiers alone.
+
+    By the SHA-256 of "{seed}:{identifier}", the first are test, the next validation, the rest training. A split has its
+    documents in the order of the files.
+
+    Args:
+        valid: how many documents are for validation.
+        test: how many are for the test.
+        seed: of the draw.
+    """
+
+    valid: int = 50
+    test: int = 50
+    seed: int = 0
+
+    def documents(self, read: Read, split: Split) -> Iterator[Document]:
+        """The documents of a split."""
+        wanted = frozenset(self.drawn(read)[split])
+        return (document for document in read("train") if document.identifier in wanted)
+
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """That of all files, and the split."""
+        return [digest("train"), split]
+
+    def drawn(self, read: Read) -> dict[Split, list[str]]:
+        """The identifiers of each split's documents."""
+        names, held_out = [document.identifier for document in read("train")], self.valid + self.test
+        if len(names) <= held_out:
+            raise UserError(f"SeededSplits: expected more than {held_out} documents to split, found {len(names)}.")
+        if len(set(names)) < len(names):
+            twice, _ = Counter(names).most_common(1)[0]
+            raise UserError(f"SeededSplits: expected a name for each document, found {twice} twice.")
+        ranked = sorted(names, key=lambda name: hashlib.sha256(f"{self.seed}:{name}".encode()).digest())
+        chosen = {name: "test" if rank < self.test else "valid" for rank, name in enumerate(ranked[:held_out])}
+        return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
+
+
+def drawn_documents(corpus: object) -> dict[Split, list[str]]:
+    """The identifiers of each split's documents where a seed has drawn them; empty where splits are official."""
+    if isinstance(corpus, CorpusOfSteps) and corpus.draw is not None:
+        return corpus.draw.drawn(corpus.read)
+    return drawn_documents(corpus.corpus) if isinstance(corpus, WithSteps) else {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class CorpusOfSteps(ABC):
     """A corpus whose documents pass through steps; a subclass reads them.
 
     Args:
+        draw: draws the documents of the training files into three splits; None where these have files of their own.
         steps: what is done to the documents, in this order (`depgen.data.steps`); None: what the class does by default.
         name: what results call it; by default what the class and the steps say.
     """
@@ -163,6 +189,7 @@ class CorpusOfSteps(ABC):
     default_form: ClassVar[FormName | None] = None
     published: ClassVar[Mapping[Split, SplitStatistics]] = {}
 
+    draw: SeededSplits | None = None
     steps: Sequence[Step] | None = None
     name: str = ""
 
@@ -190,30 +217,20 @@ class CorpusOfSteps(ABC):
     def documents(self, split: Split) -> Iterator[Document]:
         """The documents of a split after all steps, in file order."""
         read: Read = self.read
-        for step in self.steps or ():
+        for step in self._draw_and_steps:
             read = partial(_after, step, read)
         return read(split)
 
     def fingerprint(self, split: Split) -> str:
         """A digest of the files, of the options of format and steps and of their versions; folders do not count."""
-        return self._digest(self.steps or (), split)
-
-    def text_fingerprint(self, split: Split) -> str:
-        """The fingerprint of the text, whether it is read by documents or by sentences.
-
-        Steps that cut documents alone do not count, but before one that takes or leaves whole documents.
-        """
-        counted: list[Step] = []
-        for step in reversed(self.steps or ()):
-            if not step.keeps_text or any(not later.by_sentence and later.changes(split) for later in counted):
-                counted.insert(0, step)
-        return self._digest(counted, split)
-
-    def _digest(self, steps: Sequence[Step], split: Split) -> str:
         digest: Digest = self.content
-        for step in steps:
+        for step in self._draw_and_steps:
             digest = partial(_fingerprint_after, step, digest)
         return digest(split)
+
+    @property
+    def _draw_and_steps(self) -> Sequence[Step]:
+        return (*((self.draw,) if self.draw else ()), *(self.steps or ()))
 
     @property
     def form(self) -> FormName | None:
@@ -237,11 +254,6 @@ class FileCorpus(CorpusOfSteps):
         train: the training split's file or files, names or patterns below the folder; those of a pattern go by path.
         valid: those of the validation split.
         test: those of the test split.
-        drawn: in place of the three, a pattern of files, one document each, that are drawn into splits by a seed and
-            their names (`drawn_names`).
-        drawn_valid: how many of these are for validation.
-        drawn_test: how many are for the test.
-        seed: of the draw.
     """
 
     how_to_get: ClassVar[str] = ""
@@ -253,10 +265,6 @@ class FileCorpus(CorpusOfSteps):
     train: Sequence[str] | str = ()
     valid: Sequence[str] | str = ()
     test: Sequence[str] | str = ()
-    drawn: str | None = None
-    drawn_valid: int = 50
-    drawn_test: int = 50
-    seed: int = 0
 
     @property
     def own_name(self) -> str:
@@ -269,12 +277,6 @@ class FileCorpus(CorpusOfSteps):
         Raises:
             MissingDataError: there is no such folder, or no file of a name or pattern.
         """
-        if self.drawn is not None:
-            files = {path.name: path for path in self._matching(self.drawn)}
-            names = drawn_names(
-                list(files), valid=self.drawn_valid, test=self.drawn_test, seed=self.seed, where=self.name
-            )
-            return [files[name] for name in names[split]]
         named: Sequence[str] | str = getattr(self, split)
         paths = [path for pattern in ([named] if isinstance(named, str) else named) for path in self._matching(pattern)]
         if not paths:
@@ -286,11 +288,17 @@ class FileCorpus(CorpusOfSteps):
     def read(self, split: Split) -> Iterator[Document]:
         """The documents of a split's files."""
         for path in self.paths(split):
-            yield from self.format.read(path, self._name_of(path))
+            any_sentence = False
+            for document in self.format.read(path, self._name_of(path)):
+                if document.sentences:
+                    any_sentence = True
+                    yield document
+            if not any_sentence:
+                raise UserError(f"{path}: expected documents as {type(self.format).__name__} reads them, found none.")
 
     def content(self, split: Split) -> str:
         """A digest of the format's options and of the names and bytes of the split's files."""
-        files = [f"{self._name_of(path)} {_digest_of(path)}" for path in self.paths(split)]
+        files = [f"{self._name_of(path)} {file_sha256(path)}" for path in self.paths(split)]
         return lines_sha256([plain_json(self.format), *files])
 
     def _matching(self, pattern: str) -> list[Path]:
@@ -338,38 +346,6 @@ class WithSteps(CorpusOfSteps):
         return form_of(self.corpus)
 
 
-def drawn_documents(corpus: object) -> Mapping[Split, Sequence[str]]:
-    """The names of each split's documents where a seed has drawn them into splits; empty where splits are official."""
-    names: Mapping[Split, Sequence[str]] = {}
-    if isinstance(corpus, FileCorpus) and corpus.drawn is not None:
-        names = {split: [path.name for path in corpus.paths(split)] for split in SPLITS}
-    if isinstance(corpus, WithSteps):
-        names = drawn_documents(corpus.corpus)
-    if isinstance(corpus, CorpusOfSteps):
-        read: Read = corpus.read
-        for step in corpus.steps or ():
-            names = step.drawn(read) or names
-            read = partial(_after, step, read)
-    return names
-
-
-def drawn_names(names: Sequence[str], *, valid: int, test: int, seed: int, where: str) -> dict[Split, list[str]]:
-    """Documents in splits that depend on the seed and their names alone, each split in the order given.
-
-    By the SHA-256 of "{seed}:{name}", the first are test, the next validation, the rest training.
-    """
-    if valid < 0 or test < 0:
-        raise UserError(f"{where}: expected 0 or more documents to validate and to test on, found {valid} and {test}.")
-    if len(names) <= valid + test:
-        raise UserError(f"{where}: expected more than {valid + test} documents to split, found {len(names)}.")
-    if len(set(names)) < len(names):
-        twice, _ = Counter(names).most_common(1)[0]
-        raise UserError(f"{where}: two documents are called {twice}; a draw by name needs a name for each.")
-    ranked = sorted(names, key=lambda name: hashlib.sha256(f"{seed}:{name}".encode()).digest())
-    chosen = {name: "test" if rank < test else "valid" for rank, name in enumerate(ranked[: valid + test])}
-    return {split: [name for name in names if chosen.get(name, "train") == split] for split in SPLITS}
-
-
 def log_left_out(count: int, what: str, where: str) -> None:
     """Say once how much was left out; nothing if it was nothing."""
     if count:
@@ -402,12 +378,5 @@ def files_sha256(paths: Iterable[Path], **options: object) -> str:
     """A SHA-256 hex digest of the files' bytes, in order, and of reading options; names and dates do not count."""
     digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode())
     for path in paths:
-        digest.update(bytes.fromhex(_digest_of(path)))
+        digest.update(bytes.fromhex(file_sha256(path)))
     return digest.hexdigest()
-
-
-def _digest_of(path: Path) -> str:
-    try:
-        return file_sha256(path)
-    except OSError as error:
-        raise UserError(f"{path} can't be read ({error.strerror or error}); change its rights.") from error

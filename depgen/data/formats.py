@@ -1,117 +1,95 @@
 """Formats of corpora: how a file becomes documents. Text is UTF-8, and `.gz` is unpacked."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from depgen.data.corpus import Format, log_left_out
-from depgen.data.tokenization import SentenceSplitter, Tokens, rule_versions, sentences_of, tokenize
+from depgen.data.named_columns import NamedColumns, Row
+from depgen.data.tokenization import SentenceSplitter, Tokens, sentences_of, words_of
 from depgen.errors import UserError
 from depgen.locations import json_value
-from depgen.trees.columns import read_columns
 from depgen.trees.conllu import TagColumn, read_conllu
 from depgen.trees.constituency import TRACE_TAGS, read_bracketed, without_tags
-from depgen.trees.dependency_columns import read_dependency_columns
-from depgen.trees.file_formats import format_of
-from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
-
-
-def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
-    """The tokens of a string."""
-    return tuple(tokenize(text) if tokens == "rules" else text.split())
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFormat(Format):
-    """A format of text.
-
-    Args:
-        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
-    """
-
-    tokens: Tokens = "whitespace"
-
-    @property
-    def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text among them."""
-        return {**super().versions, **rule_versions(getattr(self, "splitter", "lines"), self.tokens)}
+from depgen.trees.text_files import format_of, read_columns, read_lines
+from depgen.trees.tree import check_tree
 
 
 @dataclass(frozen=True)
-class Lines(TextFormat):
+class Lines(Format):
     """A document a line, by default of one sentence; blank lines are left out and counted.
 
     Args:
         splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as `depgen.data.tokenization`
             says.
+        tokens: how a sentence becomes tokens: at white space, or by `depgen.data.tokenization`.
     """
 
     splitter: SentenceSplitter = "lines"
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The lines of a file; identifiers are file and line."""
-        kept = blank = 0
+        blank = 0
         for number, line in _plain_lines(path):
             if line.strip():
                 texts = sentences_of(line, self.splitter)
                 yield Document(tuple(Sentence(words_of(text, self.tokens)) for text in texts), f"{name}:{number}")
-                kept += 1
             else:
                 blank += 1
-        if not kept:
-            raise UserError(f"{path}: expected a sentence on each line, found only blank lines.")
         log_left_out(blank, "blank lines", str(path))
 
 
 @dataclass(frozen=True)
-class Paragraphs(TextFormat):
+class Paragraphs(Format):
     """Documents of a sentence a line, parted by blank lines or lines that begin and end with `=`.
 
     The latter are headings, such as `= Title =`, and lone equality signs: the form of Ji et al. (2015), into which a
     user of their North American News Text (LDC2008T13) writes it. Their code ends a document at any line that begins
     with `=`; here it must also end with it, so that a sentence such as `= 12 minutes .` is kept.
+
+    Args:
+        tokens: as of `Lines`.
     """
+
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
-        first, sentences, found = 0, list[Sentence](), False
+        first, sentences = 0, list[Sentence]()
         for number, line in chain(_plain_lines(path), [(0, "")]):
             text = line.strip()
             if text and not (text.startswith("=") and text.endswith("=")):
-                first, found = first or number, True
+                first = first or number
                 sentences.append(Sentence(words_of(text, self.tokens)))
             elif sentences:
                 yield Document(tuple(sentences), f"{name}:{first}")
                 first, sentences = 0, []
-        if not found:
-            raise UserError(
-                f"{path}: expected documents, a sentence a line and blank lines between, found no sentence."
-            )
 
 
 @dataclass(frozen=True)
-class SentenceColumns(TextFormat):
+class SentenceColumns(Format):
     """A CSV file with a document a row and a sentence in each of some columns; other columns are ignored.
 
     Rows with an empty sentence are left out and counted.
 
     Args:
         columns: their names, by default those of ROCStories.
+        tokens: as of `Lines`.
     """
 
     columns: Sequence[str] = ("sentence1", "sentence2", "sentence3", "sentence4", "sentence5")
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are file and first line."""
-        rows = incomplete = 0
+        incomplete = 0
         for line, row in read_columns(path, separator="comma"):
-            rows += 1
             if missing := [column for column in self.columns if column not in row]:
                 raise UserError(
                     f"{path}:1: expected the columns {', '.join(self.columns)}, found {', '.join(row)}: add {missing}."
@@ -121,91 +99,33 @@ class SentenceColumns(TextFormat):
                 yield Document(tuple(sentences), f"{name}:{line}")
             else:
                 incomplete += 1
-        if not rows:
-            raise UserError(f"{path}: expected rows below the header, found none.")
         log_left_out(incomplete, "rows with an empty sentence", str(path))
 
 
 @dataclass(frozen=True)
-class JsonLines(TextFormat):
-    """JSON lines, an object each: articles with raw text or with sentences already cut.
-
-    Documents without a token, and listed sentences without one, are left out and counted.
-
-    Args:
-        text: the field of the text, which is cut into sentences; read where `sentences` is None.
-        sentences: the field of a list of sentences, each a string or a list of tokens.
-        identifier: the field of the identifier; file and line where an object lacks it or has null.
-        splitter: how a text becomes sentences; see `depgen.data.tokenization`.
-    """
-
-    text: str = "text"
-    sentences: str | None = None
-    identifier: str = "id"
-    splitter: SentenceSplitter = "rules"
+class JsonLines(NamedColumns, Format):
+    """JSON lines, a document each: texts, sentences already cut, or tokens with their trees."""
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file."""
         return (document for document, _ in self.read_with_fields(path, name))
 
-    def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, dict[str, Any]]]:
-        """The documents of a file, each with all fields of its object."""
-        kept = empty = blank = 0
-        for number, line in read_lines(path):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            fields = json_value(line, where)
+    def read_with_fields(self, path: Path, name: str) -> Iterator[tuple[Document, Row]]:
+        """The documents of a file, each with all fields of its object; identifiers are by default file and line."""
+        return self.documents_of(_objects(path, name), str(path))
+
+
+def _objects(path: Path, name: str) -> Iterator[tuple[str, str, Row]]:
+    for number, line in read_lines(path):
+        if line.strip():
+            fields = json_value(line, f"{path}:{number}")
             if not isinstance(fields, dict):
-                raise UserError(f"{where}: expected a JSON object, found a {type(fields).__name__}.")
-            texts = self._texts(fields, where)
-            words = [words_of_value(text, self.tokens, where=where, column=str(self.sentences)) for text in texts]
-            if sentences := tuple(Sentence(each) for each in words if each):
-                blank += (len(words) - len(sentences)) * (self.sentences is not None)
-                identifier = fields.get(self.identifier)
-                yield Document(sentences, f"{name}:{number}" if identifier is None else str(identifier)), fields
-                kept += 1
-            else:
-                empty += 1
-        if not kept:
-            raise UserError(f"{path}: expected documents, found none with a token.")
-        log_left_out(blank, "sentences without a token", str(path))
-        log_left_out(empty, "documents without a token", str(path))
-
-    def _texts(self, fields: dict[str, Any], where: str) -> list[Any]:
-        field = self.sentences or self.text
-        value = fields.get(field)
-        if isinstance(value, str) and self.sentences is None:
-            return sentences_of(value, self.splitter)
-        if not isinstance(value, list) or self.sentences is None:
-            raise UserError(
-                f"{where}: expected the field {field!r} with a {'list' if self.sentences else 'string'}, "
-                f"found the fields {', '.join(f'{key} ({type(value).__name__})' for key, value in fields.items())}."
-            )
-        return value
-
-
-def words_of_value(value: object, tokens: Tokens, *, where: str, column: str) -> tuple[str, ...]:
-    """The words of a sentence, given as a string or as a list of tokens.
-
-    Args:
-        value: what a file holds.
-        tokens: how a string becomes tokens.
-        where: its place, for messages.
-        column: the field or column that it is in.
-    """
-    if isinstance(value, str):
-        return words_of(value, tokens)
-    if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise UserError(
-            f"{where}: expected each sentence of {column!r} as a string or a list of tokens that are not blank, found "
-            f"{json.dumps(value)[:80]}."
-        )
-    return tuple(value)
+                raise UserError(f"{path}:{number}: expected a JSON object, found a {type(fields).__name__}.")
+            yield f"{path}:{number}", f"{name}:{number}", fields
 
 
 @dataclass(frozen=True)
-class WikiText(TextFormat):
+class WikiText(Format):
     """WikiText (Merity et al., 2017): an article is a document, its paragraphs are lines of tokens.
 
     A line such as ` = Points ; A = ` between two others is part of a broken formula and no title. Articles of nothing
@@ -213,11 +133,11 @@ class WikiText(TextFormat):
 
     Args:
         splitter: how a paragraph becomes sentences; see `depgen.data.tokenization`.
-        headings: whether an article's title and headings are sentences of it, without their `=`.
+        tokens: as of `Lines`.
     """
 
     splitter: SentenceSplitter = "rules"
-    headings: bool = False
+    tokens: Tokens = "whitespace"
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The articles of a file; identifiers are their titles, with file and line."""
@@ -231,39 +151,24 @@ class WikiText(TextFormat):
             where: what messages call them: a file.
             name: what identifiers call them.
         """
-        empty = 0
-        for title, number, paragraphs in _articles(lines, headings=self.headings, where=where):
-            texts = [text for paragraph in paragraphs for text in sentences_of(paragraph, self.splitter)]
-            if texts:
-                sentences = [Sentence(words_of(text, self.tokens)) for text in [title] * self.headings + texts]
-                yield Document(tuple(sentences), f"{title} ({name}:{number})")
-            else:
-                empty += 1
+        empty, identifier, sentences = 0, "", list[Sentence]()
+        end = (0, "", (1, ""))  # as where another title follows
+        for number, line, heading in chain(_with_headings(iter(lines)), [end]):
+            if heading is not None and heading[0] == 1:
+                if sentences:
+                    yield Document(tuple(sentences), identifier)
+                elif identifier:
+                    empty += 1
+                identifier, sentences = f"{heading[1]} ({name}:{number})", []
+            elif heading is None and line.strip():
+                if not identifier:
+                    raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
+                sentences += [Sentence(words_of(text, self.tokens)) for text in sentences_of(line, self.splitter)]
         log_left_out(empty, "articles of nothing but headings", where)
 
 
 _HEADING = re.compile(r" ((?:= )+)([^=\s](?:.*[^=\s])?) \1")
 """` = Title = ` of an article, ` = = Heading = = ` of its sections; a heading has a blank line before and after."""
-
-
-def _articles(
-    lines: Iterable[tuple[int, str]], *, headings: bool, where: str
-) -> Iterator[tuple[str, int, Sequence[str]]]:
-    """The title, the number of its line and the paragraphs of each article, headings among them if asked for."""
-    title, first, paragraphs = "", 0, list[str]()
-    for number, line, heading in _with_headings(iter(lines)):
-        if heading is not None and heading[0] == 1:
-            if title:
-                yield title, first, paragraphs
-            title, first, paragraphs = heading[1], number, []
-        elif heading is not None:
-            paragraphs += [heading[1]] if headings else []
-        elif line.strip():
-            if not title:
-                raise UserError(f"{where}:{number}: expected an article's title such as ` = Title = `, found text.")
-            paragraphs.append(line)
-    if title:
-        yield title, first, paragraphs
 
 
 def _with_headings(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, tuple[int, str] | None]]:
@@ -282,9 +187,7 @@ class TaggedWords(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The document of a file; its identifier is the file's name."""
-        lines = [(number, line) for number, line in read_lines(path) if line.strip()]
-        if not lines:
-            raise UserError(f"{path}: expected sentences, one a line, found none.")
+        lines = ((number, line) for number, line in read_lines(path) if line.strip())
         yield Document(tuple(_tagged_sentence(line, f"{path}:{number}") for number, line in lines), name)
 
 
@@ -310,38 +213,58 @@ class Conllu(Format):
         graphs: whether sentences get the enhanced graphs in DEPS too.
     """
 
+    version: ClassVar[int] = 2
     tags: TagColumn = "xpos"
     documents_by: Literal["newdoc", "sentence"] = "newdoc"
     graphs: bool = False
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are those of the treebank."""
-        return read_conllu(path, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
+        return read_conllu(path, name, tags=self.tags, by_document=self.documents_by == "newdoc", graphs=self.graphs)
 
 
 @dataclass(frozen=True)
 class Sdp(Format):
     """Semantic dependency graphs in SDP files of SemEval 2014 or 2015, one representation (DM, PAS or PSD) a file.
 
-    Args:
-        documents_by: whether a document is each sentence, or the sentences whose eight-digit identifiers differ in the
-            last three digits alone.
+    Each sentence is a document.
     """
 
-    documents_by: Literal["sentence", "document"] = "sentence"
+    version: ClassVar[int] = 2
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are the file's."""
-        return read_sdp(path, by_document=self.documents_by == "document")
+        return read_sdp(path, name)
 
 
 @dataclass(frozen=True)
 class DependencyColumns(Format):
-    """Form, tag and head of each word, as in NLTK's `.dp` files; a file is a document."""
+    """Form, tag and head of each word, separated by tabs, as in NLTK's `.dp` files; a file is a document."""
+
+    version: ClassVar[int] = 2
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
-        """The document of a file; its identifier is the file's name without its ending."""
-        yield Document(tuple(read_dependency_columns(path)), path.stem)
+        """The document of a file; its identifier is the file's path below the corpus's folder."""
+        blocks = groupby(read_lines(path), key=lambda numbered: not numbered[1].strip())
+        yield Document(tuple(_dependency_tree(list(lines), path) for is_blank, lines in blocks if not is_blank), name)
+
+
+_DEPENDENCY_ROW = re.compile(r"(?P<form>[^\t]*\S[^\t]*)\t(?P<tag>[^\t]*)\t(?P<head>\d{1,9})\s*")
+
+
+def _dependency_tree(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
+    rows = []
+    for number, line in lines:
+        row = _DEPENDENCY_ROW.fullmatch(line)
+        if row is None:
+            raise UserError(
+                f"{path}:{number}: expected form, tag and head (a number) separated by tabs, found {line[:80]!r}"
+            )
+        rows.append(row.groups())
+    words, tags, column = zip(*rows, strict=True)
+    heads = tuple(map(int, column))
+    check_tree(heads, lambda token: f"{path}:{lines[token - 1][0]}", words=words)
+    return Sentence(words, heads, tags=tags)
 
 
 @dataclass(frozen=True)
@@ -364,8 +287,5 @@ def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a file of plain text, as far as the ending of its name says no other format."""
     kind = format_of(path)
     if kind != "text":
-        raise UserError(
-            f"{path}: expected plain text, found the ending .{kind}: take a format (depgen.data.formats) or a corpus "
-            "(depgen.data.corpora, depgen.data.hub_corpus) that reads it, or rename the file to .txt."
-        )
+        raise UserError(f"{path}: expected plain text, found the ending .{kind}: take a format of depgen.data.formats.")
     return read_lines(path)

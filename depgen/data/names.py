@@ -12,7 +12,7 @@ from typing import Literal
 
 from depgen.data.tokenization import tokenize
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
+from depgen.trees.text_files import read_lines
 
 Gender = Literal["MALE", "FEMALE", "NEUTRAL"]
 Story = Sequence[Sequence[str]]

@@ -1,4 +1,4 @@
-"""Steps: what is done to the documents of a corpus, such as cutting them into sentences or drawing its splits.
+"""Steps: what is done to the documents of a corpus, such as cutting them into sentences or leaving some out.
 
 A model is evaluated on text that is written as the text it has learnt from:
 
@@ -13,7 +13,7 @@ Treebanks with tags lose their punctuation by these; tokenised text (Wikinews, W
 import json
 import logging
 from abc import abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -28,7 +28,6 @@ from depgen.data.corpus import (
     Read,
     Split,
     Step,
-    drawn_names,
     form_of,
     log_left_out,
 )
@@ -43,12 +42,11 @@ from depgen.data.names import (
     read_name_genders,
     tokens_of_story,
 )
-from depgen.data.tokenization import rule_versions, tokenize
-from depgen.errors import MissingDataError, UserError, check_at_least
+from depgen.data.tokenization import Tokens, tokenize
+from depgen.errors import MissingDataError, UserError
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.graph import without_relations
-from depgen.trees.removal import Orphans
-from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS, FormName, bare_words, normalize
 
 logger = logging.getLogger(__name__)
@@ -63,8 +61,6 @@ LEAVE_OUT = "If some sentences have no tree, leave them out by the treebank's st
 
 class Rewrite(Step):
     """Rewrites sentences; those left without words go and are counted, and documents left without sentences go too."""
-
-    by_sentence = True
 
     @property
     def left_out(self) -> str:
@@ -118,23 +114,16 @@ class BareWords(Rewrite):
     """Words alone, as UDGN reads them: without punctuation, in lower case, with `N` for digits.
 
     The rules are those of `depgen.trees.text_form`. UDGN reads sentences by themselves: `SingleSentences` comes first.
-
-    Args:
-        orphans: what becomes of words whose tree loses its root (`depgen.trees.removal`): each is a root, as in the
-            authors' code, or they hang on one.
-        lowercase: whether words are lower-cased, as in the paper.
+    Each word whose tree loses its root becomes a root, as in the authors' code.
     """
-
-    orphans: Orphans = "roots"
-    lowercase: bool = True
 
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence without punctuation, its words spelt by the rules."""
-        return bare_words(sentence, orphans=self.orphans, lowercase=self.lowercase)
+        return bare_words(sentence)
 
     def form(self, form: FormName | None) -> FormName | None:
-        """`bare`, or with capitals `bare_cased`."""
-        return "bare_cased" if not self.lowercase and form in (None, "as_is", "bare_cased") else "bare"
+        """`bare`."""
+        return "bare"
 
     def name(self, name: str) -> str:
         """What results call such a corpus."""
@@ -162,9 +151,9 @@ class Normalized(Rewrite):
             )
         return normalize(sentence, self._known)
 
-    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
-        """The training words of the other corpus."""
-        return [(self.words_of, "train")]
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """The training words of the other corpus among them."""
+        return [digest(split), self.words_of.fingerprint("train")]
 
     def form(self, form: FormName | None) -> FormName | None:
         """That of the Penn Treebank."""
@@ -189,15 +178,12 @@ class Retokenized(Rewrite):
 
     apart: bool = False
 
+    tokens: ClassVar[Tokens] = "rules"
+
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence with other tokens."""
         text = " ".join(sentence.words)
         return Sentence(tuple(tokenize(detokenize(rejoined(text) if self.apart else text))))
-
-    @property
-    def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text among them."""
-        return {**super().versions, **rule_versions(tokens="rules")}
 
     def form(self, form: FormName | None) -> FormName | None:
         """Lower case stays; other forms are of single tokens."""
@@ -207,8 +193,6 @@ class Retokenized(Rewrite):
 @dataclass(frozen=True)
 class WithoutRelations(Rewrite):
     """Graphs lose the edges of some relations, such as `punct`; a relation includes its subtypes.
-
-    A relation that no training sentence has is named in the log.
 
     Args:
         relations: those that go (`depgen.trees.graph.without_relations`).
@@ -221,69 +205,6 @@ class WithoutRelations(Rewrite):
         if sentence.edges is None:
             return sentence
         return replace(sentence, edges=without_relations(sentence.edges, self.relations))
-
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents, their graphs without the relations."""
-        edges = dict[str, Edge]()
-
-        def read_labels(split: Split) -> Iterator[Document]:
-            for document in read(split):
-                for sentence in document.sentences:
-                    edges.update((edge[2], edge) for edge in sentence.edges or ())
-                yield document
-
-        yield from super().documents(read_labels, split)
-        unseen = {name for name in self.relations if len(without_relations(edges.values(), [name])) == len(edges)}
-        if unseen and split == "train":
-            logger.warning(
-                "WithoutRelations, train: no edge has a relation %s: is it spelt so in the treebank?",
-                ", ".join(sorted(unseen)),
-            )
-
-
-@dataclass(frozen=True)
-class WithoutSentences(Rewrite):
-    """Leaves out every sentence that another corpus has too, word for word; empty documents go with them.
-
-    What a model is to be tested on must not be what it was trained on.
-
-    Args:
-        excluded: the corpus whose sentences go, those of all its splits.
-        splits: the splits that they go from; all others stay as they are.
-    """
-
-    excluded: Corpus
-    splits: Sequence[Split] = ("train", "valid")
-
-    @property
-    def left_out(self) -> str:
-        """They are those of the other corpus."""
-        return f"sentences of {self.excluded.name}"
-
-    def sentence(self, sentence: Sentence) -> Sentence:
-        """The sentence, or one without words in place of one that the other corpus has."""
-        return Sentence(()) if sentence.words in self._known else sentence
-
-    def changes(self, split: Split) -> bool:
-        """Whether sentences go from it."""
-        return split in self.splits
-
-    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
-        """All splits of the other corpus."""
-        return [(self.excluded, each) for each in SPLITS]
-
-    def form(self, form: FormName | None) -> FormName | None:
-        """The text's own, or that of the other corpus: sentences of another form would be nowhere in the text."""
-        return form or form_of(self.excluded)
-
-    def name(self, name: str) -> str:
-        """What results call such a corpus."""
-        return f"{name} without {self.excluded.name}"
-
-    @cached_property
-    def _known(self) -> frozenset[tuple[str, ...]]:
-        documents = (document for split in SPLITS for document in self.excluded.documents(split))
-        return frozenset(sentence.words for document in documents for sentence in document.sentences)
 
 
 # -- steps that choose documents and sentences ------------------------------------------------------------------------
@@ -300,19 +221,6 @@ class SingleSentences(Step):
 
     min_words: int = 1
     max_words: int | None = None
-
-    by_sentence: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        if self.max_words is not None and self.max_words < max(1, self.min_words):
-            raise UserError(
-                f"SingleSentences: no sentence has at least {self.min_words} words and at most {self.max_words}."
-            )
-
-    @property
-    def keeps_text(self) -> bool:
-        """Where no length is left out."""
-        return self.min_words <= 1 and self.max_words is None
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The sentences of a split; identifiers are the document's and the sentence's number in it, from 1."""
@@ -339,10 +247,6 @@ class FirstDocuments(Step):
     most: int | None = None
     skip: int = 0
     split: Split = "train"
-
-    def __post_init__(self) -> None:
-        check_at_least(1, most=self.most)
-        check_at_least(0, skip=self.skip)
 
     def changes(self, split: Split) -> bool:
         """Whether documents go from it."""
@@ -375,38 +279,60 @@ class WithTreesOnly(Rewrite):
 
 @dataclass(frozen=True)
 class WithoutHeldOut(Step):
-    """Training loses the documents that equal one of validation or test: what is tested must not have been learnt.
+    """Leaves out documents that are held out to be tested on: what is tested must not have been learnt.
 
     Two documents are equal if their words are, once all blanks are removed; a document is a corpus's line, story or
-    article. A split that is not at hand takes nothing away. Treebanks and the Penn Treebank's lines are read without
-    this step: their splits are official, and short sentences recur in them.
+    article, or by `SingleSentences` a sentence. A split that is not at hand takes nothing away. Treebanks and the Penn
+    Treebank's lines are read without this step: their splits are official, and short sentences recur in them.
+
+    Args:
+        of: a corpus whose documents are held out, those of all its splits; None: validation and test of this one.
+        splits: the splits that lose documents; all others stay as they are.
     """
 
-    def changes(self, split: Split) -> bool:
-        """Training alone."""
-        return split == "train"
+    of: Corpus | None = None
+    splits: Sequence[Split] = ("train",)
 
-    def splits_read(self, split: Split) -> Sequence[Split]:
-        """All of them."""
-        return SPLITS
+    def changes(self, split: Split) -> bool:
+        """Whether documents go from it."""
+        return split in self.splits
+
+    def _held_out(self, split: Split) -> Sequence[Split]:
+        """The splits that documents of `split` must not be in, of this corpus or of the other."""
+        return SPLITS if self.of is not None else [other for other in HELD_OUT if other != split]
 
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of training that equal none of validation or test."""
-        held_out, kept, left_out = texts_of_splits(read, HELD_OUT), 0, 0
-        for document in read("train"):
+        """The documents of the split that equal none held out."""
+        held_out = texts_of_splits(read if self.of is None else self.of.documents, self._held_out(split))
+        count = left_out = 0
+        for count, document in enumerate(read(split), start=1):  # noqa: B007
             if text_of(document) in held_out:
                 left_out += 1
             else:
-                kept += 1
                 yield document
-        if left_out and not kept:
-            raise UserError("All training documents are in validation or test too: leave the step WithoutHeldOut out.")
+        if left_out and left_out == count:
+            raise UserError(f"All {split} documents are held out: leave the step WithoutHeldOut out.")
         if left_out:
             logger.warning(
-                "WithoutHeldOut, train: left out %d of %d documents, which equal one of validation or test but for "
-                "blanks.",
-                left_out, left_out + kept,
+                "WithoutHeldOut, %s: left out %d of %d documents, which equal one of %s but for blanks.",
+                split, left_out, count, "validation or test" if self.of is None else self.of.name,
             )  # fmt: skip
+
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """Those of what is held out among them, as far as it is at hand."""
+        digests = [digest(split)]
+        for other in self._held_out(split):
+            with suppress(MissingDataError):
+                digests.append(digest(other) if self.of is None else self.of.fingerprint(other))
+        return digests
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """The text's own, or that of the other corpus: text of another form would be nowhere in it."""
+        return form or form_of(self.of)
+
+    def name(self, name: str) -> str:
+        """What results call such a corpus."""
+        return name if self.of is None else f"{name} without {self.of.name}"
 
 
 def texts_of_splits(read: Read, splits: Collection[Split]) -> frozenset[str]:
@@ -435,6 +361,8 @@ class PlaceholdersForNames(Step):
 
     names: str | None = None
 
+    tokens: ClassVar[Tokens] = "rules"
+
     def documents(self, read: Read, split: Split) -> Iterator[Document]:
         """The stories of a split."""
         genders = library_name_genders() if self.names is None else read_name_genders(Path(self.names))
@@ -447,9 +375,8 @@ class PlaceholdersForNames(Step):
 
     @property
     def versions(self) -> dict[str, int | str]:
-        """Those of the rules that cut text and of the list of names among them."""
-        names = library_version() if self.names is None else file_sha256(Path(self.names))
-        return {**super().versions, **rule_versions(tokens="rules"), "list": names}
+        """That of the list of names among them."""
+        return {**super().versions, "list": library_version() if self.names is None else file_sha256(Path(self.names))}
 
     def fingerprint(self, digest: Digest, split: Split) -> str:
         """That before the step, and of the list of names, wherever it lies."""
@@ -458,44 +385,6 @@ class PlaceholdersForNames(Step):
     def form(self, form: FormName | None) -> FormName | None:
         """That of the published stories."""
         return "stories"
-
-
-# -- steps that make splits -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SeededSplits(Step):
-    """Draws all documents of one split into three, by a seed and their identifiers (`depgen.data.corpus.drawn_names`).
-
-    Args:
-        of: the split that is read, such as that of JSON lines in a single file; the others are not.
-        valid: how many documents are for validation.
-        test: how many are for the test.
-        seed: of the draw.
-    """
-
-    of: Split = "train"
-    valid: int = 50
-    test: int = 50
-    seed: int = 0
-
-    def documents(self, read: Read, split: Split) -> Iterator[Document]:
-        """The documents of a split, in their order."""
-        wanted = frozenset(self.drawn(read)[split])
-        return (document for document in read(self.of) if document.identifier in wanted)
-
-    def splits_read(self, split: Split) -> Sequence[Split]:
-        """The one that is drawn from."""
-        return (self.of,)
-
-    def fingerprint(self, digest: Digest, split: Split) -> str:
-        """That of the split that is drawn from, of the draw and of the split."""
-        return lines_sha256([split, super().fingerprint(digest, split)])
-
-    def drawn(self, read: Read) -> Mapping[Split, Sequence[str]]:
-        """The identifiers of each split's documents."""
-        names = [document.identifier for document in read(self.of)]
-        return drawn_names(names, valid=self.valid, test=self.test, seed=self.seed, where="SeededSplits")
 
 
 @dataclass(frozen=True)
@@ -510,9 +399,6 @@ class MoreTraining(Step):
     corpora: Sequence[Corpus] = field(default_factory=tuple)
     most: int | None = None
 
-    def __post_init__(self) -> None:
-        check_at_least(1, most=self.most)
-
     def changes(self, split: Split) -> bool:
         """Training alone."""
         return split == "train"
@@ -522,9 +408,9 @@ class MoreTraining(Step):
         yield from read(split)
         yield from islice((each for corpus in self.corpora for each in corpus.documents("train")), self.most)
 
-    def corpora_read(self, split: Split) -> Sequence[tuple[Corpus, Split]]:
-        """The training splits of the others."""
-        return [(corpus, "train") for corpus in self.corpora]
+    def digests(self, digest: Digest, split: Split) -> list[str]:
+        """Those of the others' training splits among them."""
+        return [digest(split), *(corpus.fingerprint("train") for corpus in self.corpora)]
 
     def name(self, name: str) -> str:
         """The names joined."""

@@ -35,9 +35,8 @@ from depgen.errors import UserError, check_at_least
 from depgen.locations import find_data, find_file
 from depgen.training.runs import named_checkpoint
 from depgen.trees.annotator import Annotator
-from depgen.trees.columns import read_columns
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Document, Sentence
+from depgen.trees.text_files import read_columns, read_lines
 from depgen.trees.text_form import lowered
 
 HIGHEST = 5.0
@@ -99,7 +98,7 @@ def read_rows(path: Path, wanted: Sequence[str], names: Sequence[str] = ()) -> I
     Args:
         path: the file.
         wanted: names of columns.
-        names: see `depgen.trees.columns.read_columns`.
+        names: see `depgen.trees.text_files.read_columns`.
     """
     for number, row in read_columns(path, separator="tab_unquoted", names=names):
         if missing := [name for name in wanted if name not in row]:

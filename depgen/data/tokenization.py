@@ -65,6 +65,11 @@ def token_spans(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _TOKEN.finditer(text)]
 
 
+def words_of(text: str, tokens: Tokens) -> tuple[str, ...]:
+    """The tokens of a string."""
+    return tuple(tokenize(text) if tokens == "rules" else text.split())
+
+
 def sentences_of(text: str, splitter: SentenceSplitter) -> list[str]:
     """The sentences of a text, none of them blank; no sentence crosses a line.
 

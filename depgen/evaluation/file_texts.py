@@ -6,11 +6,9 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.locations import json_value
-from depgen.trees.columns import read_columns
 from depgen.trees.conllu import read_blocks
-from depgen.trees.file_formats import format_of
-from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp_blocks
+from depgen.trees.text_files import format_of, read_columns, read_lines
 
 TEXT = ("text", "sentence")
 """What the column or field of texts is called."""
@@ -34,7 +32,7 @@ def numbered_texts(path: Path, names: Sequence[str] = TEXT) -> Iterator[tuple[in
     cell; in CoNLL-U and SDP the words of a sentence.
 
     Args:
-        path: its format is that of its name: see `depgen.trees.file_formats`. `.gz` is unpacked.
+        path: its format is that of its name: see `depgen.trees.text_files`. `.gz` is unpacked.
         names: of the field or column; the first that is there is read.
 
     Raises:

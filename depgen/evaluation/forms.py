@@ -18,7 +18,6 @@ logger = logging.getLogger(__name__)
 
 _BROUGHT_BY: Mapping[FormName, str] = {
     "bare": "The step depgen.data.steps.BareWords brings a corpus into that form",
-    "bare_cased": "The step depgen.data.steps.BareWords with lowercase: false brings a corpus into that form",
     "ptb": "The step depgen.data.steps.Normalized brings a treebank into that form",
     "stories": "the step depgen.data.steps.PlaceholdersForNames brings stories into that form",
     "lower": "The step depgen.data.steps.Lowercase brings a corpus into that form",
@@ -48,8 +47,7 @@ def form_of_run(run: Path, *, checkpoint: Path | None = None) -> FormName | None
 class IntoForm(Rewrite):
     """Brings sentences into a form, their trees closed over the words that go; what is in it already stays as it is.
 
-    Of `bare` and `bare_cased`, words that lose their root are roots, as by `BareWords`; of others, one of them is, as
-    by `Normalized`.
+    Of `bare`, words that lose their root are roots, as by `BareWords`; of others, one of them is, as by `Normalized`.
     """
 
     into: FormName
@@ -57,7 +55,7 @@ class IntoForm(Rewrite):
     def sentence(self, sentence: Sentence) -> Sentence:
         """The sentence in the form, maybe without words."""
         form = FORMS[self.into]
-        orphans: Orphans = "roots" if self.into in ("bare", "bare_cased") else "one_root"
+        orphans: Orphans = "roots" if self.into == "bare" else "one_root"
         kept = keep_words(sentence, form.kept(sentence), orphans=orphans)
         return replace(kept, words=tuple(map(form.spelt, kept.words)))
 

@@ -12,12 +12,10 @@ from depgen.data.tokenization import split_sentences, token_spans, tokenize
 from depgen.errors import UserError, check_one_of
 from depgen.evaluation.file_texts import TEXT, field_of
 from depgen.locations import json_value
-from depgen.trees.columns import Separator, read_columns
 from depgen.trees.conllu import TagColumn, read_blocks
-from depgen.trees.file_formats import FileFormat, format_of
-from depgen.trees.lines import read_lines
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_files import FileFormat, Separator, format_of, read_columns, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -175,7 +173,7 @@ def read_documents(
         path: text, one sentence a line and blank lines between documents; CoNLL-U, by `# newdoc`, each sentence before
             the first a document; SDP, each sentence a document; JSON lines with the field `sentences` or `text`; or a
             table (`.csv`, `.tsv`) with a column `text` or `sentence`, each row a document. `.gz` is unpacked.
-        input_format: by default by the name's ending (`depgen.trees.file_formats`).
+        input_format: by default by the name's ending (`depgen.trees.text_files`).
         tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
         trees: (CoNLL-U) read sentences with their trees.
@@ -292,7 +290,7 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
         )
     used = next((name for name in _JSON_TEXT if isinstance(fields, dict) and name in fields), "text")
     listed = isinstance(fields, dict) and isinstance(fields.get(used), list)
-    lines = JsonLines(text=used, sentences=used if listed or used == "sentences" else None, tokens=tokens)
+    lines = JsonLines(columns={"sentences" if listed or used == "sentences" else "text": used}, tokens=tokens)
     for document, found in lines.read_with_fields(path, path.name):
         others = {name: value for name, value in found.items() if name != used}
         yield replace(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from depgen.data.source import fingerprint_of
+from depgen.data.record import fingerprint_of
 from depgen.errors import UserError
 from depgen.reporting.definition import is_made
 from depgen.reporting.results import Result

@@ -8,8 +8,8 @@ import numpy as np
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import data_of
 from depgen.data.levels import LevelData
-from depgen.data.source import DataSource, source_of
-from depgen.data.statistics import measure as measure_corpus
+from depgen.data.record import DataSource, source_of
+from depgen.data.record import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs
@@ -154,7 +154,7 @@ def _sizes(job: Job) -> Result:
     if isinstance(data, LevelData):
         expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
         metrics |= {"expansions": float(len(expansions)), "types": float(types)}
-    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
+    source = source_of(corpus)
     return _result(job, Numbers(metrics), source)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from depgen.data.source import DataSource
+from depgen.data.record import DataSource
 from depgen.errors import UserError
 from depgen.locations import json_object, results_root, write_atomically
 from depgen.reporting.definition import Row

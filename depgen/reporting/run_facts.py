@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from depgen.data.run_record import other_data, recorded_source
-from depgen.data.source import DataSource
+from depgen.data.record import DataSource, other_data, recorded_source
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
 from depgen.reporting.pretrained import BACKBONE, arguments_at

@@ -17,7 +17,7 @@ from depgen.reporting.definition import TableDefinition
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.results import Result, read_results
-from depgen.trees.lines import read_lines
+from depgen.trees.text_files import read_lines
 
 if TYPE_CHECKING:
     from pandas import DataFrame

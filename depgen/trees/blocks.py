@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
+from depgen.trees.text_files import read_lines
 
 
 @dataclass
@@ -15,12 +15,14 @@ class Block:
 
     Attributes:
         path: the file.
+        name: what identifiers call the file.
         lines: number and text of each, without the blank one after them.
         numbers: the line number of each word.
         words: the columns of each word.
     """
 
     path: Path
+    name: str
     lines: Sequence[tuple[int, str]]
     numbers: list[int] = field(default_factory=list)
     words: list[list[str]] = field(default_factory=list)
@@ -29,6 +31,11 @@ class Block:
     def comments(self) -> list[tuple[int, str]]:
         """Number and text of each line that begins with `#`."""
         return [(number, line) for number, line in self.lines if line.startswith("#")]
+
+    @property
+    def place(self) -> str:
+        """Its identifier where it has none: the file's name and the line of the first word."""
+        return f"{self.name}:{self.numbers[0]}"
 
     def where(self, token: int) -> str:
         """File and line of a token, from 1."""

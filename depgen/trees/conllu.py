@@ -121,39 +121,40 @@ class ConlluBlock(Block):
 
 
 def read_conllu(
-    path: Path, *, tags: TagColumn = "xpos", by_document: bool = True, graphs: bool = False
+    path: Path, name: str = "", *, tags: TagColumn = "xpos", by_document: bool = True, graphs: bool = False
 ) -> Iterator[Document]:
     """The documents of a CoNLL-U file.
 
     Args:
         path: the file; `.gz` is unpacked.
+        name: what identifiers call the file, by default its name.
         tags: the column that becomes `Sentence.tags`.
         by_document: a document runs from one `# newdoc` to the next; before the first, and everywhere if false, each
             sentence is one document with its `# sent_id` as identifier.
         graphs: whether DEPS become `Sentence.edges`; otherwise they are not read.
     """
     open_document: tuple[str, list[Sentence]] | None = None
-    for block in read_blocks(path):
+    for block in read_blocks(path, name):
         sentence = block.sentence(tags)
         if graphs:
             sentence = replace(sentence, edges=block.edges())
         if by_document and (newdoc := block.comment("newdoc")):
             if open_document:
                 yield Document(tuple(open_document[1]), open_document[0])
-            open_document = (newdoc[1] or f"{path.name}:{newdoc[0]}", [])
+            open_document = (newdoc[1] or f"{block.name}:{newdoc[0]}", [])
         if open_document:
             open_document[1].append(sentence)
         else:
             sent_id = block.comment("sent_id")
-            yield Document((sentence,), sent_id[1] if sent_id else f"{path.name}:{block.numbers[0]}")
+            yield Document((sentence,), sent_id[1] if sent_id else block.place)
     if open_document:
         yield Document(tuple(open_document[1]), open_document[0])
 
 
-def read_blocks(path: Path) -> Iterator[ConlluBlock]:
+def read_blocks(path: Path, name: str = "") -> Iterator[ConlluBlock]:
     """The sentences of a CoNLL-U file, line by line; their trees are not read."""
     for lines in lines_of_sentences(path, "CoNLL-U"):
-        block = ConlluBlock(path, lines)
+        block = ConlluBlock(path, name or path.name, lines)
         for number, line in lines:
             if line.startswith("#"):
                 continue

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Constituent, Sentence
+from depgen.trees.text_files import read_lines
 
 Span = tuple[int, int]
 Bracketing = frozenset[Span]

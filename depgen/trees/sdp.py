@@ -8,10 +8,8 @@ predicate to this token, or `_`. The line before a sentence is `#` and its ident
 A top of the sentence is an edge from 0 with the label `top`.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +27,6 @@ TOP = "top"
 """The label of the edge from the root to a top."""
 
 HEADER = "#SDP 2015"
-_IDENTIFIER = re.compile(r"[0-9]{8}")
-"""Two digits of the section, two of the document in it and three of the sentence, after a 2."""
 
 
 @dataclass
@@ -47,7 +43,7 @@ class SdpBlock(Block):
     def identifier(self) -> str:
         """That of the sentence: its comment, or file and line."""
         comments = (comment[1:].strip() for _, comment in self.comments)
-        return next(filter(None, comments), f"{self.path.name}:{self.numbers[0]}")
+        return next(filter(None, comments), self.place)
 
     def sentence(self) -> Sentence:
         """Words, tags and graph."""
@@ -77,27 +73,17 @@ class SdpBlock(Block):
         return sorted_edges(edges)
 
 
-def read_sdp(path: Path, *, by_document: bool = False) -> Iterator[Document]:
-    """The documents of an SDP file; every sentence has a graph, if only one without edges.
+def read_sdp(path: Path, name: str = "") -> Iterator[Document]:
+    """The sentences of an SDP file, each a document; every one has a graph, if only one without edges.
 
     Args:
         path: the file; `.gz` is unpacked.
-        by_document: whether sentences are one document whose identifiers, of eight digits, differ in the last three
-            alone; otherwise each sentence is a document with its own identifier.
+        name: what identifiers call the file, by default its name.
     """
-
-    def document_of(block: SdpBlock) -> str:
-        is_numbered = by_document and _IDENTIFIER.fullmatch(block.identifier)
-        return block.identifier[:-3] if is_numbered else block.identifier
-
-    if by_document:
-        for identifier, blocks in groupby(read_sdp_blocks(path), key=document_of):
-            yield Document(tuple(block.sentence() for block in blocks), identifier)
-    else:
-        yield from (Document((block.sentence(),), block.identifier) for block in read_sdp_blocks(path))
+    return (Document((block.sentence(),), block.identifier) for block in read_sdp_blocks(path, name))
 
 
-def read_sdp_blocks(path: Path) -> Iterator[SdpBlock]:
+def read_sdp_blocks(path: Path, name: str = "") -> Iterator[SdpBlock]:
     """The sentences of an SDP file, line by line; their graphs are not read."""
     release: Release = "2014"
     for lines in lines_of_sentences(path, "SDP"):
@@ -107,7 +93,7 @@ def read_sdp_blocks(path: Path) -> Iterator[SdpBlock]:
                     f"{path}:1: expected {HEADER}, or an SDP file of 2014 without such a line, found {lines[0][1]}"
                 )
             release, lines = "2015", lines[1:]
-        block, fixed = SdpBlock(path, lines, release=release), _FIXED_COLUMNS[release]
+        block, fixed = SdpBlock(path, name or path.name, lines, release=release), _FIXED_COLUMNS[release]
         for number, line in lines:
             if line.startswith("#"):
                 continue

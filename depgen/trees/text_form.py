@@ -7,7 +7,7 @@ r"""The forms in which models read text: which words of a sentence stay, and how
    nouns and conjunctions), `'s` and `n't` stay. UD English's further tags (`HYPH`, `NFP`, and `ADD`, `AFX`, `GW`, `XX`
    of addresses, affixes and parts of words) are not among those 36 either, and go. Of UPOS's, all stay but `PUNCT`, and
    `SYM` goes by form. Words of other tags, or without, go by form: see `depgen.trees.punctuation.is_bare_word`.
-2. Lower case, unless it is to stay as it is (`bare_cased`).
+2. Lower case.
 3. `N` for each run of digits, wherever it is: `190.58` is `N.N`, `30-day` is `N-day`.
 
 **ptb**: the language-modelling Penn Treebank (Mikolov et al., 2010). Its rules are not published; these are read off
@@ -46,10 +46,10 @@ from depgen.trees.punctuation import (
     is_bare_word,
     is_currency,
 )
-from depgen.trees.removal import Orphans, keep_words
+from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 
-FormName = Literal["bare", "bare_cased", "ptb", "stories", "lower", "as_is"]
+FormName = Literal["bare", "ptb", "stories", "lower", "as_is"]
 
 NUMBER, UNKNOWN = "N", "<unk>"
 PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
@@ -58,7 +58,7 @@ PLACEHOLDERS = ("[MALE]", "[FEMALE]", "[NEUTRAL]")
 # -- bare -------------------------------------------------------------------------------------------------------------
 
 
-def bare_words(sentence: Sentence, *, orphans: Orphans = "roots", lowercase: bool = True) -> Sentence:
+def bare_words(sentence: Sentence) -> Sentence:
     """The sentence by the rules of `bare`, its tree without what goes (see `keep_words`); maybe without words.
 
     >>> tags = ("NNP", "VBD", "$", "CD", "CD", ".")
@@ -67,8 +67,8 @@ def bare_words(sentence: Sentence, *, orphans: Orphans = "roots", lowercase: boo
     >>> " ".join(bare.words), bare.heads
     ('ada spent N.N million', (2, 0, 4, 2))
     """
-    bare = keep_words(sentence, kept_in_bare(sentence), orphans=orphans)
-    return replace(bare, words=tuple(map(bare_word if lowercase else without_digits, bare.words)))
+    bare = keep_words(sentence, kept_in_bare(sentence), orphans="roots")
+    return replace(bare, words=tuple(map(bare_word, bare.words)))
 
 
 def kept_in_bare(sentence: Sentence) -> list[bool]:
@@ -88,12 +88,7 @@ def bare_word(word: str) -> str:
     >>> [bare_word(word) for word in ("190.58", "30-Day", "NBC", "'86")]
     ['N.N', 'N-day', 'nbc', "'N"]
     """
-    return without_digits(word.lower())
-
-
-def without_digits(word: str) -> str:
-    """The word with digits as `N`: rule 3."""
-    return re.sub(r"[0-9]+", NUMBER, word)
+    return re.sub(r"[0-9]+", NUMBER, word.lower())
 
 
 # -- ptb --------------------------------------------------------------------------------------------------------------
@@ -190,7 +185,6 @@ def _spelt_in_stories(word: str) -> str:
 
 FORMS: Mapping[FormName, TextForm] = {
     "bare": TextForm(_kept_in_bare_text, _spelt_in_bare),
-    "bare_cased": TextForm(_kept_in_bare_text, without_digits),
     "ptb": TextForm(kept_in_ptb, _spelt_in_ptb),
     "stories": TextForm(_all_kept, _spelt_in_stories),
     "lower": TextForm(_all_kept, str.lower),

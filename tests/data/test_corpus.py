@@ -1,7 +1,6 @@
 """Corpora as files, a format and steps: draws, fingerprints, names, and the form that users' text is read in."""
 
 import json
-import logging
 import shutil
 from dataclasses import replace
 from importlib import metadata
@@ -28,17 +27,16 @@ from depgen.data.corpora import (
 from depgen.data.corpus import (
     SPLITS,
     Corpus,
+    SeededSplits,
     Step,
     WithSteps,
     drawn_documents,
-    drawn_names,
     form_of,
 )
 from depgen.data.formats import Lines
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.hub_corpus import HubCorpus
-from depgen.data.source import DataSource, equal_documents, fingerprint_of, source_of
-from depgen.data.statistics import measure
+from depgen.data.record import measure
 from depgen.data.steps import (
     BareWords,
     FirstDocuments,
@@ -49,13 +47,11 @@ from depgen.data.steps import (
     Retokenized,
     SingleSentences,
     WithoutHeldOut,
-    WithoutSentences,
 )
 from depgen.data.tasks import GluePrompts, SimilarityTasks
 from depgen.data.text import TextData
-from depgen.trees.sentence import Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.text_form import FORMS
-from tests.invented_data import write_corpora
 from tests.invented_glue import write_glue
 from tests.invented_similarity import write_similarity
 
@@ -96,33 +92,64 @@ def sample(tmp_path):
     for number in range(10):
         (tmp_path / f"wsj_{number}.dp").write_text(f"Dog{number}\tNN\t2\nbarks\tVBZ\t0\n\nYes\tUH\t0\n")
     (tmp_path / "README").write_text("no document\n")
-    return lambda **options: WsjSample(str(tmp_path), **{"drawn_valid": 2, "drawn_test": 3, **options})
+    return lambda seed=0, **options: WsjSample(str(tmp_path), draw=SeededSplits(2, 3, seed), **options)
 
 
-def test_a_draw_takes_each_file_once(sample):
-    corpus = sample()
+@pytest.fixture
+def single_file(tmp_path, monkeypatch):
+    """A corpus of twelve documents in one file, of which three are drawn to validate and two to test."""
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    rows = (json.dumps({"id": f"d{n}", "text": f"Document {n} . It ends ."}) for n in range(12))
+    (tmp_path / "all.jsonl").write_text("\n".join(rows) + "\n")
+    files = {"train": "all.jsonl", "steps": []}
+    return lambda seed=0, **options: JsonDocuments(str(tmp_path), draw=SeededSplits(3, 2, seed), **{**files, **options})
+
+
+@pytest.mark.parametrize(
+    ("fixture", "sizes", "names"),
+    [
+        ("sample", [5, 2, 3], [f"wsj_{n}.dp" for n in range(10)]),
+        ("single_file", [7, 3, 2], [f"d{n}" for n in range(12)]),
+    ],
+)
+def test_each_document_is_in_one_split_in_the_corpuss_order(request, fixture, sizes, names):
+    drawn = request.getfixturevalue(fixture)
+    corpus, others = drawn(), [drawn(seed) for seed in range(1, 6)]
     found = {split: [document.identifier for document in corpus.documents(split)] for split in SPLITS}
-    assert {split: len(names) for split, names in found.items()} == {"train": 5, "valid": 2, "test": 3}
-    assert sorted(name for names in found.values() for name in names) == [f"wsj_{number}" for number in range(10)]
-    assert sample().fingerprint("test") == corpus.fingerprint("test")
-    assert any(sample(seed=seed).fingerprint("test") != corpus.fingerprint("test") for seed in range(1, 4))
+    assert found == drawn_documents(corpus) == drawn_documents(drawn(steps=[SingleSentences()]))
+    assert found == drawn_documents(WithSteps(corpus, steps=[SingleSentences()]))
+    assert [len(found[split]) for split in SPLITS] == sizes
+    assert sorted((name for part in found.values() for name in part), key=names.index) == names
+    assert all(part == sorted(part, key=names.index) for part in found.values())
+    assert any([document.identifier for document in each.documents("test")] != found["test"] for each in others)
+    assert len({each.fingerprint("train") for each in (corpus, *others)}) == 6
+    assert len({corpus.fingerprint(split) for split in SPLITS}) == 3
+    assert drawn().fingerprint("test") == corpus.fingerprint("test")
+
+
+def test_a_document_more_moves_no_other(single_file, tmp_path):
+    before = drawn_documents(single_file())
+    with (tmp_path / "all.jsonl").open("a") as stream:
+        stream.write('{"id": "late", "text": "One more ."}\n')
+    after = drawn_documents(single_file())
+    moved = set(before["test"]) ^ set(after["test"]) | set(before["valid"]) ^ set(after["valid"])
+    assert len(moved - {"late"}) <= 2, "at most one falls out of each of the two splits"
+
+
+def documents_named(names):
+    return lambda split: iter([Document((Sentence(("a",)),), name) for name in names])
 
 
 def test_a_draw_ranks_names_by_their_digests():
     """By `sha256sum`, those of "0:a" to "0:e" begin with 9df3, e021, be08, 7d98, e078: d and a are first, then c."""
     expected = {"train": ["e", "b"], "valid": ["c"], "test": ["d", "a"]}
-    assert drawn_names("edcba", valid=1, test=2, seed=0, where="") == expected
+    assert SeededSplits(valid=1, test=2).drawn(documents_named("edcba")) == expected
 
 
 def test_a_run_folder_says_which_document_is_where(sample, news, tmp_path):
     corpus = sample(steps=[SingleSentences()])
     TextData(corpus).save_into(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "splits.json").read_text()) == drawn_documents(corpus)
-    assert {split: len(names) for split, names in drawn_documents(corpus).items()} == {
-        "train": 5,
-        "valid": 2,
-        "test": 3,
-    }
     assert (tmp_path / "run" / "vocabulary.json").is_file()
     TextData(TextLines("news")).save_into(tmp_path / "official")
     assert not (tmp_path / "official" / "splits.json").exists(), "official splits are the files' own"
@@ -154,7 +181,7 @@ def test_fingerprints_follow_content_options_steps_and_names_of_files_but_not_fo
 def test_a_corpus_within_a_step_counts_by_its_content_wherever_it_lies(news, tmp_path):
     shutil.copytree(news, tmp_path / "copy")
     here, there = TextLines("news"), TextLines(str(tmp_path / "copy"), name="other")
-    for step in (Normalized, WithoutSentences, lambda corpus: MoreTraining([corpus])):
+    for step in (Normalized, WithoutHeldOut, lambda corpus: MoreTraining([corpus])):
         assert len({TextLines("news", steps=[step(each)]).fingerprint("train") for each in (here, there)}) == 1
         other = TextLines("news", steps=[step(TextLines("news", train="valid.txt"))])
         assert other.fingerprint("train") != TextLines("news", steps=[step(here)]).fingerprint("train")
@@ -212,13 +239,12 @@ CORPORA = {
     "lower": [Lowercase()],
     "stories": [Lowercase(but_placeholders=True)],
     "bare": [SingleSentences(), BareWords()],
-    "bare with capitals": [BareWords(lowercase=False)],
     "bare of lower": [Lowercase(), BareWords()],
     "retokenised": [Retokenized()],
     "retokenised stories": [Lowercase(but_placeholders=True), Retokenized()],
     "sentences": [Lowercase(), SingleSentences(), FirstDocuments(3)],
     "with more": [Lowercase(), MoreTraining([GeneratedLanguage(0, 0, 0, sentences=(5, 5))])],
-    "without": [BareWords(), WithoutSentences(STORIES)],
+    "without": [BareWords(), WithoutHeldOut(STORIES)],
 }
 
 
@@ -237,15 +263,14 @@ def test_the_form_does_to_a_text_what_the_corpus_does_to_its_own(news, steps):
 def test_corpora_say_in_which_form_their_text_is(news):
     lines = TextLines("news")
     forms = {None: [lines, Ewt(), RocStories(steps=[]), STORIES], "ptb": [Ptb(), Ewt(steps=[Normalized(lines)])],
-             "stories": [RocStories()], "lower": [EmnlpNews()], "bare": [Ewt(steps=[BareWords()])],
-             "bare_cased": [Ewt(steps=[BareWords(lowercase=False)])]}  # fmt: skip
+             "stories": [RocStories()], "lower": [EmnlpNews()], "bare": [Ewt(steps=[BareWords()])]}  # fmt: skip
     assert {name: [form_of(corpus) for corpus in corpora] for name, corpora in forms.items()} == {
         name: [name] * len(corpora) for name, corpora in forms.items()
     }
     bare = Ewt(steps=[BareWords()])
     assert form_of(WithSteps(bare, steps=[SingleSentences()])) == "bare"
-    assert form_of(TextLines("news", steps=[WithoutSentences(bare)])) == "bare"
-    assert form_of(TextLines("news", steps=[WithoutSentences(lines)])) is None
+    assert form_of(TextLines("news", steps=[WithoutHeldOut(bare)])) == "bare"
+    assert form_of(TextLines("news", steps=[WithoutHeldOut(lines)])) is None
 
 
 def test_what_is_held_out_is_left_out_of_text_and_kept_in_published_lines_and_treebanks():
@@ -287,40 +312,7 @@ def test_only_the_training_split_is_the_samples(tmp_path):
     assert corpus.fingerprint("train") not in (before, STORIES.fingerprint("train"))
 
 
-# -- what a system is trained on --------------------------------------------------------------------------------------
-
-
-def test_reduced_means_fewer_documents_than_published(news, tmp_path, monkeypatch):
-    write_corpora(tmp_path / "data")
-    source = source_of(RocStories())
-    documents = sum(1 for _ in RocStories().documents("train"))
-    assert source == DataSource("ROCStories", True, documents, fingerprint_of(RocStories()))
-    assert not source_of(STORIES).reduced
-    limited = source_of(STORIES, max_documents=3)
-    assert (limited.reduced, limited.train_documents) == (True, 3)
-    assert not source_of(STORIES, max_documents=99).reduced
-    assert limited.fingerprint not in {source_of(STORIES).fingerprint, source_of(STORIES, max_documents=2).fingerprint}
-
-
-def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
-    write_corpora(tmp_path)
-    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
-    whole, first, single = fingerprint_of(Brown()), FirstDocuments(2), SingleSentences()
-    assert fingerprint_of(Brown(steps=[single])) == whole
-    assert fingerprint_of(Brown(steps=[single, BareWords()])) == fingerprint_of(Brown(steps=[BareWords()]))
-    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, single])) != whole
-    others = [Brown(steps=[SingleSentences(2)]), Brown(steps=[SingleSentences(max_words=30)]), Brown(steps=[first])]
-    first_sentences = Brown(steps=[single, first])
-    assert len({whole, *map(fingerprint_of, [*others, first_sentences])}) == 5
-    assert fingerprint_of(Brown(steps=[single]), max_documents=2) == fingerprint_of(first_sentences)
-
-
-def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(news, caplog):
-    caplog.set_level(logging.WARNING)
-    assert equal_documents(TextLines("news", steps=[])) == 1
-    assert equal_documents(TextLines("news")) == 0
-    (news / "train.txt").write_text("he left .\nitrained .\n")
-    assert equal_documents(TextLines("news", steps=[])) == 2
+# -- published sizes ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.real_data

@@ -22,7 +22,7 @@ def corpus(tmp_path):
         ]
         (tmp_path / f"{split}.jsonl").write_text("".join(f"{row}\n".replace("'", '"') for row in rows))
     files = {split: f"{split}.jsonl" for split in ("train", "valid", "test")}
-    return JsonDocuments(str(tmp_path), JsonLines(sentences="sentences"), **files, steps=[])
+    return JsonDocuments(str(tmp_path), JsonLines(), **files, steps=[])
 
 
 def words_of(data, item):

@@ -101,26 +101,15 @@ def test_blank_lines_are_passed_over_and_rows_named_by_their_first_line(read):
     assert [each.identifier for each in documents] == ["a.txt:2", "a.txt:4"]
 
 
-def test_json_lines_of_texts(read):
-    objects = {"id": 7, "text": "He left. She didn't."}, {"text": " "}, {"text": "One\nTwo."}
-    content = gzip.compress("".join(json.dumps(value) + "\n" for value in objects).encode())
+def test_json_lines(read):
+    objects = {"id": 7, "text": "He left. She didn't."}, {"text": " "}, {"id": None, "text": "One\nTwo."}
+    content = gzip.compress("\n".join(json.dumps(value) + "\n" for value in objects).encode())
     documents, left_out = read(JsonLines(), content, "a.jsonl.gz")
     assert documents == [
         Document((Sentence(("He", "left.")), Sentence(("She", "didn't."))), "7"),
-        Document((Sentence(("One",)), Sentence(("Two.",))), "a.jsonl.gz:3"),
+        Document((Sentence(("One",)), Sentence(("Two.",))), "a.jsonl.gz:5"),
     ]
-    assert left_out == ["1 documents without a token."]
-    (first, _), _ = read(JsonLines(splitter="lines", tokens="rules"), content, "a.jsonl.gz")
-    assert texts(first) == ["He left . She did n't ."]
-
-
-def test_json_lines_of_sentences(read):
-    form = JsonLines(sentences="s", identifier="name")
-    (document,), left_out = read(form, '{"name": "x", "s": ["He left .", ["She", "stayed"], " ", []]}\n\n')
-    assert document == Document((Sentence(("He", "left", ".")), Sentence(("She", "stayed"))), "x")
-    assert left_out == ["2 sentences without a token."]
-    (document,), _ = read(form, '{"name": null, "s": ["He left ."]}\n')
-    assert document.identifier == "a.txt:1"
+    assert left_out == ["1 rows without a token."]
 
 
 def test_an_article_begins_with_a_title_that_stands_alone(read):
@@ -134,14 +123,6 @@ def test_an_article_begins_with_a_title_that_stands_alone(read):
     assert left_out == ["1 articles of nothing but headings."]
     (crane, _), _ = read(WikiText("lines"), ARTICLES)
     assert texts(crane)[0] == "The crane is red . It is a <unk> ."
-
-
-def test_headings_are_sentences_where_they_are_asked_for(read):
-    (crane, sums, empty), _ = read(WikiText(headings=True), ARTICLES)
-    assert texts(crane)[0] == "Red crane"
-    assert texts(crane)[5:] == ["Nest", "It nests @-@ here .", "Eggs"]
-    assert texts(sums)[:2] == ["2 + 2 = 4", "Sums"]
-    assert texts(empty) == ["Empty", "Only this"]
 
 
 def test_tagged_words_are_parted_at_the_last_slash(read):
@@ -176,14 +157,12 @@ def test_sdp(read, tmp_path):
     graph = Sentence(("Dogs", "bark"), tags=("NNS", "VBP"), edges=((2, 1, "ARG1"), (0, 2, "top")))
     write_sdp([Document((graph,) * 2, "20001"), Document((graph,), "20002001")], tmp_path / "dm.sdp")
     assert [each.identifier for each in read(Sdp(), None, "dm.sdp")[0]] == ["20001001", "20001002", "20002001"]
-    documents, _ = read(Sdp("document"), None, "dm.sdp")
-    assert [each.sentences for each in documents] == [(graph, graph), (graph,)]
 
 
 def test_dependency_columns(read):
     (document,), _ = read(DependencyColumns(), "Dog\tNN\t2\nbarks\tVBZ\t0\n\nYes\tUH\t0\n", "wsj_1.dp")
     first = Sentence(("Dog", "barks"), (2, 0), tags=("NN", "VBZ"))
-    assert document == Document((first, Sentence(("Yes",), (0,), tags=("UH",))), "wsj_1")
+    assert document == Document((first, Sentence(("Yes",), (0,), tags=("UH",))), "wsj_1.dp")
 
 
 def test_brackets_without_traces(read):
@@ -192,3 +171,14 @@ def test_brackets_without_traces(read):
     assert (sentence.words, sentence.tags, sentence.heads) == (("Go", "home", "."), ("VB", "RB", "."), None)
     assert sentence.spans == ((0, 3, "S"), (0, 3, "VP"), (1, 2, "ADVP"))
     assert left_out == ["1 sentences without words."]
+
+
+@pytest.mark.parametrize(
+    ("form", "content"),
+    [(Conllu(), "1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n"), (Conllu(), "# newdoc\n1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n"),
+     (Sdp(), "1\tGo\t_\t_\t+\t-\n")],
+)  # fmt: skip
+def test_documents_of_files_of_the_same_name_in_two_folders_have_different_identifiers(tmp_path, form, content):
+    (tmp_path / "x").write_text(content)
+    (first,), (second,) = (form.read(tmp_path / "x", f"{folder}/x") for folder in "ab")
+    assert first.identifier != second.identifier

@@ -1,11 +1,11 @@
 """What is wrong with a corpus is said with its place: input, and what the message must name."""
 
-from pathlib import Path
-
 import pytest
+import yaml
 
 from depgen.data.corpora import Brown, Ewt, PennTreebank, Ptb, RocStories, SdpTreebank, TextLines, WikiText2
-from depgen.data.corpus import FileCorpus, drawn_names, files_sha256
+from depgen.data.corpus import FileCorpus, SeededSplits, WithSteps
+from depgen.data.experiment import data_of
 from depgen.data.formats import (
     Brackets,
     DependencyColumns,
@@ -18,11 +18,8 @@ from depgen.data.formats import (
 )
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.steps import (
-    FirstDocuments,
     MoreTraining,
     Normalized,
-    SeededSplits,
-    SingleSentences,
     WithoutHeldOut,
     WithTreesOnly,
 )
@@ -32,59 +29,44 @@ from depgen.errors import MissingDataError, UserError
 STORIES = GeneratedLanguage(train=2, valid=1, test=1, sentences=(5, 5))
 HEADER = "sentence1,sentence2,sentence3,sentence4,sentence5\n"
 STORY = "a .,b .,c .,d .,e .\n"
-LISTED = JsonLines(sentences="s")
 
 
 @pytest.mark.parametrize(
     ("form", "content", "message"),
     [
-        (Lines(), "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
-        (Paragraphs(), "\n===\n\n", "a.txt: expected documents, a sentence a line"),
+        (Lines(), "\n \n", "a.txt: expected documents as Lines"),
+        (Paragraphs(), "\n===\n\n", "a.txt: expected documents as Paragraphs"),
         (SentenceColumns(), "story,title\na,b\n", "a.txt:1: expected the columns sentence1, sentence2"),
         (SentenceColumns(), HEADER + "a,b,c,d\n", "a.txt:2: expected 5 columns, found 4"),
-        (SentenceColumns(), HEADER, "a.txt: expected rows below the header, found none"),
-        (SentenceColumns(), "", "a.txt: the file is empty"),
-        (SentenceColumns(), HEADER + 'a,b,c,d,"e\n', "a.txt:2: expected cells separated by commas, found"),
-        (SentenceColumns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected cells separated by commas, found"),
-        (SentenceColumns(), HEADER + 'a,b,"c\nd",e\n', "a.txt:2: expected 5 columns, found 4"),
-        (SentenceColumns(), HEADER.encode() + b"a,b,caf\xe9,d,e\n", "a.txt:2: expected UTF-8, found byte 0xe9"),
+        (SentenceColumns(), HEADER, "a.txt: expected documents as SentenceColumns"),
+        (SentenceColumns(), HEADER + STORY + 'a,b,c,d,"e\n\nf\n', "a.txt:3: expected cells whose quote marks match"),
         (JsonLines(), "{\n", "a.txt:1: expected JSON, found: "),
         (JsonLines(), "[1]\n", "a.txt:1: expected a JSON object, found a list"),
-        (JsonLines(), '{"id": 1, "body": "x"}', "a.txt:1: expected the field 'text' with a string, found the fields"),
-        (JsonLines(), '{"text": ["x"]}', "expected the field 'text' with a string, found the fields text (list)"),
-        (JsonLines(), '{"text": ""}', "a.txt: expected documents, found none with a token"),
-        *((LISTED, '{"s": ["He left .", ' + each + "]}", "a.txt:1: expected each sentence of 's' as a string")
-          for each in ("{}", "null", "7", '["a", 7]', '["a", " "]')),
         (WikiText(), " \n Nobody . \n", "a.txt:2: expected an article's title"),
         (TaggedWords(), "The/at\nCrane\n", "a.txt:2: expected word/tag, found 'Crane'"),
-        (TaggedWords(), "\n\n", "a.txt: expected sentences, one a line, found none"),
-        (DependencyColumns(), "Dog\tNN\n", "a.txt:1: "),
+        (TaggedWords(), "\n\n", "a.txt: expected documents as TaggedWords"),
+        (DependencyColumns(), "Go\tVB\t0\nhome\t1\n", "a.txt:2: expected form, tag and head"),
+        (DependencyColumns(), "Go\tVB\tx\n", "a.txt:1: expected form, tag and head"),
+        (DependencyColumns(), "Go\tVB\t3\non\tRB\t1\n", "a.txt:1: token 1 has head 3, but the sentence has 2 words"),
+        (DependencyColumns(), "\n", "a.txt: expected documents as DependencyColumns"),
         (Brackets(), "( (S (VB Go)\n", "a.txt:1: expected 2 closing brackets"),
     ],
 )  # fmt: skip
 def test_a_malformed_file_is_named_with_its_line(tmp_path, form, content, message):
     path = tmp_path / "a.txt"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_text(content)
     with pytest.raises(UserError) as error:
-        list(form.read(path, path.name))
+        list(FileCorpus(str(tmp_path), form, train=path.name).documents("train"))
     assert message in str(error.value)
     assert str(path) in str(error.value)
 
 
 @pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize("name", ["a.conllu", "a.sdp.gz", "a.TSV", "a.json"])
+@pytest.mark.parametrize("name", ["a.conllu", "a.TSV", "a.json"])
 def test_a_file_of_another_format_is_no_plain_text(tmp_path, form, name):
     (tmp_path / name).write_text("1\tThe\n2\tcat\n")
     with pytest.raises(UserError, match=rf"{name}: expected "):
         list(form.read(tmp_path / name, name))
-
-
-@pytest.mark.parametrize("form", [Lines(), Paragraphs()])
-@pytest.mark.parametrize("name", ["a.txt", "a", "wiki.tokens", "a.en"])
-def test_other_endings_are_of_plain_text(tmp_path, form, name):
-    (tmp_path / name).write_text("The cat\n")
-    (document,) = form.read(tmp_path / name, name)
-    assert document.sentences[0].words == ("The", "cat")
 
 
 @pytest.mark.parametrize(
@@ -111,37 +93,9 @@ def test_what_is_not_there_is_named_with_how_to_get_it(tmp_path, monkeypatch, co
         corpus.fingerprint(split)
 
 
-def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
-    def denied(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
-
-    (tmp_path / "one").write_text("a\n")
-    monkeypatch.setattr(Path, "open", denied)
-    with pytest.raises(UserError, match=r"one can't be read \(Permission denied\)"):
-        files_sha256([tmp_path / "one"])
-
-
-@pytest.mark.parametrize(
-    ("names", "valid", "test", "message"),
-    [
-        (["a", "b"], 1, 1, "here: expected more than 2 documents to split, found 2"),
-        (["a", "b"], -1, 0, "expected 0 or more documents to validate and to test on, found -1 and 0"),
-        (["a", "b"], 0, -2, "found 0 and -2"),
-        (["a", "b", "a"], 1, 1, "here: two documents are called a"),
-    ],
-)
-def test_draws_that_cannot_be_made(names, valid, test, message):
-    with pytest.raises(UserError, match=message):
-        drawn_names(names, valid=valid, test=test, seed=0, where="here")
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SingleSentences(3, 2), "no sentence has at least 3 words and at most 2"),
-        (lambda: FirstDocuments(0), "most: expected at least 1, found 0"),
-        (lambda: FirstDocuments(skip=-1), "skip: expected at least 0"),
-        (lambda: MoreTraining([STORIES], most=0), "most: expected at least 1, found 0"),
         (
             lambda: list(WithTreesOnly("edges").documents(STORIES.documents, "train")),
             "nothing but .* sentences without edges",
@@ -149,7 +103,11 @@ def test_draws_that_cannot_be_made(names, valid, test, message):
         (lambda: list(WithoutHeldOut().documents(lambda split: STORIES.documents("test"), "train")), "leave the step"),
         (lambda: GluePrompts("rte", verbalisers=["yes"]), "verbalisers: expected 2 words"),
         (lambda: GluePrompts("rte", max_examples=9), "max_examples: expected at least 10"),
-        (lambda: list(SeededSplits(valid=2).documents(STORIES.documents, "train")), "expected more than 52 documents"),
+        (lambda: SeededSplits(valid=2).drawn(STORIES.documents), "expected more than 52 documents to split, found 2"),
+        (
+            lambda: SeededSplits(0, 1).drawn(WithSteps(STORIES, steps=[MoreTraining([STORIES])]).documents),
+            "expected a name for each document, found .* twice",
+        ),
     ],
 )
 def test_options_that_cannot_be(make, message):
@@ -162,3 +120,27 @@ def test_tags_are_needed_to_normalise(tmp_path):
     lines = FileCorpus(str(tmp_path), Lines(), train="a.txt")
     with pytest.raises(UserError, match=r"'dogs bark' .*expected tags"):
         list(Normalized(lines).documents(lines.documents, "train"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"data: [", "expected YAML, found: "),
+        (b"data: caf\xe9", "expected UTF-8, found "),
+        (b"model: 1", "expected `data`, a class and its options"),
+    ],
+)
+def test_a_broken_experiment_is_named(tmp_path, content, message):
+    path = tmp_path / "a.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        data_of(path)
+    assert str(error.value).startswith(f"{path}: {message}")
+
+
+def test_what_is_refused_within_a_choice_of_classes_is_said_in_its_own_words(tmp_path):
+    corpus = {"class_path": "depgen.data.generated.GeneratedLanguage", "init_args": {"train": -1}}
+    data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"data": data}))
+    with pytest.raises(UserError, match=r"^GeneratedLanguage: sizes"):
+        data_of(tmp_path / "a.yaml")

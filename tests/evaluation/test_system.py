@@ -201,7 +201,7 @@ def test_a_table_in_place_of_its_column_is_refused(systems, method, table, kind)
         (lambda system: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
         (
             lambda system: load("udgn", form="upper"),
-            "form: expected one of bare, bare_cased, ptb, stories, lower, as_is, found upper",
+            "form: expected one of bare, ptb, stories, lower, as_is, found upper",
         ),
         (lambda system: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
         (lambda system: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),

@@ -141,7 +141,7 @@ def test_an_option_that_does_nothing_is_refused(tmp_path, name, options, message
         ("t.conllu", b"1\tAda\n", r"t\.conllu:1: expected 10 columns"),
         ("t.jsonl", b"Ada ran .\n", r"t\.jsonl:1: expected JSON"),
         ("t.jsonl", b'\n{"words": 3}\n', r"t\.jsonl:2: expected the field 'text' .* found 'words': rename the field"),
-        ("t.jsonl", b'{"text": "a"}\n{"words": 3}\n', r"t\.jsonl:2: expected the field 'text'"),
+        ("t.jsonl", b'{"text": "a"}\n{"words": 3}\n', r"t\.jsonl:2: expected the column 'text'"),
     ],
 )
 def test_what_holds_no_documents_is_refused(tmp_path, name, content, message):

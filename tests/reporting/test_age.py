@@ -11,7 +11,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.data.source import source_of
+from depgen.data.record import source_of
 from depgen.locations import file_sha256
 from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation

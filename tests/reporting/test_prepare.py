@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.source import DataSource
+from depgen.data.record import DataSource
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root
 from depgen.reporting import reproduce

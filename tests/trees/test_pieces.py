@@ -41,11 +41,6 @@ def test_equals_the_literal_rule(cut, left_dependents, unannotated):
     check_tree(piece_heads(heads, word_of_piece, left_dependents=left_dependents), "pieces")
 
 
-@given(head_lists())
-def test_uncut_words_keep_their_heads(heads):
-    assert piece_heads(heads, range(len(heads))) == heads
-
-
 ATTACHMENTS = ["last_piece", "first_piece"]
 
 

@@ -109,14 +109,6 @@ def test_a_word_of_two_heads_a_top_that_is_no_predicate_and_no_edges(written):
     assert next(read_sdp(written(DM, "a.sdp.gz"))).sentences == first.sentences
 
 
-def test_documents_by_identifiers(written, tmp_path):
-    path = written(DM_2014.replace("#20002001", "#x"))
-    documents = list(read_sdp(path, by_document=True))
-    assert [(document.identifier, len(document.sentences)) for document in documents] == [("20001", 2), ("x", 1)]
-    write_sdp(documents, tmp_path / "out.sdp", release="2014")
-    assert list(read_sdp(tmp_path / "out.sdp", by_document=True)) == documents
-
-
 @st.composite
 def writable(draw):
     length = draw(st.integers(1, 5))

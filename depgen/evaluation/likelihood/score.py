@@ -23,7 +23,7 @@ from depgen.evaluation.system import Reads, System
 from depgen.evaluation.tabular import check_table_output, written_table
 from depgen.evaluation.text_documents import Tokens, read_documents
 from depgen.trees.conllu import TagColumn
-from depgen.trees.file_formats import FileFormat
+from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,7 @@ from typing import Any
 from depgen.errors import UserError
 from depgen.evaluation.syntax.sentences import Protocol, TestSentence, one_line
 from depgen.locations import find_data, json_value
-from depgen.trees.columns import Separator, read_columns
-from depgen.trees.file_formats import unpacked
-from depgen.trees.lines import read_lines
+from depgen.trees.text_files import Separator, read_columns, read_lines, unpacked
 
 NAMES = {
     "good": ("sentence_good", "good"),

@@ -17,10 +17,10 @@ from typing import Literal, TypeVar
 from depgen.annotation.scores import labelled_scores
 from depgen.errors import UserError
 from depgen.trees.conllu import ConlluBlock, read_blocks
-from depgen.trees.file_formats import unpacked
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import TOP, SdpBlock, read_sdp_blocks
 from depgen.trees.sentence import Edge, Sentence
+from depgen.trees.text_files import unpacked
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

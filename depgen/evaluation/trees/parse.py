@@ -17,9 +17,8 @@ from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.locations import check_output, write_atomically
 from depgen.trees.annotator import structure_of
 from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
-from depgen.trees.file_formats import FileFormat
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_files import FileFormat, read_lines
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from depgen.annotation.tagger import FUNCTION_WORDS
 from depgen.errors import UserError
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_files import read_lines
 
 CONTENT_TAGS = frozenset(
     ("NN", "NNS", "NNP", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJ", "JJR", "JJS", "RB", "RBR", "RBS")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from depgen.data.source import DataSource
+from depgen.data.record import DataSource
 from depgen.data.vocabulary import Vocabulary, special_tokens
 from depgen.errors import UserError
 from depgen.evaluation.likelihood.bounds import beam_of

@@ -25,8 +25,8 @@ from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
 from depgen.training.experiment_runs import Depgen
-from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence
+from depgen.trees.text_files import read_lines
 
 logger = logging.getLogger(__name__)
 

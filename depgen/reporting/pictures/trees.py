@@ -19,10 +19,10 @@ from depgen.reporting.pictures.drawing import FONT, Drawing, below_each_other, c
 from depgen.reporting.pictures.plotting import check_picture, save
 from depgen.trees.annotator import Structure
 from depgen.trees.conllu import read_conllu
-from depgen.trees.file_formats import format_of
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.text_files import format_of
 from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 

@@ -211,7 +211,7 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
     settings["data"]["init_args"]["corpus"] = lines
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
-    with pytest.raises(UserError, match=r"name it by `form`.*bare, bare_cased, ptb"):
+    with pytest.raises(UserError, match=r"name it by `form`.*bare, ptb"):
         InducedTrees(str(copy)).annotate([QUOTED])
     settings["data"]["init_args"]["corpus"] = {"class_path": "depgen.data.corpora.Ptb"}
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))

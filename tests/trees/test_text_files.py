@@ -1,11 +1,11 @@
-"""Tables as pandas, R, spreadsheets and people write them: which quote marks belong to the text."""
+"""Lines, and tables as pandas, R, spreadsheets and people write them."""
 
 import gzip
 
 import pandas
 import pytest
 
-from depgen.trees.columns import read_columns
+from depgen.trees.text_files import read_columns, read_lines
 
 TEXTS = ['She said " go " .', '" Go away , " she said .', "Well , no", ""]
 
@@ -45,8 +45,21 @@ def test_a_cell_may_hold_a_long_document(tmp_path):
 
 def test_quote_marks_of_the_text_stay_where_cells_are_not_quoted(tmp_path):
     path = tmp_path / "a.tsv"
-    path.write_text('good\tbad\n" Go , " she said .\t" Goes , " she said .\n" No ! "\tHe said " no " .\n')
-    assert [cells for _, cells in read(path, "tab")] == [
-        ['" Go , " she said .', '" Goes , " she said .'],
-        ['" No ! "', 'He said " no " .'],
-    ]
+    path.write_text('good\tbad\n" Go , " she said .\tHe said " no " .\n" No ! "\tx\n')
+    assert [cells for _, cells in read(path, "tab_unquoted")] == [
+        ['" Go , " she said .', 'He said " no " .'], ['" No ! "', "x"],
+    ]  # fmt: skip
+
+
+def test_numbers_and_lines(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(
+        b"\xef\xbb\xbfone\r\n\ntwo \xe2\x80\xa8 more\nthree"
+    )  # a byte-order mark, and U+2028 within a line
+    assert list(read_lines(path)) == [(1, "one"), (2, ""), (3, "two \u2028 more"), (4, "three")]
+
+
+def test_unpacks_gzip(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"one\ntwo\n", mtime=0))
+    assert list(read_lines(path)) == [(1, "one"), (2, "two")]

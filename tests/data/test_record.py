@@ -1,15 +1,28 @@
-"""A run's record of its data, through the command line: files replaced under the same names are noticed."""
+"""What a run keeps of its data, sizes counted by hand, and files replaced under the same names, which are noticed."""
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.corpora import RocStories
+from depgen.data.corpora import Brown, RocStories, TextLines
+from depgen.data.corpus import SplitStatistics
 from depgen.data.experiment import data_of
-from depgen.data.source import source_of
+from depgen.data.generated import GeneratedLanguage
+from depgen.data.record import (
+    DataSource,
+    Sizes,
+    data_statistics,
+    equal_documents,
+    fingerprint_of,
+    measure,
+    source_of,
+)
+from depgen.data.steps import BareWords, FirstDocuments, Lowercase, SingleSentences, WithoutHeldOut
+from depgen.errors import MissingDataError
 from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record
 from tests.invented_data import write_corpora
@@ -129,10 +142,79 @@ def test_a_result_names_the_data_that_the_run_was_trained_on(run, tmp_path, capl
     assert "was trained on other data, which its result names" in caplog.text
 
 
-@pytest.mark.slow
-def test_a_run_whose_test_split_is_not_there_says_that_changes_go_unnoticed(run, tmp_path, capsys):
-    shutil.move(tmp_path / "data" / "rocstories" / "test.csv", tmp_path)
-    assert main(["fit", "--config", str(tmp_path / "stories.yaml")]) == 0
-    assert "no later change is noticed: No corpus at" in capsys.readouterr().err
-    assert main(["fit", "--resume", str(run)]) == 0
-    assert "Nothing tells whether" in capsys.readouterr().err
+# -- sizes -----------------------------------------------------------------------------------------------------------
+
+
+class Pets(TextLines):
+    published = {"train": SplitStatistics(sentences=2, tokens=7), "test": SplitStatistics(documents=3)}  # noqa: RUF012
+
+
+@pytest.fixture
+def pets(tmp_path, monkeypatch):
+    texts = {"train": "the cat sat\nthe dog\n", "valid": "the\n", "test": "the cow sat down\nthedog\n"}
+    for split, text in texts.items():
+        (tmp_path / f"{split}.txt").write_text(text)
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
+    return Pets(str(tmp_path), steps=[], name="pets")
+
+
+def test_sizes(pets):
+    assert measure(pets, ["test", "train"]) == {
+        "train": Sizes(2, 2, tokens=7, types=5, mean_length=2.5, max_length=3, mean_sentences=1.0),
+        "test": Sizes(2, 2, 7, 6, 2.5, 4, 1.0, in_training=1, unknown=0.6),
+    }
+
+
+def test_without_the_training_split_nothing_is_compared_with_it(pets, tmp_path):
+    (tmp_path / "train.txt").unlink()
+    assert measure(pets, ["valid"]) == {"valid": Sizes(1, 1, 2, 2, 1.0, 1, 1.0)}
+    with pytest.raises(MissingDataError, match=r"train\.txt"):
+        measure(pets)
+
+
+def test_the_published_sizes_stand_below(pets):
+    name, _, *rows = data_statistics(pets).splitlines()
+    assert name == "pets"
+    assert [row.split()[:2] for row in rows] == [
+        ["train", "2"], ["train,", "published"], ["valid", "1"], ["test", "2"], ["test,", "published"],
+    ]  # fmt: skip
+    content = json.loads(data_statistics(pets, ["test"], json=True))
+    assert content["corpus"] == "pets"
+    assert [each["documents"] for each in content["splits"]] == [2, 3]
+
+
+STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))
+
+
+def test_a_corpus_is_reduced_if_its_files_or_a_limit_leave_documents_out(pets, monkeypatch):
+    assert source_of(pets) == DataSource("pets", True, 2, fingerprint_of(pets)), "two of three published for the test"
+    monkeypatch.setitem(Pets.published, "test", SplitStatistics(documents=2))
+    monkeypatch.setitem(Pets.published, "train", SplitStatistics(documents=2))
+    assert not source_of(replace(pets, name="whole", steps=[Lowercase()])).reduced
+    without = source_of(replace(pets, name="without what is held out", steps=[WithoutHeldOut()]))
+    assert (without.reduced, without.train_documents) == (False, 1), "the files hold all that is published"
+    limits = [source_of(replace(pets, steps=[FirstDocuments(most)])) for most in (1, 2)]
+    assert [(source.reduced, source.train_documents) for source in limits] == [(True, 1), (False, 2)]
+    for corpus in (STORIES, replace(pets, steps=[Lowercase()])):
+        assert [source_of(corpus, max_documents=most).reduced for most in (1, 99)] == [True, False]
+        assert len({source_of(corpus, max_documents=most).fingerprint for most in (1, 2, None)}) == 3
+
+
+def test_all_sentences_of_a_corpus_are_the_same_data_and_some_of_them_are_not(tmp_path, monkeypatch):
+    write_corpora(tmp_path)
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    whole, first, single = fingerprint_of(Brown()), FirstDocuments(2), SingleSentences()
+    assert fingerprint_of(Brown(steps=[single])) == whole
+    assert fingerprint_of(Brown(steps=[single, BareWords()])) == fingerprint_of(Brown(steps=[BareWords()]))
+    assert fingerprint_of(Brown(), max_documents=2) == fingerprint_of(Brown(steps=[first, single])) != whole
+    others = [Brown(steps=[SingleSentences(2)]), Brown(steps=[SingleSentences(max_words=30)]), Brown(steps=[first])]
+    first_sentences = Brown(steps=[single, first])
+    assert len({whole, *map(fingerprint_of, [*others, first_sentences])}) == 5
+    assert fingerprint_of(Brown(steps=[single]), max_documents=2) == fingerprint_of(first_sentences)
+
+
+def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_steps(pets, tmp_path):
+    assert equal_documents(pets) == 1
+    assert equal_documents(replace(pets, steps=[WithoutHeldOut()])) == 0
+    (tmp_path / "train.txt").write_text("the\nthecow sat down\n")
+    assert equal_documents(pets) == 2

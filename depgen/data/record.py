@@ -1,0 +1,245 @@
+"""What a run knows about its data: name, sizes and content of a corpus, as its `run.json` keeps them."""
+
+import json as json_library
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, Step, WithSteps
+from depgen.data.steps import HELD_OUT, FirstDocuments, Rewrite, SingleSentences, text_of, texts_of_splits
+from depgen.errors import MissingDataError, UserError
+from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
+from depgen.training.runs import read_record, update_record
+
+if TYPE_CHECKING:
+    import lightning as L
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """What a system was trained on.
+
+    Attributes:
+        corpus: the corpus's name.
+        reduced: whether its files hold fewer documents than published, or training has but the first of them.
+        train_documents: documents in the training split; None where nobody counted.
+        fingerprint: digest of every split's text, and of the limit on training documents where there is one.
+    """
+
+    corpus: str
+    reduced: bool
+    train_documents: int | None = None
+    fingerprint: str | None = None
+
+
+def source_of(corpus: Corpus, *, max_documents: int | None = None) -> DataSource:
+    """The corpus by name, size and content, with a limit on training documents."""
+    limited = _limited(corpus, max_documents)
+    counts = _counts(limited)
+    return DataSource(corpus.name, counts["reduced"], counts["train"], fingerprint_of(limited))
+
+
+def fingerprint_of(corpus: Corpus, *, max_documents: int | None = None) -> str:
+    """A digest of every split's text, whether it is read by documents or by sentences."""
+    limited = _limited(corpus, max_documents)
+    return lines_sha256(_text_of_split(limited, split).fingerprint(split) for split in SPLITS)
+
+
+def _text_of_split(corpus: Corpus, split: Split) -> Corpus:
+    """The corpus without steps that cut documents alone, but before one that takes or leaves whole documents."""
+    if not isinstance(corpus, CorpusOfSteps):
+        return corpus
+    steps: list[Step] = []
+    for step in reversed(corpus.steps or ()):
+        by_sentence = all(isinstance(later, Rewrite | SingleSentences) or not later.changes(split) for later in steps)
+        if not (step == SingleSentences() and by_sentence):
+            steps.insert(0, step)
+    return replace(corpus, steps=steps)
+
+
+def equal_documents(corpus: Corpus) -> int:
+    """How many training documents equal one of validation or test but for blanks."""
+    return int(_counts(corpus)["equal"])
+
+
+def _limited(corpus: Corpus, max_documents: int | None) -> Corpus:
+    """The corpus with a limit on training documents as its last step."""
+    limit = () if max_documents is None else (FirstDocuments(max_documents),)
+    if limit and isinstance(corpus, CorpusOfSteps):
+        return replace(corpus, steps=(*(corpus.steps or ()), *limit))
+    return WithSteps(corpus, steps=limit) if limit else corpus
+
+
+def _counts(corpus: Corpus) -> dict[str, Any]:
+    """Training documents, those that equal one held out, and whether the corpus is reduced; counted once, cached."""
+    key = lines_sha256([*map(corpus.fingerprint, SPLITS), str(dict(corpus.published))])
+    path = cache_root() / "documents" / f"{key}.json"
+    made_once(path.with_suffix(""), partial(_count_into, corpus, path), is_made=path.is_file)
+    return json_object(path, remedy=f"Delete {path}.")
+
+
+def _count_into(corpus: Corpus, path: Path) -> None:
+    held_out = texts_of_splits(corpus.documents, HELD_OUT)
+    texts = [text_of(document) for document in corpus.documents("train")]
+    read, whole = corpus.documents, len(texts)
+    if isinstance(corpus, CorpusOfSteps):
+        read, steps = corpus.read, [step for step in corpus.steps or () if not isinstance(step, FirstDocuments)]
+        if len(steps) < len(corpus.steps or ()):
+            whole = sum(1 for _ in replace(corpus, steps=steps).documents("train"))
+    reduced = len(texts) < whole or any(
+        sum(1 for _ in read(split)) < (published.documents or 0) for split, published in corpus.published.items()
+    )
+    equal = sum(text in held_out for text in texts)
+    counts = {"corpus": corpus.name, "train": len(texts), "equal": equal, "reduced": reduced}
+    write_atomically(path, json_library.dumps(counts) + "\n")
+
+
+# -- a run's record ---------------------------------------------------------------------------------------------------
+
+
+def record_data(run: Path, trainer: "L.Trainer", model: "L.LightningModule") -> None:
+    """Write into a fresh run's `run.json` what it is trained on, once the data are ready.
+
+    These are `data` (a `DataSource`), `equal_documents` (how many of training equal one of validation or test; the log
+    says it too), `tokens_per_epoch` (with the ends of sequences) and `trees` (their scheme, if the system learns from
+    them). A data module without a corpus leaves nothing. A split that can't be read, which training may have no need
+    of, is warned of.
+    """
+    from depgen.training.weights_and_biases import noted
+
+    data: Any = getattr(trainer, "datamodule", None)
+    if not trainer.is_global_zero or not hasattr(data, "corpus"):
+        return
+    try:
+        equal = equal_documents(data.corpus)
+        logger.info(
+            "%s: %d training documents equal one of validation or test but for blanks.", data.corpus.name, equal
+        )
+        record = {
+            "data": asdict(source_of(data.corpus, max_documents=getattr(data, "max_documents", None))),
+            "equal_documents": equal,
+            "tokens_per_epoch": int(data.target_counts().sum()),
+            "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
+        }
+    except UserError as error:
+        logger.warning("%s does not say what it is trained on, so no later change is noticed: %s", run, error)
+        return
+    update_record(run, record)
+    for each in trainer.loggers:
+        each.log_hyperparams({"run": noted(run)})
+
+
+def data_tags(data: Any, model: Any) -> list[str]:  # noqa: ANN401 - any data module and system
+    """What a run is to be found by: its corpus and the scheme of its trees; empty without a corpus."""
+    corpus = getattr(data, "corpus", None)
+    if corpus is None:
+        return []
+    return [corpus.name, data.annotator.scheme if _learns_from_trees(model, data) else "no trees"]
+
+
+def _learns_from_trees(model: Any, data: Any) -> bool:  # noqa: ANN401 - any data module and system
+    """Whether trees that the data give have a part in training, which only systems of depgen say."""
+    return getattr(data, "annotator", None) is not None and bool(getattr(model, "learns_from_trees", False))
+
+
+def recorded_source(run: Path) -> DataSource | None:
+    """What a run was trained on, as its `run.json` says; None where it does not."""
+    source = read_record(run).get("data")
+    return None if source is None else DataSource(**source)
+
+
+def other_data(run: Path, data: Any) -> bool:  # noqa: ANN401 - any data module
+    """Whether the data at hand have another fingerprint than those that a run was trained on, as far as is known."""
+    recorded = recorded_source(run)
+    if recorded is None:
+        return False
+    try:
+        return fingerprint_of(data.corpus, max_documents=getattr(data, "max_documents", None)) != recorded.fingerprint
+    except MissingDataError as error:
+        logger.warning("Nothing tells whether %s was trained on the data at hand: %s", run, error)
+        return False
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of one split as measured.
+
+    Attributes:
+        tokens: words, and one end of sequence a document, as is published for the Penn Treebank.
+        types: different tokens, the end of sequence being one.
+        mean_length: words a document.
+        max_length: words of the longest document.
+        mean_sentences: sentences a document.
+        in_training: documents that equal one of training but for blanks; None for training itself, or where it was not
+            measured.
+        unknown: share of words that training lacks; None likewise.
+    """
+
+    documents: int
+    sentences: int
+    tokens: int
+    types: int
+    mean_length: float
+    max_length: int
+    mean_sentences: float
+    in_training: int | None = None
+    unknown: float | None = None
+
+
+def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Sizes]:
+    """The sizes of splits; the others are compared with training where it is among them."""
+    measured: dict[Split, Sizes] = {}
+    train_words, train_texts = set[str](), set[str]()
+    for split in sorted(splits, key=SPLITS.index):
+        counts, texts, lengths, sentences = Counter[str](), list[str](), list[int](), 0
+        for document in corpus.documents(split):
+            words = list(document.words())
+            counts.update(words)
+            texts.append(text_of(document))
+            lengths.append(len(words))
+            sentences += len(document.sentences)
+        documents, total = max(len(lengths), 1), sum(lengths)
+        in_training = unknown = None
+        if split == "train":
+            train_words, train_texts = set(counts), set(texts)
+        elif "train" in measured:
+            in_training = sum(text in train_texts for text in texts)
+            unknown = sum(count for word, count in counts.items() if word not in train_words) / max(total, 1)
+        measured[split] = Sizes(
+            len(lengths), sentences, total + len(lengths), len(counts) + 1,
+            total / documents, max(lengths, default=0), sentences / documents, in_training, unknown,
+        )  # fmt: skip
+    return measured
+
+
+def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool = False) -> str:
+    """A table, or JSON, of the splits' sizes, each with the published ones below.
+
+    Tokens are words, with one end of sequence a document, which is also one of the types. `in_training` counts the
+    documents that equal one of training but for blanks; `unknown` is the share of words that training lacks.
+
+    Args:
+        corpus: whose sizes.
+        splits: which of its splits.
+        json: all figures as JSON.
+    """
+    rows: list[dict[str, Any]] = []
+    for split, sizes in measure(corpus, splits).items():
+        rows.append({"split": split, **asdict(sizes)})
+        if published := corpus.published.get(split):
+            rows.append({"split": f"{split}, published", **asdict(published)})
+    if json:
+        return json_library.dumps({"corpus": corpus.name, "splits": rows}, indent=2)
+    import pandas as pd
+
+    table = pd.DataFrame(rows, dtype=object).fillna("")
+    return f"{corpus.name}\n{table.to_string(index=False, float_format='{:.4g}'.format)}"
