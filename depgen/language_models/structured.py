@@ -13,9 +13,9 @@ default None hold structures. A system says
 
 and, for texts that are written choice by choice, tokens and parts of the structure in one alphabet,
 
-    choices_of(ids, structure, vocabulary)         the choices of a prompt
-    writing_step(writing, tokens, padding, state)  the distribution of the next choice
-    written_structures(choices, writing)           what all choices of a text have built
+    choices_of(ids, structure, vocabulary)             the choices of a prompt
+    writing_step(writing, tokens, padding, state)      the distribution of the next choice
+    written_structure(writing, state, row, choices)    what the choices of a text have built
 """
 
 from collections.abc import Sequence
@@ -243,9 +243,12 @@ class StructuredLanguageModel(LeftToRight):
         """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`."""
         raise NotImplementedError(f"{type(self).__name__} has no writing_step")
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[Any]:
-        """What all choices of each text have built, those of its prompt included."""
-        raise NotImplementedError(f"{type(self).__name__} has no written_structures")
+    def written_structure(self, writing: Writing, state: Any, row: int, choices: Sequence[int]) -> Any:  # noqa: ANN401
+        """What a text has built, by its choices, those of its prompt included, and its row of the state before its end.
+
+        The state of a text that is cut has not read the last choice.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no written_structure")
 
     # -- generation ---------------------------------------------------------------------------------------------------
 
@@ -270,18 +273,17 @@ class StructuredLanguageModel(LeftToRight):
         writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
         best = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, best, strict=True)]
+
+        def built(state: Any, row: int, choices: Sequence[int]) -> Any:  # noqa: ANN401
+            return self.written_structure(writing, state, row, choices[1:])
+
         texts = generate(
             partial(self.writing_step, writing), [[vocabulary.eos, *prompt] for prompt in begun], eos=vocabulary.eos,
             options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
             device=self.device, progress=progress,
-            choices_per_token=self.choices_per_token(prompts_size, max_new_tokens),
+            choices_per_token=self.choices_per_token(prompts_size, max_new_tokens), built=built,
         )  # fmt: skip
-        choices = [[*begun[k // number], *text.ids] for k, text in enumerate(texts)]
-        structures = self.written_structures(choices, writing)
-        return [
-            replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size], structure=structure)
-            for text, structure in zip(texts, structures, strict=True)
-        ]
+        return [replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size]) for text in texts]
 
 
 def _structures(batch: TokenBatch) -> list[str]:

@@ -64,8 +64,7 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneS
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, representatives, search_parts
-from depgen.decoding.generation import left_padded
+from depgen.decoding.beam import Beam, representatives
 from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
@@ -372,10 +371,15 @@ class WordArcs(Rows):
             log_probs = (log_probs[:, :, None] + of_graph[:, None]).flatten(1)
         return log_probs
 
-    def arcs(self, rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]) -> list[tuple[Tensor, Tensor]]:
-        """`RankedArcs.arcs` of some rows in each graph, by their count codes."""
+    def graphs(
+        self, before: Sequence[GraphState], rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]
+    ) -> tuple[GraphState, ...]:
+        """The graphs of some rows with the word, whose arcs their count codes say, from those of all rows before it."""
         counts = torch.unravel_index(codes, [graph.log_probs.size(1) for graph in self.of_graphs])
-        return [graph.arcs(rows, of_graph) for graph, of_graph in zip(self.of_graphs, counts, strict=True)]
+        return tuple(
+            graph.select(rows).inserted(*arcs.arcs(rows, of_graph), inserts=self.opens[rows])
+            for graph, arcs, of_graph in zip(before, self.of_graphs, counts, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -719,8 +723,11 @@ class GiLT(StructuredLanguageModel):
 
     def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
         """The graphs of a hypothesis as one; labels are `root` and `dep`, behind names of graphs."""
-        graphs = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in state.graphs]
-        return joined_graphs(graphs, self.graph_names)
+        return self._edges(state.graphs, row)
+
+    def _edges(self, graphs: Sequence[GraphState], row: int) -> tuple[Edge, ...]:
+        of_row = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in graphs]
+        return joined_graphs(of_row, self.graph_names)
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
@@ -763,8 +770,7 @@ class GiLT(StructuredLanguageModel):
             codes: of the rows kept.
             is_token: of the rows kept, False at padding.
         """
-        opens, pairs = possible.opens[rows], zip(prefix.graphs, possible.arcs(rows, codes), strict=True)
-        graphs = tuple(graph.select(rows).inserted(*of_graph, inserts=opens) for graph, of_graph in pairs)
+        graphs = possible.graphs(prefix.graphs, rows, codes)
         memories = tuple(graph.memory.select(rows) for graph in possible.of_graphs)
         backbone, word = prefix.backbone.select(rows), prefix.word[rows]
         return self._stepped(backbone, tokens[rows], memories, graphs, word, prefix.tables, is_token)
@@ -847,12 +853,11 @@ class GiLT(StructuredLanguageModel):
         """Whether tokens begin words; the first of a text always does."""
         return writing.opens_word[tokens] | (state.graphs[0].lengths == 0)
 
-    @torch.inference_mode()
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
-        """The graphs of texts, which are read once more: a count code is of numbers of arcs, and scores say which."""
-        graphs, eos = list[tuple[Edge, ...]](), writing.vocabulary.eos
-        for texts in search_parts(len(choices), length=writing.longest, beam_size=1, device=self.device):
-            begun = [[eos, *of_text] for of_text in choices[texts]]
-            state = self._after_choices(writing, *left_padded(begun, filler=eos, device=self.device))
-            graphs += [self.structure_of(state, row) for row in range(len(begun))]
-        return graphs
+    def written_structure(
+        self, writing: Writing, state: HypothesisState, row: int, choices: Sequence[int]
+    ) -> tuple[Edge, ...]:
+        """The graphs of a text; where it is cut, its last count code is not read yet."""
+        if state.pending is None:
+            return self.structure_of(state, row)
+        rows, codes = torch.tensor([[row], [choices[-1] - self.vocabulary_size]], device=self.device)
+        return self._edges(state.pending[1].graphs(state.graphs, rows, codes), 0)

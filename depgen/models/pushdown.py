@@ -516,7 +516,9 @@ class Pushdown(StructuredLanguageModel):
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         return log_softmax_over_vocabulary(state.last, weight, bias), state
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """Spans (start, end, "X") of each text; what is open when it ends is left open."""
-        joins = ([choice - self.vocabulary_size for choice in of_text[2::2]] for of_text in choices)
-        return [tuple((*span, "X") for span in spans_of_joins(of_text)) for of_text in joins]
+    def written_structure(
+        self, writing: Writing, state: PushdownState, row: int, choices: Sequence[int]
+    ) -> tuple[Constituent, ...]:
+        """Spans (start, end, "X"); what is open when the text ends is left open."""
+        joins = [choice - self.vocabulary_size for choice in choices[2::2]]
+        return tuple((*span, "X") for span in spans_of_joins(joins))

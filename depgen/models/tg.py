@@ -674,10 +674,12 @@ class TransformerGrammar(WordSynchronous):
         is_full = (state.read >= writing.max_new_tokens)[:, None]
         return torch.where(is_end, end.masked_fill(is_full, 0), log_probs.masked_fill(is_full, -torch.inf))
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """The trees as spans (start, end, label); brackets that are open when a text is cut are closed there."""
-        symbols = (self.symbols_of_ids(torch.tensor(of_text, dtype=torch.long)).tolist() for of_text in choices)
-        return [tuple(_named(of_text, writing.vocabulary)) for of_text in symbols]
+    def written_structure(
+        self, writing: Writing, state: StringState, row: int, choices: Sequence[int]
+    ) -> tuple[Constituent, ...]:
+        """The tree as spans (start, end, label); brackets that are open when a text is cut are closed there."""
+        symbols = self.symbols_of_ids(torch.tensor(choices, dtype=torch.long)).tolist()
+        return tuple(_named(symbols, writing.vocabulary))
 
     def generate(
         self,

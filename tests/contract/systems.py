@@ -105,7 +105,10 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
     choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
     writing = Writing(PLAIN, model.device, max_new_tokens=0, longest=len(ids))
-    return model.written_structures([in_turn(ids, each, model.vocabulary_size) for each in choices], writing)
+    texts = torch.tensor([[PLAIN.eos, *in_turn(ids, each, model.vocabulary_size)] for each in choices])
+    with torch.no_grad():
+        _, state = model.writing_step(writing, texts, None, None)
+    return [model.structure_of(state, row) for row in range(len(choices))]
 
 
 LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}

@@ -11,6 +11,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.beam import SLOTS
+from depgen.decoding.generation import left_padded
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
 from depgen.language_models.structured import Writing
@@ -146,7 +147,9 @@ def test_the_choices_of_a_graph_build_it_again(kind):
     graphs = model.best_structures(SENTENCES, vocabulary=LETTERS, beam_size=4)
     choices = [model.choices_of(ids, graph, LETTERS) for ids, graph in zip(SENTENCES, graphs, strict=True)]
     writing = Writing(LETTERS, model.device, max_new_tokens=0, longest=6)
-    assert model.written_structures(choices, writing) == graphs
+    begun = left_padded([[LETTERS.eos, *of_text] for of_text in choices], filler=LETTERS.eos, device=model.device)
+    _, state = model.writing_step(writing, *begun, None)
+    assert [model.structure_of(state, row) for row in range(len(choices))] == graphs
     assert len(set(graphs)) > 4
 
 
