@@ -10,6 +10,7 @@ from torch import Tensor
 
 from depgen.nn.rows import Rows
 from depgen.trees.feature_tapes import LARGEST, TapeOptions
+from depgen.trees.sentence import Edge
 
 UNREACHABLE = 16_000
 """No path; the sum of two fits into 16 bits. Paths are clipped to `LARGEST`, so that they stay below."""
@@ -82,9 +83,10 @@ class GraphState(Rows):
         depth = depth.clamp_max(LARGEST).masked_fill(self.paths[:, 0, 0] == UNREACHABLE, 0)
         return torch.stack((self.degree, depth, distance.masked_fill(distance == UNREACHABLE, 0))).to(torch.uint8)
 
-    def arcs(self, row: int) -> list[tuple[int, int]]:
-        """Head and dependent of each arc of a row, by dependent."""
-        return [(head, dependent) for dependent, head in self.graph[row].T.nonzero().tolist()]
+    def edges(self, row: int) -> tuple[Edge, ...]:
+        """The arcs of a row, by dependent; their labels are `root` and `dep`."""
+        arcs = self.graph[row].T.nonzero().tolist()
+        return tuple((head, dependent, "dep" if head else "root") for dependent, head in arcs)
 
     def _with_a_column(self) -> "GraphState":
         """The same graphs with room for a word more."""
