@@ -55,7 +55,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState, layers_up_to
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput, layers_up_to
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
@@ -313,12 +313,10 @@ class WordArcs(Rows):
         likeliest = self.log_probs.topk(most, 1)
         return torch.full_like(self.log_probs, -torch.inf).scatter(1, likeliest.indices, likeliest.values)
 
-    def graph(self, before: GraphState, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> GraphState:
-        """The graphs of some rows with the word and its `counts` likeliest arcs, from those of all rows before it."""
+    def graph(self, before: GraphState, counts: Int[Tensor, " rows"]) -> GraphState:
+        """The graphs with the word and its `counts` likeliest arcs, from those before it."""
         most = counts[:, None]
-        return before.select(rows).inserted(
-            self.from_rank[rows] < most, self.to_rank[rows] < most, inserts=self.opens[rows]
-        )
+        return before.inserted(self.from_rank < most, self.to_rank < most, inserts=self.opens)
 
 
 @dataclass(frozen=True)
@@ -538,8 +536,8 @@ class GiLT(StructuredLanguageModel):
 
     def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
         """Log-probabilities (nats) of the targets and scores of all arcs and counts, with graphs given."""
-        tokens, layers = self._token_log_probs(batch)
-        return tokens, self._graph_scores(batch, layers)
+        log_probs, layers = self._token_log_probs(batch)
+        return log_probs, self._graph_scores(batch, layers)
 
     def _token_log_probs(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], Sequence[Tensor]]:
         """Log-probabilities (nats) of the targets with graphs given, and the states of all layers."""
@@ -658,9 +656,11 @@ class GiLT(StructuredLanguageModel):
             GraphState.empty(rows, self.tapes, device=self.device),
             self.scorer.root_state(rows, words=words),
         )
-        word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
+        nothing = torch.zeros(rows, 0, device=self.device)
         tables = self._tables() if self.tape_attention.places else ()
-        return self._stepped(None, tokens, memory, graph, word, tables, is_token)
+        return self._read(
+            HypothesisState(None, nothing, nothing, memory, graph, nothing.long(), tables), tokens, is_token
+        )
 
     def word_arcs(
         self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
@@ -688,31 +688,21 @@ class GiLT(StructuredLanguageModel):
             counts: of the rows kept.
             is_token: of the rows kept, False at padding.
         """
-        graph, memory = possible.graph(prefix.graph, rows, counts), possible.memory.select(rows)
-        backbone, word = prefix.backbone.select(rows), prefix.word[rows]
-        return self._stepped(backbone, tokens[rows], memory, graph, word, prefix.tables, is_token)
+        prefix, possible = prefix.select(rows), possible.select(rows)
+        grown = replace(prefix, memory=possible.memory, graph=possible.graph(prefix.graph, counts))
+        return self._read(grown, tokens[rows], is_token)
 
-    def _stepped(
-        self,
-        state: BackboneState | None,
-        tokens: Tensor,
-        memory: ScorerState,
-        graph: GraphState,
-        word: Tensor,
-        tables: tuple[Tensor, ...],
-        is_token: Tensor | None,
-    ) -> HypothesisState:
-        """The state after one more token a row, whose tapes are those of the graphs."""
-        word = torch.cat((word, graph.lengths[:, None]), 1)
-        rows = graph.features.transpose(0, 1)[:, :, None]
+    def _read(self, state: HypothesisState, tokens: Tensor, is_token: Tensor | None) -> HypothesisState:
+        """The state after one more token a row, whose tapes are those of the state's graphs."""
+        word = torch.cat((state.word, state.graph.lengths[:, None]), 1)
+        rows = state.graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.encode_tokens(
-            tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding
+            tokens[:, None], rows, word, tables=state.tables, state=state.backbone, carry=True, padding=padding
         )
         assert output.layers is not None
-        assert output.state is not None
         states = self._states(output.layers)[:, -1]
-        return HypothesisState(output.state, output.hidden[:, -1], states, memory, graph, word, tables)
+        return replace(state, backbone=output.state, hidden=output.hidden[:, -1], states=states, word=word)
 
     def next_log_probs(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
@@ -750,9 +740,9 @@ class GiLT(StructuredLanguageModel):
         if state is None:
             state = self._after_choices(writing, tokens, padding)
         else:
-            assert state.pending is not None
+            word, possible = state.pending
             rows = torch.arange(tokens.size(0), device=tokens.device)
-            state = self.step(state, *state.pending, rows, tokens[:, 0] - size)
+            state = self.step(replace(state, pending=None), word, possible, rows, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
     def _after_choices(self, writing: Writing, choices: Tensor, padding: Tensor | None) -> HypothesisState:
@@ -778,4 +768,4 @@ class GiLT(StructuredLanguageModel):
         if state.pending is None:
             return self.structure_of(state, row)
         rows, counts = torch.tensor([[row], [choices[-1] - self.vocabulary_size]], device=self.device)
-        return state.pending[1].graph(state.graph, rows, counts).edges(0)
+        return state.pending[1].select(rows).graph(state.graph.select(rows), counts).edges(0)
