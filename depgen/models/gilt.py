@@ -205,12 +205,7 @@ def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Te
 class TapeAttention(nn.Module):
     """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
 
-    Args:
-        features: those that count.
-        layers: number of layers.
-        width: size of a hidden state.
-        feature_size: of a feature's embedding; the paper's d~.
-        std: of the projections' initial weights, which are normally distributed around 0.
+    The paper's d~ is `feature_size`; the projections begin as normally distributed around 0, with the deviation `std`.
     """
 
     def __init__(self, features: Sequence[str], *, layers: int, width: int, feature_size: int, std: float) -> None:
@@ -224,11 +219,9 @@ class TapeAttention(nn.Module):
             nn.init.normal_(weight, std=std)
 
     def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
-        """The key of each value of each feature: f_l of its embedding, and W_k of that.
+        """The key of each value of each feature: f_l of its embedding, and W_k of that, if `key_weight` gives it.
 
-        Args:
-            layer: 0-based, among those with features.
-            key_weight: W_k, [width width]; None: f_l gives keys.
+        `layer` is 0-based, among those with features.
         """
         projections: Any = self.projections[layer]
         of_layer = zip(self.embeddings, projections, strict=True)
@@ -247,30 +240,20 @@ class TapeAttention(nn.Module):
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
-def graph_losses(
-    scores: GraphScores,
-    from_earlier: Bool[Tensor, "batch words nodes"],
-    to_earlier: Bool[Tensor, "batch words nodes"],
-    counts: Int[Tensor, "batch words"],
-    lengths: Int[Tensor, " batch"],
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-    """The cross-entropies (nats) of each sentence's arcs and of its words' counts, summed (Eq. 6).
-
-    Args:
-        scores: of all pairs.
-        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
-        to_earlier: whether it has one to j.
-        counts: of each word's arcs with earlier words.
-        lengths: number of words of each sentence.
-    """
+def graph_losses(scores: GraphScores, batch: GraphBatch) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """The cross-entropies (nats) of each sentence's arcs and of its words' counts, summed (Eq. 6)."""
+    assert batch.from_earlier is not None
+    assert batch.to_earlier is not None
+    counts = batch.counts
     node = torch.arange(counts.size(1) + 1, device=counts.device)
     word = node[1:, None]
-    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
+    is_word = mask_of(batch.word_lengths, counts.size(1), device=counts.device)[..., None]
     before = is_word & (node < word)
     before_or_itself = is_word & (node > 0) & (node <= word)
     arcs = scores.counts.new_zeros(len(counts))
-    pairs = (scores.from_earlier, from_earlier, before), (scores.to_earlier, to_earlier, before_or_itself)
-    for logits, is_arc, is_pair in pairs:
+    for logits, is_arc, is_pair in (
+        (scores.from_earlier, batch.from_earlier, before), (scores.to_earlier, batch.to_earlier, before_or_itself)
+    ):  # fmt: skip
         nll = F.binary_cross_entropy_with_logits(logits, is_arc.to(logits.dtype), reduction="none")
         arcs = arcs + nll.masked_fill(~is_pair, 0).sum((1, 2))
     of_counts = scores.counts.log_softmax(-1).gather(-1, counts[..., None])
@@ -473,7 +456,7 @@ class GiLT(StructuredLanguageModel):
         """The backbone's output with all layers, its attention steered by features (Eq. 4).
 
         Args:
-            tokens: after those of a state, if that is among the options.
+            tokens: after those of a state, if that is among the backbone's options.
             rows: the features of each token's tape.
             word: the word of each token, those of the state included.
             tables: what `_tables` gives; None computes them.
@@ -536,20 +519,14 @@ class GiLT(StructuredLanguageModel):
 
     def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
         """Log-probabilities (nats) of the targets and scores of all arcs and counts, with graphs given."""
-        log_probs, layers = self._token_log_probs(batch)
-        return log_probs, self._graph_scores(batch, layers)
-
-    def _token_log_probs(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], Sequence[Tensor]]:
-        """Log-probabilities (nats) of the targets with graphs given, and the states of all layers."""
         output = self.encode(batch)
-        assert output.layers is not None
-        return word_log_probs(output.hidden, *self._output, batch.targets), output.layers
+        return word_log_probs(output.hidden, *self._output, batch.targets), self._graph_scores(batch, output)
 
-    def _graph_scores(self, batch: GraphBatch, layers: Sequence[Tensor]) -> GraphScores:
+    def _graph_scores(self, batch: GraphBatch, output: BackboneOutput) -> GraphScores:
         """The scores of all arcs and counts."""
-        assert batch.tapes is not None
+        assert output.layers is not None
         before = (batch.first - 1).clamp_min(0)
-        states = self._states(layers)
+        states = self._states(output.layers)
         states = states.gather(1, before[..., None].expand(-1, -1, states.size(-1)))
         vectors = self.word_vectors(states, batch.inputs.gather(1, batch.first))
         scores: GraphScores = self.scorer(vectors, batch.tapes, batch.word_lengths)
@@ -575,14 +552,12 @@ class GiLT(StructuredLanguageModel):
 
     def _sentence_losses(self, batch: GraphBatch) -> list[Float[Tensor, " batch"]]:
         """The cross-entropies (nats) of each sentence's tokens, and of its arcs and counts where they are learnt."""
-        log_probs, layers = self._token_log_probs(batch)
+        output = self.encode(batch)
+        log_probs = word_log_probs(output.hidden, *self._output, batch.targets)
         tokens = -log_probs.masked_fill(~batch.is_word, 0).sum(1)
         if self.tokens_alone:
             return [tokens]
-        assert batch.from_earlier is not None
-        assert batch.to_earlier is not None
-        scores, learnt = self._graph_scores(batch, layers), (batch.from_earlier, batch.to_earlier, batch.counts)
-        return [tokens, *graph_losses(scores, *learnt, batch.word_lengths)]
+        return [tokens, *graph_losses(self._graph_scores(batch, output), batch)]
 
     def joint_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"]:
         """The nats of what the phase learns of each item."""
@@ -680,13 +655,7 @@ class GiLT(StructuredLanguageModel):
     ) -> HypothesisState:
         """The state of some rows after their tokens, encoded with the `counts` likeliest arcs of their words.
 
-        Args:
-            prefix: the state before.
-            tokens: of all rows.
-            possible: the arcs that their words may have.
-            rows: those kept, in the order given.
-            counts: of the rows kept.
-            is_token: of the rows kept, False at padding.
+        `tokens` and the `possible` arcs of their words are those of all rows; `is_token` is False at padding.
         """
         prefix, possible = prefix.select(rows), possible.select(rows)
         grown = replace(prefix, memory=possible.memory, graph=possible.graph(prefix.graph, counts))
