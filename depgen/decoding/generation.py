@@ -90,15 +90,11 @@ def generate(
     Args:
         step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
-        eos: the id that ends a text.
         options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for; `TokenOptions`:
             the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
-        max_new_tokens: the most tokens of a text.
-        number: texts of each prompt; at most the size of a beam.
         batch_size: texts at once; of a search hypotheses, but those of a prompt are never parted.
         device: where tokens live; generators too, where it has float64.
-        progress: show a progress bar, of a search in prompts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
         built: gives the structure of each text; None: there is none.
         begin: the state that a batch of texts, by number, begins from; None: the step gets None.
@@ -119,7 +115,10 @@ def generate(
     unit = "texts" if beam_size is None else "prompts"
     texts: dict[int, list[Generated]] = {}
     with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
-        common: dict[str, Any] = {"eos": eos, "most": most, "device": device, "built": built, "advance": advance}
+        least = options.min_new_tokens if isinstance(options, TokenOptions) else 0
+        common: dict[str, Any] = {
+            "eos": eos, "least": least, "most": most, "device": device, "built": built, "advance": advance
+        }  # fmt: skip
         for start in range(0, len(prompts), at_once):
             places = by_length[start : start + at_once]
             chosen = [prompts[place] for place in places]
@@ -151,10 +150,6 @@ def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Ten
     return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
 
 
-def _min_new_tokens(options: Sampling) -> int:
-    return options.min_new_tokens if isinstance(options, TokenOptions) else 0
-
-
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
@@ -167,13 +162,13 @@ def _sampled_texts(
     state: StepState | None,
     *,
     eos: int,
+    least: int,
     most: int,
     device: torch.device,
     built: Built | None,
     advance: Callable[[int], None],
 ) -> list[list[Generated]]:
     """One text of each prompt."""
-    least = _min_new_tokens(sampling)
     generators = [Generator(precise_device(device)).manual_seed(seed) for seed in seeds]
     texts: list[list[int]] = [[] for _ in prompts]
     structures: list[Any] = [None for _ in prompts]
@@ -215,6 +210,7 @@ def _searched_texts(
     number: int,
     *,
     eos: int,
+    least: int,
     most: int,
     device: torch.device,
     built: Built | None,
@@ -229,7 +225,6 @@ def _searched_texts(
         UserError: there are fewer.
     """
     assert options.beam_size is not None
-    least = _min_new_tokens(options)
     ended: list[list[_Valued]] = [[] for _ in prompts]
     cut: list[list[_Valued]] = [[] for _ in prompts]
 

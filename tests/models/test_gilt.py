@@ -13,6 +13,7 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import Edges, ItemBatch, TokenItem
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.language_models.structured import Writing, in_turn
 from depgen.models.gilt import GiLT
 from tests import oracles_of_gilt as oracle
 
@@ -99,12 +100,6 @@ class Slow:
         self.scorer = detached(oracle.scorer_weights(model.scorer))
         self.layers_of = cache(self._layers_of)
 
-    @property
-    def opens(self):
-        """Of each target, the word that it begins."""
-        targets = range(1, len(self.ids))
-        return [*(self.word[k] if k in self.first else None for k in targets), None]
-
     def tape(self, arcs):
         """The tape of all prefixes."""
         options = self.model.tapes
@@ -144,13 +139,6 @@ class Slow:
         """The log-probabilities of its numbers of arcs."""
         return oracle.log_softmax(oracle.count_logits(self.scorer, self.vectors(arcs), self.tape(arcs), word))
 
-    @property
-    def callbacks(self):
-        """What the oracle's sums over graphs call."""
-        return {
-            "token_log_prob": self.token_log_prob, "count_log_probs": self.count_log_probs, "logits": self.logits
-        }  # fmt: skip
-
 
 VARIANTS = [
     {},
@@ -186,22 +174,16 @@ def test_the_authors_weights_are_the_default():
     assert (arcs / tokens, counts / tokens) == pytest.approx((model.arc_weight, model.count_weight))
 
 
-@pytest.mark.slow
-def test_the_bound_over_all_graphs_is_the_sum_over_all_counts():
-    model = system(max_count=2, beam_size=10_000)
-    ids = [4, 3, 5, 3]
-    slow = Slow(model, ids)
-    hypotheses, prefixes = oracle.exhaustive(slow.opens, **slow.callbacks)
-    batch = replace(batch_of(model, [(ids, [])]), tapes=None, from_earlier=None, to_earlier=None)
-    found = model.log_probs(batch)[0]
-    assert len(hypotheses) == 2 * 3**3
-    np.testing.assert_allclose(found.cumsum(0).detach().numpy(), prefixes, rtol=1e-9)
-    without_end, _ = model.search(batch, beam_size=10_000, with_end=False)
-    before_the_end = oracle.log_sum_exp([each.score - each.token_log_probs[-1] for each in hypotheses])
-    assert without_end.sum().item() == pytest.approx(before_the_end, rel=1e-9)
-    best = max(hypotheses, key=lambda each: each.score)
-    (edges,) = model.parse([ids], vocabulary=LETTERS, beam_size=10_000)
-    assert {(head, dependent) for head, dependent, _ in edges} == best.arcs
+@torch.no_grad()
+@pytest.mark.parametrize("counts", [(1, 1, 2, 0), (0, 3, 5, 7), (1, 0, 1, 4)])
+def test_a_word_gets_its_likeliest_arcs(counts):
+    model, ids, arcs = system(), [4, 3, 5, 3], set()
+    slow, writing = Slow(model, ids), Writing(LETTERS, model.device, max_new_tokens=0, longest=4)
+    choices = torch.tensor([[LETTERS.eos, *in_turn(ids, counts, model.vocabulary_size)]])
+    _, state = model.writing_step(writing, choices, None, None)
+    for word, count in enumerate(counts, start=1):
+        arcs |= oracle.best_arcs(slow.logits(word, arcs), count)
+    assert {edge[:2] for edge in model.structure_of(state, 0)} == arcs
 
 
 def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
@@ -392,16 +374,6 @@ def test_training_without_graphs_is_refused(use):
     batch = replace(batch_of(model), tapes=None, from_earlier=None, to_earlier=None)
     with pytest.raises(UserError, match="annotator"):
         use(model, batch)
-
-
-@pytest.mark.parametrize(("options", "name"), [
-    ({"tape_layers": 4}, "tape_layers: expected 1 to 3"),
-    ({"feature_size": 0}, "feature_size"),
-    ({"degree_weights": (0, 1)}, "degree_weights"), ({"max_count": 0}, "max_count"), ({"beam_size": 0}, "beam_size"),
-])  # fmt: skip
-def test_impossible_options_are_refused(options, name):
-    with pytest.raises(UserError, match=name):
-        system(**options)
 
 
 @torch.no_grad()
