@@ -1,4 +1,4 @@
-"""From the settings of GiLT with several graphs to those with one."""
+"""From the settings of GiLT with several graphs, and of Pushdown with a number of depths, to those without."""
 
 import copy
 from typing import Any
@@ -11,6 +11,7 @@ def renamed(values: dict[str, Any]) -> dict[str, Any]:
     """The resolved configuration (trainer, model, data) of today for one of before."""
     values = copy.deepcopy(values)
     model = values.get("model") or {}
-    if model.get("class_path") == "depgen.models.gilt.GiLT":
-        model.get("init_args", {}).pop("graphs", None)
+    gone = {"depgen.models.gilt.GiLT": "graphs", "depgen.models.pushdown.Pushdown": "depths"}
+    if model.get("class_path") in gone:
+        model.get("init_args", {}).pop(gone[model["class_path"]], None)
     return values

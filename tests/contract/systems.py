@@ -116,8 +116,6 @@ def of_levels(kind: Callable[..., ITEXP], vocabulary_size: int, **options: Any) 
     return kind(BOTH_SIDES, vocabulary_size + 3, **LEVEL_SIZES, **options)
 
 
-ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
-
 TREES = TreeRegularization(layer=1)
 GRAMMAR = {"labels": 1, "max_openings": 1, "beam_size": 4, "word_beam_size": None}
 SYSTEMS: dict[str, System] = {
@@ -152,9 +150,6 @@ SYSTEMS: dict[str, System] = {
     ),
     "Pushdown": System(
         partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))
-    ),
-    "Pushdown, few depths": System(
-        partial(Pushdown, ONE_LAYER, beam_size=3, depths=2), BUILDER, lambda model, ids: all_bracketings(len(ids))
     ),
     "DTG": System(
         partial(DTG, TRANSFORMER_XL, beam_size=3, word_beam_size=None),
