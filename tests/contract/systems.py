@@ -116,6 +116,8 @@ def of_levels(kind: Callable[..., ITEXP], vocabulary_size: int, **options: Any) 
     return kind(BOTH_SIDES, vocabulary_size + 3, **LEVEL_SIZES, **options)
 
 
+ONE_LAYER = partial(Transformer, layers=1, width=8, attention_heads=2, feedforward=8)
+
 TREES = TreeRegularization(layer=1)
 GRAMMAR = {"labels": 1, "max_openings": 1, "beam_size": 4, "word_beam_size": None}
 SYSTEMS: dict[str, System] = {
