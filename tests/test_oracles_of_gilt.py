@@ -104,7 +104,3 @@ def test_joint_loss_of_one_word():
     arcs, counts = math.log(4 / 3) + math.log(5), -math.log(0.6)
     found = oracle.joint_loss(*given, weights=(1, 0.2, 0.3))
     assert found == pytest.approx(3 * log2 + 0.2 * arcs + 0.3 * counts)
-
-
-def test_the_codes_weights_of_the_loss():
-    assert oracle.loss_weights() == pytest.approx((5 / 3, 2 / 3, 2 / 3))

@@ -170,6 +170,7 @@ def test_the_loss_is_that_of_scalar_loops(options):
 
 def test_the_authors_weights_are_the_default():
     tokens, arcs, counts = oracle.loss_weights()
+    assert (tokens, arcs, counts) == pytest.approx((5 / 3, 2 / 3, 2 / 3))
     model = system()
     assert (arcs / tokens, counts / tokens) == pytest.approx((model.arc_weight, model.count_weight))
 
