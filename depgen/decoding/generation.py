@@ -90,11 +90,15 @@ def generate(
     Args:
         step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
+        eos: the id that ends a text.
         options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for; `TokenOptions`:
             the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
+        max_new_tokens: the most tokens of a text.
+        number: texts of each prompt; at most the size of a beam.
         batch_size: texts at once; of a search hypotheses, but those of a prompt are never parted.
         device: where tokens live; generators too, where it has float64.
+        progress: show a progress bar, of a search in prompts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
         built: gives the structure of each text; None: there is none.
         begin: the state that a batch of texts, by number, begins from; None: the step gets None.
