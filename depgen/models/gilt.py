@@ -627,15 +627,12 @@ class GiLT(StructuredLanguageModel):
     ) -> HypothesisState:
         """The state after the tokens that begin sentences of at most some words; `is_token` is False at padding."""
         rows = tokens.size(0)
-        graph, memory = (
-            GraphState.empty(rows, self.tapes, device=self.device),
-            self.scorer.root_state(rows, words=words),
-        )
-        nothing = torch.zeros(rows, 0, device=self.device)
+        graph = GraphState.empty(rows, self.tapes, device=self.device)
+        memory = self.scorer.root_state(rows, words=words)
         tables = self._tables() if self.tape_attention.places else ()
-        return self._read(
-            HypothesisState(None, nothing, nothing, memory, graph, nothing.long(), tables), tokens, is_token
-        )
+        nothing = torch.zeros(rows, 0, device=self.device)
+        before = HypothesisState(None, nothing, nothing, memory, graph, nothing.long(), tables)
+        return self._read(before, tokens, is_token)
 
     def word_arcs(
         self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
@@ -709,9 +706,9 @@ class GiLT(StructuredLanguageModel):
         if state is None:
             state = self._after_choices(writing, tokens, padding)
         else:
-            word, possible = state.pending
+            written, possible = state.pending
             rows = torch.arange(tokens.size(0), device=tokens.device)
-            state = self.step(replace(state, pending=None), word, possible, rows, tokens[:, 0] - size)
+            state = self.step(replace(state, pending=None), written, possible, rows, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
     def _after_choices(self, writing: Writing, choices: Tensor, padding: Tensor | None) -> HypothesisState:
