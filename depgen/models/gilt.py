@@ -699,12 +699,12 @@ class GiLT(StructuredLanguageModel):
     ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
         """Log-probabilities of what is next: of tokens, or of numbers of arcs."""
         size = self.vocabulary_size
-        if state is not None and state.pending is None:
+        if state is None:
+            state = self._after_choices(writing, tokens, padding)
+        elif state.pending is None:
             possible = self.word_arcs(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
             log_probs = F.pad(possible.log_probs, (size, 0), value=-torch.inf)
             return log_probs, replace(state, pending=(tokens[:, 0], possible))
-        if state is None:
-            state = self._after_choices(writing, tokens, padding)
         else:
             written, possible = state.pending
             rows = torch.arange(tokens.size(0), device=tokens.device)

@@ -187,6 +187,18 @@ def test_a_word_gets_its_likeliest_arcs(counts):
     assert {edge[:2] for edge in model.structure_of(state, 0)} == arcs
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("most", [1, 2, 8, None])
+def test_a_hypothesis_goes_on_by_its_likeliest_numbers_of_arcs(most):
+    model, tokens = system(), torch.tensor([4, 5])
+    state = model.beginning(torch.full_like(tokens, LETTERS.eos), words=1)
+    possible = model.word_arcs(state, tokens, torch.tensor([True, False]))
+    found = possible.likeliest_log_probs(most)
+    for row, log_probs in enumerate(possible.log_probs.tolist()):
+        likeliest = sorted(range(8), key=lambda count, of_row=log_probs: -of_row[count])[:most]
+        assert found[row].tolist() == [log_probs[count] if count in likeliest else -torch.inf for count in range(8)]
+
+
 def test_tokens_and_counts_with_given_arcs_are_those_of_the_formulas():
     model = system()
     for ids, arcs in GRAPHS:
