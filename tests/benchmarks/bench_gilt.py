@@ -34,7 +34,7 @@ def batch_of(model):
 def test_a_search_at_the_size_of_the_paper_and_a_step_of_training():
     torch.manual_seed(0)
     model = GiLT(BACKBONE, TYPES).eval().requires_grad_(False)
-    model.scorers[0].count.bias.copy_(torch.zeros(30))
+    model.scorer.count.bias.copy_(torch.zeros(30))
     batch = batch_of(model)
     tokens = int(batch.lengths.sum())
 
