@@ -201,10 +201,7 @@ class DerivationCollate(StringCollate):
             return None
         word = word_numbers(item, vocabulary)
         opens = np.diff(word, prepend=0) > 0
-        heads = single_root(np.append(0, word)[item.heads[opens]].tolist())
-        actions = arc_actions(heads)
-        if not are_built(heads, actions):
-            actions = arc_actions(lifted(heads).tolist())
+        actions = arc_actions(lifted(np.append(0, word)[item.heads[opens]]).tolist())
         return string_of(item.ids.tolist(), opens.tolist(), actions, eos=vocabulary.eos, size=self.size)
 
     def __call__(self, batch: ItemBatch) -> DerivationBatch:
