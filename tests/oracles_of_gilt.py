@@ -29,7 +29,6 @@ Weights are a dict of tensors, a linear's weight [out, in] as torch has it, so t
 """
 
 import math
-from dataclasses import dataclass, replace
 
 import networkx
 import torch
@@ -320,59 +319,3 @@ def joint_loss(token_log_probs, arcs, logits, count_log_probs, *, weights):
     counts = counts_of(arcs, len(count_log_probs))
     count_sum = -math.fsum(row[count] for row, count in zip(count_log_probs, counts, strict=True))
     return -weights[0] * math.fsum(token_log_probs) + weights[1] * arc_loss(arcs, logits) + weights[2] * count_sum
-
-
-# -- tokens and counts together (Eq. 7) -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """A graph over the words so far, and the log-probabilities of tokens and counts that led to it."""
-
-    arcs: frozenset = frozenset()
-    counts: tuple = ()
-    token_log_probs: tuple = ()
-    count_log_probs: tuple = ()
-
-    @property
-    def score(self):
-        """log p of the tokens and counts."""
-        return math.fsum(self.token_log_probs) + math.fsum(self.count_log_probs)
-
-
-def with_token(hypothesis, position, token_log_prob):
-    """The hypothesis with the token at `position`, given the graph of the words opened before it."""
-    added = token_log_prob(position, hypothesis.arcs)
-    return replace(hypothesis, token_log_probs=(*hypothesis.token_log_probs, added))
-
-
-def with_count(hypothesis, word, count, count_log_probs, logits):
-    """The hypothesis with the `count` likeliest arcs of `word`."""
-    arcs = hypothesis.arcs | best_arcs(logits(word, hypothesis.arcs), count)
-    scores = (*hypothesis.count_log_probs, count_log_probs(word, hypothesis.arcs)[count])
-    return replace(hypothesis, arcs=arcs, counts=(*hypothesis.counts, count), count_log_probs=scores)
-
-
-def exhaustive(opens, *, token_log_prob, count_log_probs, logits):
-    """All hypotheses about a sentence, and log p of each prefix: its last token counts, that token's word's arcs don't.
-
-    log p of the sentence is the last prefix's, the logsumexp of all hypotheses' scores.
-
-    Args:
-        opens: of each target, the word whose first token it is, or None, as for the end of the sentence.
-        token_log_prob: from the position of a target (from 0) and the arcs so far to log p of that target.
-        count_log_probs: from a word, whose first token is known, and the arcs so far to log p of 0 ... C arcs.
-        logits: from a word and the arcs so far to {(head, dependent): logit} of its arcs.
-    """
-    hypotheses, prefixes = [Hypothesis()], []
-    for position, word in enumerate(opens):
-        hypotheses = [with_token(each, position, token_log_prob) for each in hypotheses]
-        prefixes.append(log_sum_exp([each.score for each in hypotheses]))
-        if word is not None:
-            hypotheses = [
-                with_count(each, word, count, count_log_probs, logits)
-                for each in hypotheses
-                for count, log_prob in enumerate(count_log_probs(word, each.arcs))
-                if log_prob > -math.inf
-            ]
-    return hypotheses, prefixes

@@ -20,11 +20,6 @@ def test_a_word_vector_is_two_states_before_its_first_token_and_its_embedding():
     assert oracle.word_vectors(layers, embeddings, [1, 3]).tolist() == [[300, 300, -2], [302, 302, -4]]
 
 
-def test_a_sinusoid_is_sines_then_cosines():
-    expected = [math.sin(3), math.sin(3 / 100), math.cos(3), math.cos(3 / 100)]
-    assert oracle.sinusoid(3, 4).tolist() == pytest.approx(expected)
-
-
 def small_scorer():
     """d = 1. MLP1 gives (1.22, 0) for a word and (0, 1.22) for the root; MLP2 says which of two numbers is larger."""
     eye, weights = torch.eye(3, dtype=torch.float64), {"root": torch.tensor([-1.0, 1.0, 0.0]).double()}
@@ -109,24 +104,3 @@ def test_joint_loss_of_one_word():
     arcs, counts = math.log(4 / 3) + math.log(5), -math.log(0.6)
     found = oracle.joint_loss(*given, weights=(1, 0.2, 0.3))
     assert found == pytest.approx(3 * log2 + 0.2 * arcs + 0.3 * counts)
-
-
-def test_the_codes_weights_of_the_loss():
-    assert oracle.loss_weights() == pytest.approx((5 / 3, 2 / 3, 2 / 3))
-
-
-COUNTS = {1: (0.5, 0.5, 0.0, 0.0), 2: (0.1, 0.2, 0.3, 0.4)}
-LOGITS = {1: {(0, 1): 1.0, (1, 1): 9.0}, 2: {(0, 2): 1.0, (1, 2): 2.0, (2, 1): 0.0, (2, 2): 9.0}}
-CALLBACKS = {
-    "token_log_prob": lambda position, arcs: -math.log(2 + len(arcs)),
-    "count_log_probs": lambda word, arcs: [math.log(p) if p else -math.inf for p in COUNTS[word]],
-    "logits": lambda word, arcs: LOGITS[word],
-}
-
-
-def test_all_counts_of_two_words():
-    hypotheses, prefixes = oracle.exhaustive([1, 2, None], **CALLBACKS)
-    assert len(hypotheses) == 2 * 4
-    last = [sum(p / (first + count) for count, p in enumerate(COUNTS[2])) for first in (2, 3)]
-    expected = [1 / 2, 1 / 2 * (0.5 / 2 + 0.5 / 3), 1 / 2 * (0.5 / 2 * last[0] + 0.5 / 3 * last[1])]
-    assert prefixes == pytest.approx([*map(math.log, expected)])

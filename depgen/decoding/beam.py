@@ -67,15 +67,8 @@ def pruned(
 ) -> Survivors:
     """The `beam_size` best candidates of each item; of equal ones the earlier row's, then the earlier candidate.
 
-    A candidate of log-probability -inf never survives.
-
-    Args:
-        scores: of the hypotheses so far.
-        log_probs: of each candidate of each hypothesis.
-        items: the item of each hypothesis.
-        beam_size: the most candidates of an item.
-        also: candidates of which the `also_size` best survive in any case.
-        also_size: how many of these.
+    `scores` are those of the hypotheses so far, `log_probs` of each candidate of each. One of -inf never survives. Of
+    the candidates in `also`, the `also_size` best survive in any case.
 
     Raises:
         UserError: all candidates of an item have -inf, or one has NaN.
@@ -162,9 +155,8 @@ class Beam(Generic[State]):
     def regrouped(self, before: Int[Tensor, " items"], after: Int[Tensor, " items"]) -> "Beam[State]":
         """The hypotheses of representatives, as those of the representatives after one more target, in ascending order.
 
-        Args:
-            before: the representative of each item (`representatives`); those without hypotheses are left out.
-            after: the representative of each item then.
+        `before` and `after` are the representatives of each item (`representatives`); those without hypotheses are
+        left out.
         """
         new = after[after == torch.arange(len(after), device=after.device)]
         sources = before[new]

@@ -60,6 +60,9 @@ Step = Callable[[Tensor, Tensor | None, Any], tuple[Tensor | Mixture, Any]]
 """From tokens [batch length], padding [batch length] (True where there is no token; None: no padding) and the state
 (None at first) to the distribution of the next token, as log-probabilities [batch vocab] or a mixture, and the next
 state, which has `select`. At first it gets whole prompts, padded at the left; then one token a row."""
+Built = Callable[[Any, int, list[int]], Any]
+"""From the state that a text's end was drawn from, the text's row in it, and the tokens of prompt and text, to what
+they have built. Of a text that is cut, the state has not read the last token."""
 
 
 def generate(
@@ -75,6 +78,7 @@ def generate(
     device: torch.device | str = "cpu",
     progress: bool = False,
     choices_per_token: int = 1,
+    built: Built | None = None,
     begin: Callable[[Sequence[int]], StepState] | None = None,
 ) -> list[Generated]:
     """`number` texts after each prompt, those of a prompt together, without the prompt and without the closing eos.
@@ -96,6 +100,7 @@ def generate(
         device: where tokens live; generators too, where it has float64.
         progress: show a progress bar, of a search in prompts.
         choices_per_token: steps of a token, of systems that also draw its part of a structure.
+        built: gives the structure of each text; None: there is none.
         begin: the state that a batch of texts, by number, begins from; None: the step gets None.
 
     Raises:
@@ -114,7 +119,10 @@ def generate(
     unit = "texts" if beam_size is None else "prompts"
     texts: dict[int, list[Generated]] = {}
     with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
-        common: dict[str, Any] = {"eos": eos, "most": most, "device": device, "advance": advance}
+        least = options.min_new_tokens if isinstance(options, TokenOptions) else 0
+        common: dict[str, Any] = {
+            "eos": eos, "least": least, "most": most, "device": device, "built": built, "advance": advance
+        }  # fmt: skip
         for start in range(0, len(prompts), at_once):
             places = by_length[start : start + at_once]
             chosen = [prompts[place] for place in places]
@@ -146,10 +154,6 @@ def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Ten
     return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
 
 
-def _min_new_tokens(options: Sampling) -> int:
-    return options.min_new_tokens if isinstance(options, TokenOptions) else 0
-
-
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
@@ -162,14 +166,16 @@ def _sampled_texts(
     state: StepState | None,
     *,
     eos: int,
+    least: int,
     most: int,
     device: torch.device,
+    built: Built | None,
     advance: Callable[[int], None],
 ) -> list[list[Generated]]:
     """One text of each prompt."""
-    least = _min_new_tokens(sampling)
     generators = [Generator(precise_device(device)).manual_seed(seed) for seed in seeds]
     texts: list[list[int]] = [[] for _ in prompts]
+    structures: list[Any] = [None for _ in prompts]
     totals = torch.zeros(len(prompts), dtype=torch.float64, device=precise_device(device))
     rows = list(range(len(prompts)))  # the texts of the step's batch, finished ones included until they leave it
     running = set(rows)
@@ -182,11 +188,13 @@ def _sampled_texts(
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
         tokens, padding = drawn[:, None], None
         before = len(running)
-        for row, token in zip(rows, drawn.tolist(), strict=True):
+        for place, (row, token) in enumerate(zip(rows, drawn.tolist(), strict=True)):
+            if row in running and token != eos:
+                texts[row].append(token)
+            if row in running and built is not None and (token == eos or length + 1 == most):
+                structures[row] = built(state, place, [*prompts[row], *texts[row]])
             if token == eos:
                 running.discard(row)
-            elif row in running:
-                texts[row].append(token)
         advance(before - len(running))
         if not running:
             break
@@ -196,7 +204,7 @@ def _sampled_texts(
             remaining = torch.tensor(places, device=device)
             tokens, state = tokens[remaining], state.select(remaining)
     advance(len(running))
-    return [[Generated(ids, None, total)] for ids, total in zip(texts, totals.tolist(), strict=True)]
+    return [[Generated(*text)] for text in zip(texts, structures, totals.tolist(), strict=True)]
 
 
 def _searched_texts(
@@ -206,8 +214,10 @@ def _searched_texts(
     number: int,
     *,
     eos: int,
+    least: int,
     most: int,
     device: torch.device,
+    built: Built | None,
     advance: Callable[[int], None],
 ) -> list[list[Generated]]:
     """The `number` best texts that a beam finds after each prompt, the best first.
@@ -219,13 +229,14 @@ def _searched_texts(
         UserError: there are fewer.
     """
     assert options.beam_size is not None
-    least = _min_new_tokens(options)
     ended: list[list[_Valued]] = [[] for _ in prompts]
     cut: list[list[_Valued]] = [[] for _ in prompts]
 
     def add(to: list[list[_Valued]], hypotheses: Survivors, ids: Tensor, length: int) -> None:
-        for item, score, text in zip(hypotheses.items.tolist(), hypotheses.scores.tolist(), ids.tolist(), strict=True):
-            to[item].append((score / length**options.length_normalization, Generated(text, None, score)))
+        columns = hypotheses.items.tolist(), hypotheses.rows.tolist(), hypotheses.scores.tolist(), ids.tolist()
+        for item, row, score, text in zip(*columns, strict=True):
+            structure = None if built is None else built(state, row, [*prompts[item], *text])
+            to[item].append((score / length**options.length_normalization, Generated(text, structure, score)))
 
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     state: Any = None

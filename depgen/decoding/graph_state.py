@@ -10,6 +10,7 @@ from torch import Tensor
 
 from depgen.nn.rows import Rows
 from depgen.trees.feature_tapes import LARGEST, TapeOptions
+from depgen.trees.sentence import Edge
 
 UNREACHABLE = 16_000
 """No path; the sum of two fits into 16 bits. Paths are clipped to `LARGEST`, so that they stay below."""
@@ -59,10 +60,9 @@ class GraphState(Rows):
     ) -> "GraphState":
         """The graphs with one word more and its arcs. O(rows t^2).
 
-        Args:
-            from_earlier: whether an arc leads from each word, column 0 the root, to the new word.
-            to_earlier: whether an arc leads from the new word to each word; False in column 0.
-            inserts: rows that get a word. The others stay, and have no arcs here. Costs a wait for a GPU.
+        `from_earlier` says whether an arc leads from each word, column 0 the root, to the new word, and `to_earlier`
+        whether one leads from the new word to each, False in column 0. Rows without `inserts` get no word and have no
+        arcs here. It costs a wait for a GPU.
         """
         wider = self._with_a_column() if bool((inserts & (self.lengths == self.words)).any()) else self
         spare = wider.words - self.words
@@ -71,8 +71,11 @@ class GraphState(Rows):
         columns = torch.arange(wider.words + 1, device=lengths.device)
         is_new = (columns == lengths[:, None]) & inserts[:, None]
         graph = wider.graph | (enters[:, :, None] & is_new[:, None]) | (is_new[:, :, None] & leaves[:, None])
-        degree, paths = wider._degree(enters, leaves, is_new), wider._paths(enters, leaves, is_new)
-        return replace(wider, graph=graph, degree=degree, paths=paths, lengths=lengths)
+        incoming, outgoing = self.options.degree_weights
+        of_new = incoming * enters.sum(1) + outgoing * leaves.sum(1)
+        degree = wider.degree + outgoing * enters + incoming * leaves + of_new[:, None] * is_new
+        degree = degree.clamp_max(LARGEST).short()
+        return replace(wider, graph=graph, degree=degree, paths=wider._paths(enters, leaves, is_new), lengths=lengths)
 
     @property
     def features(self) -> UInt8[Tensor, "features rows nodes"]:
@@ -82,24 +85,16 @@ class GraphState(Rows):
         depth = depth.clamp_max(LARGEST).masked_fill(self.paths[:, 0, 0] == UNREACHABLE, 0)
         return torch.stack((self.degree, depth, distance.masked_fill(distance == UNREACHABLE, 0))).to(torch.uint8)
 
-    def arcs(self, row: int) -> list[tuple[int, int]]:
-        """Head and dependent of each arc of a row, by dependent."""
-        return [(head, dependent) for dependent, head in self.graph[row].T.nonzero().tolist()]
+    def edges(self, row: int) -> tuple[Edge, ...]:
+        """The arcs of a row, by dependent; their labels are `root` and `dep`."""
+        arcs = self.graph[row].T.nonzero().tolist()
+        return tuple((head, dependent, "dep" if head else "root") for dependent, head in arcs)
 
     def _with_a_column(self) -> "GraphState":
         """The same graphs with room for a word more."""
         paths = F.pad(self.paths, (0, 1, 0, 1), value=UNREACHABLE)
         paths[:, :, -1, -1] = 0
         return replace(self, graph=F.pad(self.graph, (0, 1, 0, 1)), degree=F.pad(self.degree, (0, 1)), paths=paths)
-
-    def _degree(
-        self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]
-    ) -> Int16[Tensor, "rows nodes"]:
-        incoming, outgoing = self.options.degree_weights
-        of_new = incoming * enters.sum(1) + outgoing * leaves.sum(1)
-        return (
-            (self.degree + outgoing * enters + incoming * leaves + of_new[:, None] * is_new).clamp_max(LARGEST).short()
-        )
 
     def _paths(
         self, enters: Bool[Tensor, "rows nodes"], leaves: Bool[Tensor, "rows nodes"], is_new: Bool[Tensor, "rows nodes"]

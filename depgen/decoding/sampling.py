@@ -58,7 +58,7 @@ def sample(
         return log_probs.argmax(1)
     scores = log_probs.to(torch.promote_types(log_probs.dtype, torch.float32))
     if sampling.temperature != 1:
-        # The maximum goes first, so that a temperature near 0 does not overflow.
+        # the maximum goes first, so that a temperature near 0 does not overflow
         scores = (scores - scores.amax(1, keepdim=True)) / sampling.temperature
     uniform = _uniform(scores, generators)
     if sampling.top_p == 1 and not sampling.top_k:
@@ -137,13 +137,10 @@ def drawn(
     *,
     log_factors: Float[Tensor, " candidates"] | None = None,
 ) -> Int[Tensor, " rows"]:
-    """One candidate per row, where the mass of the filtered distribution up to it crosses a uniform variate.
+    """One candidate per row, where the mass of the filtered distribution up to it crosses a uniform variate of [0, 1).
 
-    Args:
-        log_probs: need not be normalised; -inf for what must not be drawn.
-        sampling: the filters.
-        uniform: one variate from [0, 1) a row.
-        log_factors: logarithms of what the probabilities of candidates are multiplied by after the filters.
+    Log-probabilities need not be normalised; -inf is never drawn. `log_factors` are logarithms of what the
+    probabilities of candidates are multiplied by after the filters.
 
     >>> drawn(torch.tensor([[0.5, 0.3, 0.2]]).log(), Sampling(top_p=0.6), torch.tensor([0.99])).tolist()
     [1]

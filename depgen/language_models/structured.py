@@ -5,7 +5,7 @@ p(x) is at least the sum over those that a beam holds. Its batch is a subclass o
 default None hold structures. It says how both are scored (`joint_nll`); how a beam begins, takes inputs and targets,
 and what a hypothesis has built (`beginning_of`, `with_input`, `next_log_probs` or `with_target`, `structure_of`); and
 how texts are written choice by choice, tokens and parts of the structure in one alphabet (`choices_of`,
-`writing_step`, `written_structures`).
+`writing_step`, `written_structure`).
 
 `WordSynchronous` is the base of those whose structure is a tree, written with the tokens as one string of actions.
 """
@@ -243,8 +243,11 @@ class StructuredLanguageModel(LeftToRight):
         """Log-probabilities of the choice after some choices; see `depgen.decoding.generation.Step`."""
         raise NotImplementedError
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[Any]:
-        """What all choices of each text have built, those of its prompt included."""
+    def written_structure(self, writing: Writing, state: Any, row: int, choices: Sequence[int]) -> Any:  # noqa: ANN401
+        """What a text has built, by its choices, those of its prompt included, and its row of the state before its end.
+
+        The state of a text that is cut has not read the last choice.
+        """
         raise NotImplementedError
 
     # -- generation ---------------------------------------------------------------------------------------------------
@@ -270,18 +273,17 @@ class StructuredLanguageModel(LeftToRight):
         writing = Writing(vocabulary, self.device, max_new_tokens, prompts_size + max_new_tokens)
         best = self.best_structures(prompts, vocabulary=vocabulary, beam_size=options.prompt_beam_size, with_end=False)
         begun = [self.choices_of(*prompt, vocabulary) for prompt in zip(prompts, best, strict=True)]
+
+        def built(state: Any, row: int, choices: Sequence[int]) -> Any:  # noqa: ANN401
+            return self.written_structure(writing, state, row, choices[1:])
+
         texts = generate(
             partial(self.writing_step, writing), [[vocabulary.eos, *prompt] for prompt in begun], eos=vocabulary.eos,
             options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
             device=self.device, progress=progress,
-            choices_per_token=self.choices_per_token(prompts_size, max_new_tokens),
+            choices_per_token=self.choices_per_token(prompts_size, max_new_tokens), built=built,
         )  # fmt: skip
-        choices = [[*begun[k // number], *text.ids] for k, text in enumerate(texts)]
-        structures = self.written_structures(choices, writing)
-        return [
-            replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size], structure=structure)
-            for text, structure in zip(texts, structures, strict=True)
-        ]
+        return [replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size]) for text in texts]
 
 
 def _structures(batch: TokenBatch) -> list[str]:

@@ -553,16 +553,14 @@ class DTG(WordSynchronous):
         whole[:, eos] = torch.where(stack.ended, 0, whole[:, eos])
         return whole
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
-        """The trees; in a text that is cut, some words have no head yet."""
-        size, opens_word = self.vocabulary_size, writing.opens_word.tolist()
-        trees = []
-        for of_text in choices:
-            actions = list[int]()
-            for choice in of_text:
-                if size < choice < size + 3:
-                    actions.append(choice - size)
-                elif choice < size and (not actions or opens_word[choice]):
-                    actions.append(SHIFT)
-            trees.append(edges_of_actions(actions, ended=size in of_text))
-        return trees
+    def written_structure(
+        self, writing: Writing, state: StringState, row: int, choices: Sequence[int]
+    ) -> tuple[Edge, ...]:
+        """The tree; in a text that is cut, some words have no head yet."""
+        size, opens_word, actions = self.vocabulary_size, writing.vocabulary.opens_word, list[int]()
+        for choice in choices:
+            if size < choice < size + 3:
+                actions.append(choice - size)
+            elif choice < size and (not actions or opens_word[choice]):
+                actions.append(SHIFT)
+        return edges_of_actions(actions, ended=size in choices)

@@ -236,8 +236,8 @@ class PromptedModel(FineTuned):
         if bool(self.verbalisers) is (self.selected_by == "correlation"):
             answers = "classes" if self.verbalisers else "similarities"
             raise UserError(f"selected_by: {self.selected_by} is no figure of a task whose answers are {answers}.")
-        scorers: Sequence[nn.Module] = getattr(self.encoder, "scorers", ())
-        for scorer in scorers:  # of arcs, on which no answer depends
+        scorer: nn.Module | None = getattr(self.encoder, "scorer", None)
+        if scorer is not None:  # of arcs, on which no answer depends
             scorer.requires_grad_(False)
 
     def last_states(self, batch: TaskBatch) -> Float[Tensor, "batch width"]:

@@ -10,7 +10,7 @@ to and from earlier words are chosen: first their number, then the likeliest of 
 | w_i, M | word i, from 1; 0 is the root; `word_lengths` |
 | o_i | `word_vectors` |
 | p_ij, pi_i (Eq. 2, 3) | `GraphScorer`: scores of arcs, logits of counts |
-| c_i, C | `counts`; `max_count`. Of several graphs, a count code: see `count_codes` |
+| c_i, C | `counts`; `max_count` |
 | G_k, g_jk | `tapes[:, word of k, word j]` |
 | f_l, e^l_kj (Eq. 4) | `TapeAttention.table` |
 | L (Eq. 6) | `graph_losses` |
@@ -40,11 +40,6 @@ D8. An arc of a word to itself is left out of graphs, as no search chooses one; 
 D9. Each epoch has another order of batches; the code has one order for all.
 D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in the code, by a share here. Word vectors
     hold embeddings of tokens without positions; the code adds positions in training, and not when it parses.
-
-Several graphs of a sentence (`graphs`), as a tree and a content graph, are the paper's future work (Appendix C). Each
-has its own tapes, scorer and counts; attention sees the tapes of all. A word's counts in different graphs do not depend
-on one another, given the words and graphs before. Eq. 6 sums over graphs, Eq. 7 has a factor for each count, and
-hypotheses differ in the counts of all graphs.
 """
 
 import math
@@ -60,12 +55,11 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor, nn
 from torch.nn import Parameter
 
-from depgen.backbones.backbone import BackboneFactory, BackboneOutput, BackboneState
+from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, representatives, search_parts
-from depgen.decoding.generation import left_padded
+from depgen.decoding.beam import Beam, representatives
 from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
@@ -81,33 +75,12 @@ from depgen.training.clipping import groups_of_parts
 from depgen.training.hyper_parameters import factory
 from depgen.training.phases import Phase, after
 from depgen.trees.feature_tapes import FEATURES, LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
-from depgen.trees.graph import Ends, check_graph_names, ends_of, joined_edges, joined_graphs, parted_graphs
+from depgen.trees.graph import Ends, joined_edges
 from depgen.trees.sentence import Edge
 
 Feature = Literal["degree", "depth", "distance"]
 
 # -- graphs in batches ----------------------------------------------------------------------------------------------
-
-
-def count_codes(
-    word: Int[np.ndarray, " length"], edges: Sequence[Edge], *, graphs: Sequence[str], max_count: int
-) -> list[int]:
-    """The count code of each token: 0 at tokens that continue a word.
-
-    It is the number of arcs of the token's word with earlier words, at most `max_count`; of several graphs, these
-    numbers as the digits of one, the last graph's the lowest.
-
-    >>> count_codes(np.array([1, 2, 2]), [(0, 1, "root"), (2, 1, "dep"), (0, 2, "root")], graphs=(), max_count=9)
-    [1, 2, 0]
-    >>> count_codes(np.array([1]), [(0, 1, "b/root")], graphs=("a", "b", "c"), max_count=9)
-    [10]
-    """
-    counts = []
-    for graph in parted_graphs(edges, graphs):
-        later = np.bincount([max(head, dependent) for head, dependent, _ in graph], minlength=len(word) + 1)
-        counts.append(np.where(np.diff(word, prepend=0), later[word], 0))
-    codes: list[int] = np.ravel_multi_index(counts, [max_count + 1] * len(counts)).tolist()
-    return codes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +91,7 @@ class GraphBatch(TokenBatch):
         word: the number of the word that each input belongs to; 0 for what begins the sentence.
         first: the place of each word's first token among the inputs; 0 at padding.
         word_lengths: number of words of each sentence.
-        tapes: feature tapes, those of a graph together; None without graphs.
+        tapes: feature tapes; None without graphs.
         from_earlier: whether word i has an arc from j < i (0 = root), at `[i - 1, j]`; None without graphs.
         to_earlier: whether it has one to j < i; None without graphs.
     """
@@ -129,8 +102,8 @@ class GraphBatch(TokenBatch):
     first: Int[Tensor, "batch words"]
     word_lengths: Int[Tensor, " batch"]
     tapes: UInt8[Tensor, "batch features nodes nodes"] | None = None
-    from_earlier: Bool[Tensor, "batch graphs words nodes"] | None = None
-    to_earlier: Bool[Tensor, "batch graphs words nodes"] | None = None
+    from_earlier: Bool[Tensor, "batch words nodes"] | None = None
+    to_earlier: Bool[Tensor, "batch words nodes"] | None = None
 
     @property
     def opens(self) -> Bool[Tensor, "batch length"]:
@@ -138,23 +111,23 @@ class GraphBatch(TokenBatch):
         return F.pad(self.word.diff(dim=1) > 0, (1, 0))
 
     @property
-    def counts(self) -> Int[Tensor, "batch graphs words"]:
+    def counts(self) -> Int[Tensor, "batch words"]:
         """The number of each word's arcs with earlier words and the root."""
         assert self.from_earlier is not None
         assert self.to_earlier is not None
         return self.from_earlier.sum(-1) + self.to_earlier.sum(-1)
 
 
-def collate_graphs(batch: ItemBatch, *, tapes: TapeOptions, graphs: Sequence[str], max_count: int) -> GraphBatch:
+def collate_graphs(batch: ItemBatch, *, tapes: TapeOptions, max_count: int) -> GraphBatch:
     """A padded batch of sentences, with their graphs where all of them have one; a tree is a graph too.
 
     Raises:
-        UserError: rows of a stream, a word with more than `max_count` arcs, or an edge of none of the graphs.
+        UserError: rows of a stream, or a word with more than `max_count` arcs.
     """
     tokens = collate_tokens(batch)
     items = batch.sentences
     words = [word_numbers(item, batch.vocabulary) for item in items]
-    edges = [_edges_of(item, word, graphs) for item, word in zip(items, words, strict=True)]
+    edges = [_edges_of(item, word) for item, word in zip(items, words, strict=True)]
     word, first, word_lengths = _aligned(words, tokens.inputs.shape)
     sentences = GraphBatch(**vars(tokens), word=word, first=first, word_lengths=word_lengths)
     known = [of_item for of_item in edges if of_item is not None]
@@ -165,45 +138,44 @@ def collate_graphs(batch: ItemBatch, *, tapes: TapeOptions, graphs: Sequence[str
 
 def with_graphs(
     batch: GraphBatch,
-    edges: Sequence[Sequence[Ends]],
+    edges: Sequence[Ends],
     options: TapeOptions,
     max_count: int,
     text: Callable[[int], str],
 ) -> GraphBatch:
-    """The batch with the edges of each graph of each sentence; `text` names the sentence of a row in messages.
+    """The batch with the edges of each sentence's graph; `text` names the sentence of a row in messages.
 
     Raises:
         UserError: a word with more than `max_count` arcs, or an edge to a word that there is not.
     """
-    (rows, words), graphs = batch.first.shape, max(map(len, edges))
-    tapes = torch.zeros(rows, graphs, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
-    from_earlier, to_earlier = torch.zeros(2, rows, graphs, words, words + 1, dtype=torch.bool)
-    for row, (of_row, size) in enumerate(zip(edges, batch.word_lengths.tolist(), strict=True)):
-        for graph, (heads, dependents) in enumerate(of_row):
-            others = heads != dependents  # no search chooses an arc of a word to itself
-            heads, dependents = heads[others], dependents[others]
-            tape = feature_tapes(heads, dependents, size, options)
-            tapes[row, graph, :, : size + 1, : size + 1] = torch.from_numpy(tape)
-            before, after = arcs_by_later_word(heads, dependents, size)
-            from_earlier[row, graph, :size, : size + 1] = torch.from_numpy(before)
-            to_earlier[row, graph, :size, : size + 1] = torch.from_numpy(after)
-    with_tapes = replace(batch, tapes=tapes.flatten(1, 2), from_earlier=from_earlier, to_earlier=to_earlier)
+    rows, words = batch.first.shape
+    tapes = torch.zeros(rows, len(FEATURES), words + 1, words + 1, dtype=torch.uint8)
+    from_earlier, to_earlier = torch.zeros(2, rows, words, words + 1, dtype=torch.bool)
+    for row, ((heads, dependents), size) in enumerate(zip(edges, batch.word_lengths.tolist(), strict=True)):
+        others = heads != dependents  # no search chooses an arc of a word to itself
+        heads, dependents = heads[others], dependents[others]
+        tape = feature_tapes(heads, dependents, size, options)
+        tapes[row, :, : size + 1, : size + 1] = torch.from_numpy(tape)
+        before, after = arcs_by_later_word(heads, dependents, size)
+        from_earlier[row, :size, : size + 1] = torch.from_numpy(before)
+        to_earlier[row, :size, : size + 1] = torch.from_numpy(after)
+    with_tapes = replace(batch, tapes=tapes, from_earlier=from_earlier, to_earlier=to_earlier)
     too_many = (with_tapes.counts > max_count).nonzero().tolist()
     if too_many:
-        row, graph, word = too_many[0]
+        row, word = too_many[0]
         raise UserError(
             f"{text(row)!r}: expected at most {max_count} arcs between a word and earlier ones, found "
-            f"{int(with_tapes.counts[row, graph, word])} at word {word + 1}. Raise model.init_args.max_count, or leave "
+            f"{int(with_tapes.counts[row, word])} at word {word + 1}. Raise model.init_args.max_count, or leave "
             "the sentence out."
         )
     return with_tapes
 
 
-def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequence[str]) -> list[Ends] | None:
-    """The edges between words of each graph of the names; None for a sentence without a graph."""
-    opens, labels = np.diff(word, prepend=0) > 0, item.relations
+def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"]) -> Ends | None:
+    """The edges between words; None for a sentence without a graph."""
+    opens = np.diff(word, prepend=0) > 0
     if item.edges is not None:
-        counts, heads, labels = np.diff(item.edges.offsets), item.edges.heads, item.edges.labels
+        counts, heads = np.diff(item.edges.offsets), item.edges.heads
     elif item.heads is not None:
         counts, heads = np.ones(len(word), np.int64), item.heads
     else:
@@ -212,12 +184,7 @@ def _edges_of(item: TokenItem, word: Int[np.ndarray, " length"], graphs: Sequenc
     heads = heads[between_words].astype(np.int64)
     if (heads < 0).any():
         return None
-    ends = np.append(0, word)[heads], np.repeat(word, counts)[between_words]
-    if not graphs:
-        return [ends]
-    named = ["_"] * len(heads) if labels is None else labels[between_words].tolist()
-    edges = zip(*(numbers.tolist() for numbers in ends), named, strict=True)
-    return [ends_of(graph) for graph in parted_graphs(edges, graphs)]
+    return np.append(0, word)[heads], np.repeat(word, counts)[between_words]
 
 
 def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
@@ -238,20 +205,12 @@ def _aligned(words: Sequence[np.ndarray], shape: torch.Size) -> tuple[Tensor, Te
 class TapeAttention(nn.Module):
     """What features add to the scores of attention (Eq. 4): a key for each value of each feature, in each layer.
 
-    Args:
-        features: those that count.
-        graphs: whose features there are, those of a graph together.
-        layers: number of layers.
-        width: size of a hidden state.
-        feature_size: of a feature's embedding; the paper's d~.
-        std: of the projections' initial weights, which are normally distributed around 0.
+    The paper's d~ is `feature_size`; the projections begin as normally distributed around 0, with the deviation `std`.
     """
 
-    def __init__(
-        self, features: Sequence[str], *, graphs: int, layers: int, width: int, feature_size: int, std: float
-    ) -> None:
+    def __init__(self, features: Sequence[str], *, layers: int, width: int, feature_size: int, std: float) -> None:
         super().__init__()
-        self.places = [len(FEATURES) * graph + FEATURES.index(name) for graph in range(graphs) for name in features]
+        self.places = [FEATURES.index(name) for name in features]
         self.embeddings = nn.ModuleList(nn.Embedding(LARGEST + 1, feature_size) for _ in self.places)
         self.projections = nn.ModuleList(
             nn.ModuleList(nn.Linear(feature_size, width, bias=False) for _ in self.places) for _ in range(layers)
@@ -260,11 +219,9 @@ class TapeAttention(nn.Module):
             nn.init.normal_(weight, std=std)
 
     def table(self, layer: int, key_weight: Tensor | None) -> Float[Tensor, "features codes width"]:
-        """The key of each value of each feature: f_l of its embedding, and W_k of that.
+        """The key of each value of each feature: f_l of its embedding, and W_k of that, if `key_weight` gives it.
 
-        Args:
-            layer: 0-based, among those with features.
-            key_weight: W_k, [width width]; None: f_l gives keys.
+        `layer` is 0-based, among those with features.
         """
         projections: Any = self.projections[layer]
         of_layer = zip(self.embeddings, projections, strict=True)
@@ -283,30 +240,20 @@ class TapeAttention(nn.Module):
 # -- losses -----------------------------------------------------------------------------------------------------------
 
 
-def graph_losses(
-    scores: GraphScores,
-    from_earlier: Bool[Tensor, "batch words nodes"],
-    to_earlier: Bool[Tensor, "batch words nodes"],
-    counts: Int[Tensor, "batch words"],
-    lengths: Int[Tensor, " batch"],
-) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
-    """The cross-entropies (nats) of each sentence's arcs and of its words' counts, summed (Eq. 6).
-
-    Args:
-        scores: of all pairs.
-        from_earlier: whether word i has an arc from j, at `[i - 1, j]`.
-        to_earlier: whether it has one to j.
-        counts: of each word's arcs with earlier words.
-        lengths: number of words of each sentence.
-    """
+def graph_losses(scores: GraphScores, batch: GraphBatch) -> tuple[Float[Tensor, " batch"], Float[Tensor, " batch"]]:
+    """The cross-entropies (nats) of each sentence's arcs and of its words' counts, summed (Eq. 6)."""
+    assert batch.from_earlier is not None
+    assert batch.to_earlier is not None
+    counts = batch.counts
     node = torch.arange(counts.size(1) + 1, device=counts.device)
     word = node[1:, None]
-    is_word = (node[1:] <= lengths[:, None].to(counts.device))[..., None]
+    is_word = mask_of(batch.word_lengths, counts.size(1), device=counts.device)[..., None]
     before = is_word & (node < word)
     before_or_itself = is_word & (node > 0) & (node <= word)
     arcs = scores.counts.new_zeros(len(counts))
-    pairs = (scores.from_earlier, from_earlier, before), (scores.to_earlier, to_earlier, before_or_itself)
-    for logits, is_arc, is_pair in pairs:
+    for logits, is_arc, is_pair in (
+        (scores.from_earlier, batch.from_earlier, before), (scores.to_earlier, batch.to_earlier, before_or_itself)
+    ):  # fmt: skip
         nll = F.binary_cross_entropy_with_logits(logits, is_arc.to(logits.dtype), reduction="none")
         arcs = arcs + nll.masked_fill(~is_pair, 0).sum((1, 2))
     of_counts = scores.counts.log_softmax(-1).gather(-1, counts[..., None])
@@ -317,28 +264,30 @@ def graph_losses(
 
 
 @dataclass(frozen=True)
-class RankedArcs(Rows):
-    """The arcs that a token's word may have in a graph, from the likeliest on, and how many of them it may have.
+class WordArcs(Rows):
+    """The arcs that a token's word may have, from the likeliest on, and how many of them it may have (Section 3.2).
 
     Attributes:
+        opens: whether the token begins a word.
         log_probs: of each number of arcs; of a token that begins no word 0 for none.
         from_rank: how many arcs are likelier than the one from each node to the word.
         to_rank: how many are likelier than the one to each node.
-        memory: the words so far and this one, as the graph's scorer remembers them.
+        memory: the words so far and this one, as the scorer remembers them.
     """
 
+    opens: Bool[Tensor, " rows"]
     log_probs: Float[Tensor, "rows counts"]
     from_rank: Int[Tensor, "rows nodes"]
     to_rank: Int[Tensor, "rows nodes"]
     memory: ScorerState
 
     @classmethod
-    def of(cls, scores: GraphScores, memory: ScorerState) -> "RankedArcs":
-        """The arcs by the scores of the word (Section 3.2)."""
+    def of(cls, opens: Bool[Tensor, " rows"], scores: GraphScores, memory: ScorerState) -> "WordArcs":
+        """The arcs by the scores of the word."""
         nodes = scores.from_earlier.size(1)
         order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
-        return cls(scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], memory)
+        return cls(opens, scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], memory)
 
     def likeliest_log_probs(self, most: int | None) -> Float[Tensor, "rows counts"]:
         """The log-probabilities of the `most` likeliest numbers of arcs, -inf for all others; None: of all."""
@@ -347,35 +296,10 @@ class RankedArcs(Rows):
         likeliest = self.log_probs.topk(most, 1)
         return torch.full_like(self.log_probs, -torch.inf).scatter(1, likeliest.indices, likeliest.values)
 
-    def arcs(self, rows: Int[Tensor, " kept"], counts: Int[Tensor, " kept"]) -> tuple[Tensor, Tensor]:
-        """Whether those of some rows from each node to the word, and to each, are among the `counts` likeliest."""
+    def graph(self, before: GraphState, counts: Int[Tensor, " rows"]) -> GraphState:
+        """The graphs with the word and its `counts` likeliest arcs, from those before it."""
         most = counts[:, None]
-        return self.from_rank[rows] < most, self.to_rank[rows] < most
-
-
-@dataclass(frozen=True)
-class WordArcs(Rows):
-    """The arcs that a token's word may have in each graph, by count codes (`count_codes`).
-
-    Attributes:
-        of_graphs: of each graph.
-        opens: whether the token begins a word.
-    """
-
-    of_graphs: tuple[RankedArcs, ...]
-    opens: Bool[Tensor, " rows"]
-
-    def log_probs(self, most: int | None = None) -> Float[Tensor, "rows codes"]:
-        """The log-probability of each count code, -inf unless each number is among its graph's `most` likeliest."""
-        log_probs, *others = (graph.likeliest_log_probs(most) for graph in self.of_graphs)
-        for of_graph in others:
-            log_probs = (log_probs[:, :, None] + of_graph[:, None]).flatten(1)
-        return log_probs
-
-    def arcs(self, rows: Int[Tensor, " kept"], codes: Int[Tensor, " kept"]) -> list[tuple[Tensor, Tensor]]:
-        """`RankedArcs.arcs` of some rows in each graph, by their count codes."""
-        counts = torch.unravel_index(codes, [graph.log_probs.size(1) for graph in self.of_graphs])
-        return [graph.arcs(rows, of_graph) for graph, of_graph in zip(self.of_graphs, counts, strict=True)]
+        return before.inserted(self.from_rank < most, self.to_rank < most, inserts=self.opens)
 
 
 @dataclass(frozen=True)
@@ -386,8 +310,8 @@ class HypothesisState(Rows):
         backbone: the key-value cache.
         hidden: the last hidden state.
         states: the middle and the last but one layer of it, which word vectors are made from.
-        memories: the words so far, as the scorer of each graph remembers them.
-        graphs: the graphs so far.
+        memory: the words so far, as the scorer remembers them.
+        graph: the graphs so far.
         word: the word of each column; 0 for what begins the sentence, and at padding.
         tables: of the values of features in each layer, which all rows share.
         pending: in texts that are written, a token that is not yet encoded, and the arcs that its word may have.
@@ -398,8 +322,8 @@ class HypothesisState(Rows):
     backbone: Any
     hidden: Float[Tensor, "rows width"]
     states: Float[Tensor, "rows two_widths"]
-    memories: tuple[ScorerState, ...]
-    graphs: tuple[GraphState, ...]
+    memory: ScorerState
+    graph: GraphState
     word: Int[Tensor, "rows context"]
     tables: tuple[Tensor, ...]
     pending: tuple[Tensor, WordArcs] | None = None
@@ -419,7 +343,6 @@ class GiLT(StructuredLanguageModel):
         vocabulary_size: number of token types; linked from the data.
         features: those that attention and scorer see; none: graphs are predicted and change nothing, so that scores of
             texts are exact.
-        graphs: names of the graphs of a sentence, which `depgen.annotation.joined_graphs` gives; none: it has one.
         tape_layers: the last layers that see features; None: all.
         feature_size: of a feature's embedding; the paper's d~.
         degree_weights: of an arc into a word, and of one out of it: m_in and m_out.
@@ -428,15 +351,15 @@ class GiLT(StructuredLanguageModel):
         arc_weight: of the arcs' cross-entropy, beside the tokens'; beta / alpha (D4).
         count_weight: of the counts'; gamma / alpha.
         beam_size: hypotheses about the graph of a text that is scored.
-        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued, in each graph; None: all.
-        scorer_learning_rate: of the scorers of arcs; None: the optimiser's.
+        counts_per_hypothesis: the likeliest numbers of arcs by which each is continued; None: all.
+        scorer_learning_rate: of the scorer of arcs; None: the optimiser's.
         tape_learning_rate: of the parameters that features add to a pretrained network; None: the optimiser's.
         tape_rate: what has that rate: `all` of them, as in the paper; or their `projections` while tokens alone are
             learnt, as in the code.
         language_modeling_share: the part of `trainer.max_epochs`, at the beginning, in which tokens alone are learnt,
             with graphs given.
         language_modeling_scheduler: the schedule of these; None: the same.
-        clip: the largest norm of the gradients of language model and scorers, each by itself; None: the trainer's.
+        clip: the largest norm of the gradients of language model and scorer, each by itself; None: the trainer's.
         kwargs: see `LeftToRight`.
     """
 
@@ -446,7 +369,6 @@ class GiLT(StructuredLanguageModel):
         vocabulary_size: int,
         *,
         features: Sequence[Feature] = ("degree", "depth", "distance"),
-        graphs: Sequence[str] = (),
         tape_layers: int | None = None,
         feature_size: int = 256,
         degree_weights: tuple[int, int] = (1, 10),
@@ -470,20 +392,15 @@ class GiLT(StructuredLanguageModel):
         check_at_least(1, feature_size=feature_size)
         self.use_backbone(factory(backbone, BackboneFactory)(vocabulary_size))
         layers, width = self.backbone.attention_layers, self.backbone.width
-        check_graph_names(graphs)
-        self.tapes, self.graph_names, self.max_count = TapeOptions(degree_weights, distance_weights), graphs, max_count
+        self.tapes, self.max_count = TapeOptions(degree_weights, distance_weights), max_count
         if tape_layers is not None and not 1 <= tape_layers <= layers:
             raise UserError(f"tape_layers: expected 1 to {layers}, the layers of the backbone, found {tape_layers}.")
         self.first_tape_layer = 0 if tape_layers is None else layers - tape_layers
         self.middle_layer = layers // 2 + 1  # D3
-        self.scorers: Any = nn.ModuleList(  # typed loosely, for torch does not type what a list holds
-            GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
-            for _ in range(max(1, len(graphs)))
-        )
+        self.scorer = GraphScorer(width, features=features, max_count=max_count, feature_size=feature_size)
         relative = isinstance(self.backbone, Transformer) and self.backbone.relative is not None
         self.tape_attention = TapeAttention(
-            features, graphs=len(self.scorers), layers=layers - self.first_tape_layer, width=width,
-            feature_size=feature_size,
+            features, layers=layers - self.first_tape_layer, width=width, feature_size=feature_size,
             std=math.sqrt(2 / (layers * feature_size)) if relative else 0.02,  # theirs: Transformer-XL's, GPT-2's
         )  # fmt: skip
         if not features:
@@ -501,7 +418,7 @@ class GiLT(StructuredLanguageModel):
     @property
     def collate(self) -> Callable[[ItemBatch], GraphBatch]:
         """Padded sentences with their words and graphs."""
-        return partial(collate_graphs, tapes=self.tapes, graphs=tuple(self.graph_names), max_count=self.max_count)
+        return partial(collate_graphs, tapes=self.tapes, max_count=self.max_count)
 
     # -- phases and optimisers ----------------------------------------------------------------------------------------
 
@@ -516,13 +433,13 @@ class GiLT(StructuredLanguageModel):
         return super().configure_optimizers()
 
     def trained_parameters(self) -> list[Parameter]:
-        """All parameters; those of scorers would only decay where tokens alone are learnt."""
-        left_out = {id(parameter) for parameter in self.scorers.parameters()} if self.tokens_alone else set()
+        """All parameters; the scorer's would only decay where tokens alone are learnt."""
+        left_out = {id(parameter) for parameter in self.scorer.parameters()} if self.tokens_alone else set()
         return [parameter for parameter in super().trained_parameters() if id(parameter) not in left_out]
 
     def parameter_groups(self) -> list[Parameter] | list[dict[str, Any]]:
-        """The language model's parameters, those for features and the scorers', by their rates; two clips."""
-        parts: dict[str, nn.Module] = {"scorer": self.scorers}
+        """The language model's parameters, those for features and the scorer's, by their rates; two clips."""
+        parts: dict[str, nn.Module] = {"scorer": self.scorer}
         if self.rates["tape"] is not None and (self.tape_rate == "all" or self.tokens_alone):
             parts["tape"] = self.tape_attention if self.tape_rate == "all" else self.tape_attention.projections
         return groups_of_parts(self.trained_parameters(), parts, self.rates, clip=self.clip, clipped_apart="scorer")
@@ -541,7 +458,7 @@ class GiLT(StructuredLanguageModel):
         """The backbone's output with all layers, its attention steered by features (Eq. 4).
 
         Args:
-            tokens: after those of a state, if that is among the options.
+            tokens: after those of a state, if that is among the backbone's options.
             rows: the features of each token's tape.
             word: the word of each token, those of the state included.
             tables: what `_tables` gives; None computes them.
@@ -602,26 +519,20 @@ class GiLT(StructuredLanguageModel):
         rows = batch.tapes.gather(2, batch.word[:, None, :, None].expand(-1, features, -1, nodes))
         return self.encode_tokens(batch.inputs, rows, batch.word, attention_layer=attention_layer)
 
-    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], list[GraphScores]]:
-        """Log-probabilities (nats) of the targets and, by graph, scores of all arcs and counts, with graphs given."""
-        tokens, layers = self._token_log_probs(batch)
-        return tokens, self._graph_scores(batch, layers)
-
-    def _token_log_probs(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], Sequence[Tensor]]:
-        """Log-probabilities (nats) of the targets with graphs given, and the states of all layers."""
+    def teacher_forced(self, batch: GraphBatch) -> tuple[Float[Tensor, "batch length"], GraphScores]:
+        """Log-probabilities (nats) of the targets and scores of all arcs and counts, with graphs given."""
         output = self.encode(batch)
-        assert output.layers is not None
-        return word_log_probs(output.hidden, *self._output, batch.targets), output.layers
+        return word_log_probs(output.hidden, *self._output, batch.targets), self._graph_scores(batch, output)
 
-    def _graph_scores(self, batch: GraphBatch, layers: Sequence[Tensor]) -> list[GraphScores]:
-        """By graph, the scores of all arcs and counts."""
-        assert batch.tapes is not None
+    def _graph_scores(self, batch: GraphBatch, output: BackboneOutput) -> GraphScores:
+        """The scores of all arcs and counts."""
+        assert output.layers is not None
         before = (batch.first - 1).clamp_min(0)
-        states = self._states(layers)
+        states = self._states(output.layers)
         states = states.gather(1, before[..., None].expand(-1, -1, states.size(-1)))
         vectors = self.word_vectors(states, batch.inputs.gather(1, batch.first))
-        pairs = zip(self.scorers, batch.tapes.chunk(len(self.scorers), 1), strict=True)
-        return [scorer(vectors, tapes, batch.word_lengths) for scorer, tapes in pairs]
+        scores: GraphScores = self.scorer(vectors, batch.tapes, batch.word_lengths)
+        return scores
 
     @property
     def _output(self) -> tuple[Tensor, Tensor | None]:
@@ -638,23 +549,17 @@ class GiLT(StructuredLanguageModel):
         weighted = [weight * of_sentences for weight, of_sentences in zip(weights, losses, strict=False)]
         loss = torch.stack(weighted).sum(0).sum()
         if self.tokens_alone:  # training on several devices expects a gradient of each parameter, here 0
-            loss = loss + 0 * sum(parameter.sum() for parameter in self.scorers.parameters())
+            loss = loss + 0 * sum(parameter.sum() for parameter in self.scorer.parameters())
         return self.log_train(loss, batch.global_tokens)
 
     def _sentence_losses(self, batch: GraphBatch) -> list[Float[Tensor, " batch"]]:
         """The cross-entropies (nats) of each sentence's tokens, and of its arcs and counts where they are learnt."""
-        log_probs, layers = self._token_log_probs(batch)
+        output = self.encode(batch)
+        log_probs = word_log_probs(output.hidden, *self._output, batch.targets)
         tokens = -log_probs.masked_fill(~batch.is_word, 0).sum(1)
         if self.tokens_alone:
             return [tokens]
-        assert batch.from_earlier is not None
-        assert batch.to_earlier is not None
-        learnt = (labels.unbind(1) for labels in (batch.from_earlier, batch.to_earlier, batch.counts))
-        of_graphs = [
-            graph_losses(scores, from_earlier, to_earlier, counts, batch.word_lengths)
-            for scores, from_earlier, to_earlier, counts in zip(self._graph_scores(batch, layers), *learnt, strict=True)
-        ]
-        return [tokens, *(torch.stack(losses).sum(0) for losses in zip(*of_graphs, strict=True))]
+        return [tokens, *graph_losses(self._graph_scores(batch, output), batch)]
 
     def joint_nll(self, batch: GraphBatch) -> Float[Tensor, " batch"]:
         """The nats of what the phase learns of each item."""
@@ -685,15 +590,11 @@ class GiLT(StructuredLanguageModel):
         in Eq. 7: the system takes the likeliest.
         """
         assert isinstance(batch, GraphBatch)
-        edges = []
-        for document, sentences, word in zip(documents, structure, batch.word.tolist(), strict=True):
-            graphs = zip(*(parted_graphs(of_sentence, self.graph_names) for of_sentence in sentences), strict=True)
-            edges.append([joined_edges(document, of_sentences, word) for of_sentences in graphs])
+        edges = list(map(joined_edges, documents, structure, batch.word.tolist()))
         with_given = with_graphs(batch.to("cpu"), edges, self.tapes, self.max_count, lambda row: f"document {row + 1}")
         with_given = with_given.to(self.device)
         tokens, scores = self.teacher_forced(with_given)
-        log_probs = torch.stack([of_graph.counts.log_softmax(-1) for of_graph in scores], 1)
-        counts = log_probs.gather(-1, with_given.counts[..., None])[..., 0].sum(1)
+        counts = scores.counts.log_softmax(-1).gather(-1, with_given.counts[..., None])[..., 0]
         is_word = mask_of(with_given.word_lengths, counts.size(1), device=counts.device)
         return tokens.scatter_add(1, (with_given.first - 1).clamp_min(0), counts.masked_fill(~is_word, 0))
 
@@ -714,37 +615,33 @@ class GiLT(StructuredLanguageModel):
         tokens, opens = batch.inputs[beam.items, k], (batch.word[:, k] > batch.word[:, k - 1])[beam.items]
         possible = self.word_arcs(beam.state, tokens, opens)
 
-        def build(state: HypothesisState, rows: Tensor, codes: Tensor) -> HypothesisState:
-            return self.step(state, tokens, possible, rows, codes)
+        def build(state: HypothesisState, rows: Tensor, counts: Tensor) -> HypothesisState:
+            return self.step(state, tokens, possible, rows, counts)
 
-        return beam.expanded(possible.log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
+        return beam.expanded(possible.likeliest_log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
 
     def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
-        """The graphs of a hypothesis as one; labels are `root` and `dep`, behind names of graphs."""
-        graphs = [[(head, word, "dep" if head else "root") for head, word in graph.arcs(row)] for graph in state.graphs]
-        return joined_graphs(graphs, self.graph_names)
+        """The graph of a hypothesis, with the labels `root` and `dep`."""
+        return state.graph.edges(row)
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
     ) -> HypothesisState:
         """The state after the tokens that begin sentences of at most some words; `is_token` is False at padding."""
         rows = tokens.size(0)
-        graphs = tuple(GraphState.empty(rows, self.tapes, device=self.device) for _ in self.scorers)
-        memories = tuple(scorer.root_state(rows, words=words) for scorer in self.scorers)
-        word = torch.zeros(rows, 0, dtype=torch.long, device=self.device)
+        graph = GraphState.empty(rows, self.tapes, device=self.device)
+        memory = self.scorer.root_state(rows, words=words)
         tables = self._tables() if self.tape_attention.places else ()
-        return self._stepped(None, tokens, memories, graphs, word, tables, is_token)
+        nothing = torch.zeros(rows, 0, device=self.device)
+        before = HypothesisState(None, nothing, nothing, memory, graph, nothing.long(), tables)
+        return self._read(before, tokens, is_token)
 
     def word_arcs(
         self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
     ) -> WordArcs:
-        """The arcs that the words may have that tokens begin (Section 3.2)."""
+        """The arcs that the words may have that tokens begin."""
         vectors = self.word_vectors(prefix.states, tokens)
-        of_graphs = (
-            RankedArcs.of(*scorer.step(memory, vectors, graph.features, opens=opens))
-            for scorer, memory, graph in zip(self.scorers, prefix.memories, prefix.graphs, strict=True)
-        )
-        return WordArcs(tuple(of_graphs), opens)
+        return WordArcs.of(opens, *self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens))
 
     def step(
         self,
@@ -752,46 +649,28 @@ class GiLT(StructuredLanguageModel):
         tokens: Int[Tensor, " rows"],
         possible: WordArcs,
         rows: Int[Tensor, " kept"],
-        codes: Int[Tensor, " kept"],
+        counts: Int[Tensor, " kept"],
         is_token: Bool[Tensor, " kept"] | None = None,
     ) -> HypothesisState:
-        """The state of some rows after their tokens, encoded with the arcs of their words that count codes say.
+        """The state of some rows after their tokens, encoded with the `counts` likeliest arcs of their words.
 
-        Args:
-            prefix: the state before.
-            tokens: of all rows.
-            possible: the arcs that their words may have.
-            rows: those kept, in the order given.
-            codes: of the rows kept.
-            is_token: of the rows kept, False at padding.
+        `tokens` and the `possible` arcs of their words are those of all rows; `is_token` is False at padding.
         """
-        opens, pairs = possible.opens[rows], zip(prefix.graphs, possible.arcs(rows, codes), strict=True)
-        graphs = tuple(graph.select(rows).inserted(*of_graph, inserts=opens) for graph, of_graph in pairs)
-        memories = tuple(graph.memory.select(rows) for graph in possible.of_graphs)
-        backbone, word = prefix.backbone.select(rows), prefix.word[rows]
-        return self._stepped(backbone, tokens[rows], memories, graphs, word, prefix.tables, is_token)
+        prefix, possible = prefix.select(rows), possible.select(rows)
+        grown = replace(prefix, memory=possible.memory, graph=possible.graph(prefix.graph, counts))
+        return self._read(grown, tokens[rows], is_token)
 
-    def _stepped(
-        self,
-        state: BackboneState | None,
-        tokens: Tensor,
-        memories: tuple[ScorerState, ...],
-        graphs: tuple[GraphState, ...],
-        word: Tensor,
-        tables: tuple[Tensor, ...],
-        is_token: Tensor | None,
-    ) -> HypothesisState:
-        """The state after one more token a row, whose tapes are those of the graphs."""
-        word = torch.cat((word, graphs[0].lengths[:, None]), 1)
-        rows = torch.cat([graph.features for graph in graphs]).transpose(0, 1)[:, :, None]
+    def _read(self, state: HypothesisState, tokens: Tensor, is_token: Tensor | None) -> HypothesisState:
+        """The state after one more token a row, whose tapes are those of the state's graphs."""
+        word = torch.cat((state.word, state.graph.lengths[:, None]), 1)
+        rows = state.graph.features.transpose(0, 1)[:, :, None]
         padding = None if is_token is None else ~is_token[:, None]
         output = self.encode_tokens(
-            tokens[:, None], rows, word, tables=tables, state=state, carry=True, padding=padding
+            tokens[:, None], rows, word, tables=state.tables, state=state.backbone, carry=True, padding=padding
         )
         assert output.layers is not None
-        assert output.state is not None
         states = self._states(output.layers)[:, -1]
-        return HypothesisState(output.state, output.hidden[:, -1], states, memories, graphs, word, tables)
+        return replace(state, backbone=output.state, hidden=output.hidden[:, -1], states=states, word=word)
 
     def next_log_probs(self, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The log-probability (nats) of the next token of each row."""
@@ -807,10 +686,11 @@ class GiLT(StructuredLanguageModel):
     # -- generation ---------------------------------------------------------------------------------------------------
 
     def choices_of(self, ids: Sequence[int], structure: Sequence[Edge], vocabulary: Vocabulary) -> list[int]:
-        """Tokens and count codes in turn; the ids of count codes follow those of tokens."""
+        """Tokens and numbers of arcs in turn: 0 at tokens that continue a word; their ids follow those of tokens."""
         word = vocabulary.word_of_token(np.asarray(ids, np.int64))
-        codes = count_codes(word, structure, graphs=self.graph_names, max_count=self.max_count)
-        return in_turn(ids, codes, self.vocabulary_size)
+        later = np.bincount([max(head, dependent) for head, dependent, _ in structure], minlength=len(word) + 1)
+        counts: list[int] = np.where(np.diff(word, prepend=0), later[word], 0).tolist()
+        return in_turn(ids, counts, self.vocabulary_size)
 
     def writing_step(
         self,
@@ -819,42 +699,41 @@ class GiLT(StructuredLanguageModel):
         padding: Bool[Tensor, "batch length"] | None,
         state: HypothesisState | None,
     ) -> tuple[Float[Tensor, "batch choices"], HypothesisState]:
-        """Log-probabilities of what is next: of tokens, or of count codes."""
+        """Log-probabilities of what is next: of tokens, or of numbers of arcs."""
         size = self.vocabulary_size
-        if state is not None and state.pending is None:
-            possible = self.word_arcs(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
-            log_probs = F.pad(possible.log_probs(), (size, 0), value=-torch.inf)
-            return log_probs, replace(state, pending=(tokens[:, 0], possible))
         if state is None:
             state = self._after_choices(writing, tokens, padding)
+        elif state.pending is None:
+            possible = self.word_arcs(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
+            log_probs = F.pad(possible.log_probs, (size, 0), value=-torch.inf)
+            return log_probs, replace(state, pending=(tokens[:, 0], possible))
         else:
-            assert state.pending is not None
+            written, possible = state.pending
             rows = torch.arange(tokens.size(0), device=tokens.device)
-            state = self.step(state, *state.pending, rows, tokens[:, 0] - size)
+            state = self.step(replace(state, pending=None), written, possible, rows, tokens[:, 0] - size)
         return log_softmax_over_vocabulary(state.hidden, *self._output), state
 
     def _after_choices(self, writing: Writing, choices: Tensor, padding: Tensor | None) -> HypothesisState:
-        """The state after tokens and count codes in turn, padded at the left."""
+        """The state after tokens and numbers of arcs in turn, padded at the left."""
         is_token = torch.ones_like(choices, dtype=torch.bool) if padding is None else ~padding
-        ids, codes, is_token = choices[:, ::2], choices[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
+        ids, counts, is_token = choices[:, ::2], choices[:, 1::2] - self.vocabulary_size, is_token[:, ::2]
         state = self.beginning(ids[:, 0], words=writing.longest, is_token=is_token[:, 0])
         rows = torch.arange(ids.size(0), device=ids.device)
         for k in range(1, ids.size(1)):
             opens = self._opens(writing, state, ids[:, k]) & is_token[:, k - 1]
             possible = self.word_arcs(state, ids[:, k], opens)
-            state = self.step(state, ids[:, k], possible, rows, codes[:, k].clamp_min(0), is_token[:, k])
+            state = self.step(state, ids[:, k], possible, rows, counts[:, k].clamp_min(0), is_token[:, k])
         return state
 
     def _opens(self, writing: Writing, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
         """Whether tokens begin words; the first of a text always does."""
-        return writing.opens_word[tokens] | (state.graphs[0].lengths == 0)
+        return writing.opens_word[tokens] | (state.graph.lengths == 0)
 
-    @torch.inference_mode()
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Edge, ...]]:
-        """The graphs of texts, which are read once more: a count code is of numbers of arcs, and scores say which."""
-        graphs, eos = list[tuple[Edge, ...]](), writing.vocabulary.eos
-        for texts in search_parts(len(choices), length=writing.longest, beam_size=1, device=self.device):
-            begun = [[eos, *of_text] for of_text in choices[texts]]
-            state = self._after_choices(writing, *left_padded(begun, filler=eos, device=self.device))
-            graphs += [self.structure_of(state, row) for row in range(len(begun))]
-        return graphs
+    def written_structure(
+        self, writing: Writing, state: HypothesisState, row: int, choices: Sequence[int]
+    ) -> tuple[Edge, ...]:
+        """The graph of a text; where it is cut, the arcs of its last token are not in the state yet."""
+        if state.pending is None:
+            return self.structure_of(state, row)
+        rows, counts = torch.tensor([[row], [choices[-1] - self.vocabulary_size]], device=self.device)
+        return state.pending[1].select(rows).graph(state.graph.select(rows), counts).edges(0)

@@ -62,6 +62,8 @@ from depgen.trees.attachments import (
 from depgen.trees.constituency import Span
 from depgen.trees.sentence import Constituent
 
+DEPTHS = 50
+"""Different depths; greater ones count as the last (D5)."""
 MOST_JOINS = 256
 """A token of a text that is generated is joined with fewer constituents than this."""
 
@@ -85,7 +87,7 @@ class BracketingBatch(TokenBatch):
 
 @dataclass(frozen=True)
 class BracketingCollate(SystemCollate):
-    """Makes padded batches, with attachments and depths where all items have constituents.
+    """Makes padded batches with attachments and depths.
 
     Constituents of more than two parts are made binary from the right; words of several tokens are constituents.
     """
@@ -94,11 +96,7 @@ class BracketingCollate(SystemCollate):
     reads: ClassVar[Literal["span_starts"]] = "span_starts"
 
     def view(self, item: TokenItem, vocabulary: Vocabulary) -> dict[str, np.ndarray]:
-        """The attachment of each token, 0-based.
-
-        Raises:
-            UserError: spans that are no tree.
-        """
+        """The attachment of each token, 0-based."""
         if item.spans is None:
             return {"attachments": np.zeros(0, np.int32)}
         spans: list[Span] = [(start, end) for start, end in item.spans.tolist()]
@@ -108,7 +106,7 @@ class BracketingCollate(SystemCollate):
         return {"attachments": np.array(attachments_of(binary_constituents(spans, length), length), dtype=np.int32)}
 
     def __call__(self, batch: ItemBatch) -> BracketingBatch:
-        """The batch."""
+        """The batch, with bracketings where all items have constituents."""
         tokens, sentences = collate_tokens(batch), batch.sentences
         if any(item.spans is None for item in sentences):
             return BracketingBatch(**vars(tokens))
@@ -153,7 +151,7 @@ class AttachmentHead(nn.Module):
     takes h_j is applied once a token, the part that takes e_depth once a depth, and W_2 to the query.
     """
 
-    def __init__(self, width: int, *, depth_size: int, depths: int, dropout: float) -> None:
+    def __init__(self, width: int, *, depth_size: int, dropout: float) -> None:
         super().__init__()
         inner = 2 * width
         self.query, self.key, self.position = (nn.Linear(width, inner, bias=False) for _ in range(3))
@@ -161,7 +159,7 @@ class AttachmentHead(nn.Module):
             nn.Sequential(nn.Linear(3 * width, inner), nn.ReLU(), nn.Dropout(dropout), nn.Linear(inner, inner))
             for _ in range(2)
         )
-        self.depth_embedding = nn.Embedding(depths, depth_size)
+        self.depth_embedding = nn.Embedding(DEPTHS, depth_size)
         self.compose = nn.Linear(inner + depth_size, inner + depth_size)
         self.composed = nn.Linear(inner + depth_size, inner)
         self.dropout = nn.Dropout(dropout)
@@ -183,18 +181,13 @@ class AttachmentHead(nn.Module):
     ) -> tuple[Float[Tensor, "batch queries keys"], Float[Tensor, "batch queries"]]:
         """Log-probabilities (nats) of attachment to each key's position, and to the token itself.
 
-        Args:
-            hidden: the state before each token.
-            embedded: the token's embedding.
-            keys: of `keys`.
-            depths: of each key's position before the token.
-            distances: how many tokens before the token it is.
-            possible: whether the token can be attached to it (D1).
+        From the state before each token and the token's embedding. Of each position: what `keys` gives, its depth
+        before the token, how many tokens before the token it is, and whether the token can be attached to it (D1).
         """
         query = self.query_network(torch.cat((self.query(hidden), embedded), -1))
         own_key = self.own_network(torch.cat((query, embedded), -1))
         of_depths = F.linear(self.depth_embedding.weight, self.compose.weight[:, self.key.out_features :])
-        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths.long().clamp_max(len(of_depths) - 1)]))
+        inner = self.dropout(torch.relu(keys[:, None] + of_depths[depths.long().clamp_max(DEPTHS - 1)]))
         scores = torch.einsum("bqks,bqs->bqk", inner, query @ self.composed.weight)
         scores = scores + (query @ self.composed.bias)[..., None]
         steps = torch.arange(keys.size(1) + 1, device=keys.device)
@@ -209,9 +202,9 @@ class AttachmentHead(nn.Module):
 class DepthScores(nn.Module):
     """What depths add to the attention scores of each layer: an embedding of the depth, added to each head's key."""
 
-    def __init__(self, layers: int, size: int, *, depths: int) -> None:
+    def __init__(self, layers: int, size: int) -> None:
         super().__init__()
-        self.embeddings = nn.ModuleList(nn.Embedding(depths, size) for _ in range(layers))
+        self.embeddings = nn.ModuleList(nn.Embedding(DEPTHS, size) for _ in range(layers))
 
     def of(self, depths: Integer[Tensor, "batch length context"]) -> ScoreFunction:
         """q·d_ij / √size of each query, with its content bias, and key."""
@@ -219,7 +212,7 @@ class DepthScores(nn.Module):
         def scores(layer: int, queries: Tensor, keys: KeyValues) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
             table = cast(nn.Embedding, self.embeddings[layer]).weight.repeat(1, heads)
-            codes = depths.long().clamp_max(len(table) - 1)
+            codes = depths.long().clamp_max(DEPTHS - 1)
             return coded_scores(queries, table.view(-1, heads, size), codes) / math.sqrt(size)
 
         return scores
@@ -244,12 +237,6 @@ class StackState(Rows):
     depths: Int[Tensor, "rows tokens"]
     is_last: Bool[Tensor, "rows tokens"]
     joins: Int[Tensor, "rows tokens"]
-
-    @classmethod
-    def empty(cls, rows: int, *, device: torch.device | str = "cpu") -> "StackState":
-        """Stacks without tokens."""
-        depths = torch.zeros(rows, 0, dtype=torch.long, device=device)
-        return cls(depths, depths.bool(), depths)
 
     @property
     def places(self) -> Int[Tensor, "rows tokens"]:
@@ -310,7 +297,6 @@ class Pushdown(StructuredLanguageModel):
     Args:
         backbone: makes the Transformer from the vocabulary size.
         vocabulary_size: number of token types; linked from the data.
-        depths: number of different depths; greater ones count as the last (D5).
         attachment_dropout: within the attachment head.
         beam_size: bracketings that a text's score is summed over (paper 300).
         kwargs: see `LeftToRight`.
@@ -323,19 +309,18 @@ class Pushdown(StructuredLanguageModel):
         backbone: TransformerFactory,
         vocabulary_size: int,
         *,
-        depths: int = 50,
         attachment_dropout: float = 0.1,
         beam_size: int = 300,
         **kwargs: Any,  # noqa: ANN401, of the base
     ) -> None:
         super().__init__(**kwargs)
-        check_at_least(1, depths=depths, beam_size=beam_size)
+        check_at_least(1, beam_size=beam_size)
         self.save_hyperparameters()
         self.use_backbone(factory(backbone, TransformerFactory)(vocabulary_size))
         self.vocabulary_size, self.beam_size = vocabulary_size, beam_size
         width, head_size = self.backbone.width, self.backbone.width // self.backbone.attention_heads
-        self.depth_scores = DepthScores(self.backbone.attention_layers, head_size, depths=depths)
-        self.attachment_head = AttachmentHead(width, depth_size=head_size, depths=depths, dropout=attachment_dropout)
+        self.depth_scores = DepthScores(self.backbone.attention_layers, head_size)
+        self.attachment_head = AttachmentHead(width, depth_size=head_size, dropout=attachment_dropout)
 
     @property
     def collate(self) -> Callable[[ItemBatch], BracketingBatch]:
@@ -369,11 +354,7 @@ class Pushdown(StructuredLanguageModel):
         return words, F.pad(torch.where(labels == steps[1:], own, before), (1, 0))
 
     def training_step(self, batch: BracketingBatch, batch_idx: int) -> Float[Tensor, ""]:
-        """Negative log-likelihoods of tokens and attachments, nats per token of the global batch.
-
-        Raises:
-            UserError: the data have no constituents.
-        """
+        """Negative log-likelihoods of tokens and attachments, nats per token of the global batch."""
         self.refuse_without_structures(batch)
         words, attachments = (-part.masked_fill(~batch.is_word, 0).sum() for part in self.both_log_probs(batch))
         self.log_train(attachments, batch.global_tokens, name="attachment_loss")
@@ -394,8 +375,8 @@ class Pushdown(StructuredLanguageModel):
         state: PushdownState | None = None,
     ) -> PushdownState:
         """The state after more tokens; `joins` says with how many constituents each is joined."""
-        stack = StackState.empty(tokens.size(0), device=tokens.device) if state is None else state.stack
-        tape = []
+        nothing, tape = tokens[:, :0], []
+        stack = StackState(nothing, nothing.bool(), nothing) if state is None else state.stack
         for column in range(tokens.size(1)):
             stack = stack.pushed(joins[:, column], is_token[:, column])
             tape.append(stack.depths)
@@ -516,7 +497,9 @@ class Pushdown(StructuredLanguageModel):
         weight, bias = self.backbone.output_weight, self.backbone.output_bias
         return log_softmax_over_vocabulary(state.last, weight, bias), state
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """Spans (start, end, "X") of each text; what is open when it ends is left open."""
-        joins = ([choice - self.vocabulary_size for choice in of_text[2::2]] for of_text in choices)
-        return [tuple((*span, "X") for span in spans_of_joins(of_text)) for of_text in joins]
+    def written_structure(
+        self, writing: Writing, state: PushdownState, row: int, choices: Sequence[int]
+    ) -> tuple[Constituent, ...]:
+        """Spans (start, end, "X"); what is open when the text ends is left open."""
+        joins = [choice - self.vocabulary_size for choice in choices[2::2]]
+        return tuple((*span, "X") for span in spans_of_joins(joins))

@@ -550,14 +550,13 @@ class TransformerGrammar(WordSynchronous):
         is_end = torch.arange(log_probs.size(1), device=log_probs.device) == eos
         return torch.where(is_end, end, log_probs)
 
-    def written_structures(self, choices: Sequence[Sequence[int]], writing: Writing) -> list[tuple[Constituent, ...]]:
-        """The trees as spans (start, end, label); brackets that are open after the last word are closed there."""
-        trees = []
-        for of_text in choices:
-            words = [place for place, choice in enumerate(of_text, start=1) if choice < self.vocabulary_size]
-            symbols = self.symbols_of_ids(torch.tensor(of_text[: max(words, default=0)], dtype=torch.long))
-            trees.append(tuple(_named(symbols.tolist(), writing.vocabulary)))
-        return trees
+    def written_structure(
+        self, writing: Writing, state: StringState, row: int, choices: Sequence[int]
+    ) -> tuple[Constituent, ...]:
+        """The tree as spans (start, end, label); brackets that are open after the last word are closed there."""
+        words = [place for place, choice in enumerate(choices, start=1) if choice < self.vocabulary_size]
+        symbols = self.symbols_of_ids(torch.tensor(choices[: max(words, default=0)], dtype=torch.long))
+        return tuple(_named(symbols.tolist(), writing.vocabulary))
 
 
 def _named(symbols: Sequence[int], vocabulary: Vocabulary) -> list[Constituent]:

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from depgen.nn.branches import Places, attend_by_rows
+from depgen.nn.branches import Places
 from depgen.nn.growing import Growing
 
 Scores = Callable[[Tensor, "KeyValues"], Tensor | None]
@@ -114,16 +114,6 @@ class KeyValues:
 
     def _of_rows(self, held: Growing) -> Tensor:
         return held.tensor if self.places is None else held.tensor[self.places.table].transpose(1, 2)
-
-    def attended(
-        self, queries: Float[Tensor, "batch attention_heads 1 size"], visibility: Visibility, added: Tensor | None
-    ) -> Float[Tensor, "batch attention_heads 1 size"]:
-        """Values that lie in slots mixed for one query a row, as by `attend`."""
-        assert self.places is not None
-        keys, values, tree = self._keys.tensor, self._values.tensor, self.places.tree
-        if tree.is_narrow:
-            return tree.attend(queries, keys, values, mask=visibility.mask, added=added)
-        return attend_by_rows(queries, keys, values, self.places.table, mask=visibility.mask, added=added)
 
     def extended(self, keys: Tensor, values: Tensor) -> "KeyValues":
         """These and further keys and values."""
@@ -263,14 +253,11 @@ def attend(
     """Values mixed by the dropped softmax of (queries·keys/√size + added); on request its logarithm before dropout.
 
     The arguments are those of `SelfAttention.forward`; several heads may share keys and values. The softmax is fused
-    with the products around it unless `with_attention` returns it, or `weigh` replaces it. Hypotheses that share a past
-    are mixed without a copy of it.
+    with the products around it unless `with_attention` returns it, or `weigh` replaces it.
     """
     heads, added = queries.size(1), None if scores is None else scores(queries, present)
     if added is not None and visibility.padded_queries is not None:
         added = added.masked_fill(visibility.padded_queries, 0.0)
-    if present.places is not None and queries.size(2) == 1 and weigh is None and not dropout and not with_attention:
-        return present.attended(queries, visibility, added), None
     keys, values = _for_heads(present.keys, heads), _for_heads(present.values, heads)
     if weigh is not None:
         weights = weigh(attention_scores(queries, keys, visibility, added))

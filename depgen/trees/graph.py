@@ -11,10 +11,6 @@ from depgen.trees.sentence import Edge
 
 PATH = ">"
 """Joins the labels of a path that has become one edge: `conj>nsubj`."""
-NAME_END = "/"
-"""Ends the name of a graph in the labels of several graphs that are one: `tree/nsubj`."""
-
-
 Ends = tuple[np.ndarray, np.ndarray]
 """Heads and dependents of the edges of a graph."""
 
@@ -113,47 +109,6 @@ def without_relations(edges: Iterable[Edge], relations: Collection[str]) -> tupl
     """
     starts = tuple(f"{relation}:" for relation in relations)
     return tuple(edge for edge in edges if not f"{edge[2].rpartition(PATH)[2]}:".startswith(starts))
-
-
-def joined_graphs(graphs: Sequence[Iterable[Edge]], names: Sequence[str]) -> tuple[Edge, ...]:
-    """Several graphs over the same words as one, in which each label begins with the name of its graph.
-
-    Args:
-        graphs: as many as there are names; a single one for no names, whose labels stay as they are.
-        names: see `check_graph_names`.
-
-    >>> joined_graphs([[(0, 1, "root")], [(0, 1, "root"), (1, 2, "obj")]], ["tree", "content"])
-    ((0, 1, 'content/root'), (0, 1, 'tree/root'), (1, 2, 'content/obj'))
-    """
-    begins = [f"{name}{NAME_END}" for name in names] or [""]
-    pairs = zip(begins, graphs, strict=True)
-    return sorted_edges((head, word, begin + label) for begin, graph in pairs for head, word, label in graph)
-
-
-def parted_graphs(edges: Iterable[Edge], names: Sequence[str]) -> list[list[Edge]]:
-    """The graphs that `joined_graphs` has joined, without their names in labels; all edges as one for no names.
-
-    >>> parted_graphs([(0, 1, "content/root"), (0, 1, "tree/root")], ["tree", "content"])
-    [[(0, 1, 'root')], [(0, 1, 'root')]]
-    """
-    if not names:
-        return [list(edges)]
-    found: dict[str, list[Edge]] = {name: [] for name in names}
-    for head, dependent, label in edges:
-        name, _, own = label.partition(NAME_END)
-        if name not in found:
-            raise UserError(
-                f"an edge has the label {label!r}: expected one that begins with the name of its graph, "
-                f"{' or '.join(name + NAME_END for name in names)}. Let JoinedGraphs annotate, with these names."
-            )
-        found[name].append((head, dependent, own))
-    return list(found.values())
-
-
-def check_graph_names(names: Sequence[str]) -> None:
-    """Raises UserError unless names of graphs differ, are not empty and are without `/`."""
-    if len(set(names)) < len(names) or not all(names) or any(NAME_END in name for name in names):
-        raise UserError(f"graphs: expected different names without {NAME_END!r}, found {list(names)}.")
 
 
 def _paths_to(

@@ -7,7 +7,6 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-import numpy as np
 import torch
 
 from depgen.backbones.awd_lstm import AWDLSTM
@@ -98,12 +97,13 @@ GILT_SIZES = {"feature_size": 4, "max_count": 7, "counts_per_hypothesis": None, 
 
 
 def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
-    """The graph, or the graphs, that each sequence of numbers of arcs gives."""
-    number, sizes = len(model.scorers), [model.max_count + 1] * len(model.scorers)
-    of_words = (product(range(min(2 * word, sizes[0])), repeat=number) for word in range(1, len(ids) + 1))
-    choices = list(product(*([int(np.ravel_multi_index(each, sizes)) for each in of_word] for of_word in of_words)))
+    """The graph that each sequence of numbers of arcs gives."""
+    choices = list(product(*(range(min(2 * word, model.max_count + 1)) for word in range(1, len(ids) + 1))))
     writing = Writing(PLAIN, model.device, max_new_tokens=0, longest=len(ids))
-    return model.written_structures([in_turn(ids, each, model.vocabulary_size) for each in choices], writing)
+    texts = torch.tensor([[PLAIN.eos, *in_turn(ids, each, model.vocabulary_size)] for each in choices])
+    with torch.no_grad():
+        _, state = model.writing_step(writing, texts, None, None)
+    return [model.structure_of(state, row) for row in range(len(choices))]
 
 
 LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}
@@ -147,16 +147,8 @@ SYSTEMS: dict[str, System] = {
     "GiLT, GPT-2": System(
         partial(GiLT, GPT2, **GILT_SIZES, tape_layers=1, features=["distance"]), BUILDER, graphs_of_counts
     ),
-    "GiLT, two graphs": System(
-        partial(GiLT, TRANSFORMER_XL, **{**GILT_SIZES, "max_count": 1}, graphs=["tree", "content"]),
-        BUILDER,
-        graphs_of_counts,
-    ),
     "Pushdown": System(
         partial(Pushdown, TRANSFORMER_XL, beam_size=3), BUILDER, lambda model, ids: all_bracketings(len(ids))
-    ),
-    "Pushdown, few depths": System(
-        partial(Pushdown, ONE_LAYER, beam_size=3, depths=2), BUILDER, lambda model, ids: all_bracketings(len(ids))
     ),
     "DTG": System(
         partial(DTG, TRANSFORMER_XL, beam_size=3, word_beam_size=None),

@@ -12,23 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from depgen.decoding.beam import SLOTS, WAIT, Beam, Expansion, pruned, representatives, search_parts, with_next_word
+from depgen.decoding.beam import WAIT, Beam, Expansion, pruned, representatives, with_next_word
 from depgen.errors import UserError
 from depgen.nn.rows import Rows
 
 INF = math.inf
-
-
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_the_parts_of_a_batch_hold_each_item_once_and_as_many_as_fit(kind):
-    for items, length, beam_size in [(0, 5, 3), (1, 9, 300), (600, 60, 300), (7, 10**6, 300), (64, 20, 1)]:
-        parts = search_parts(items, length=length, beam_size=beam_size, device=torch.device(kind))
-        assert [item for part in parts for item in range(items)[part]] == list(range(items))
-        sizes = [part.stop - part.start for part in parts]
-        fits = max(1, SLOTS[kind] // (length * beam_size))
-        assert all(size == fits for size in sizes[:-1])
-        assert all(1 <= size <= fits for size in sizes[-1:])
-    assert search_parts(600, length=60, beam_size=300, device=torch.device(kind))[0].stop == {"cpu": 3, "cuda": 7}[kind]
 
 
 VALUES = st.one_of(st.integers(-4, 0).map(float), st.just(-INF))
@@ -250,24 +238,6 @@ def action_log_probs(name, history):
     return random_log_probs("action", name, history, size=ACTIONS)
 
 
-def every_hypothesis(name, words, most):
-    """All ways to produce some words, each by at most `most` actions."""
-    beams = {(): 0.0}
-    for _ in range(words):
-        produced, fringe = {}, beams
-        for _ in range(most):
-            longer = {
-                (*history, action): score + log_prob
-                for history, score in fringe.items()
-                for action, log_prob in enumerate(action_log_probs(name, history).tolist())
-                if log_prob > -INF
-            }
-            produced |= {history: score for history, score in longer.items() if history[-1] >= 2}
-            fringe = {history: score for history, score in longer.items() if history[-1] < 2}
-        beams = produced
-    return beams
-
-
 def searched(names, words, most, *, beam_size, **options):
     beam, waited = Beam.of(Choices([()] * len(names)), len(names)), []
 
@@ -284,17 +254,11 @@ def searched(names, words, most, *, beam_size, **options):
     return found, waited
 
 
-@given(st.lists(st.integers(0, 99), min_size=1, max_size=3), st.integers(1, 2), st.integers(2, 3))
-@settings(max_examples=25, deadline=None)
-def test_words_are_produced_by_all_actions_where_the_beam_is_wide_enough(names, words, most):
-    found, waited = searched(names, words, most, beam_size=10_000)
-    assert max(waited) > 0
-    for name, hypotheses in zip(names, found, strict=True):
-        assert hypotheses == pytest.approx(every_hypothesis(name, words, most), abs=1e-9)
-
-
 def naive_words(name, words, most, *, beam_size, word_beam_size, fast_track):
-    """A beam of lists: of each action the best hypotheses, and the best words in addition; no one is dropped early."""
+    """A beam of lists: of each action the best hypotheses, and the best words in addition; no one is dropped early.
+
+    A beam as wide as all hypotheses holds all of them.
+    """
     beam = [(0.0, ())]
     for _ in range(words):
         waiting, active = [], beam
@@ -318,12 +282,16 @@ def naive_words(name, words, most, *, beam_size, word_beam_size, fast_track):
 
 
 @pytest.mark.slow
-@given(st.integers(0, 999), st.integers(2, 5), st.integers(1, 5), st.integers(0, 3))
+@given(
+    st.integers(0, 999), st.sampled_from([2, 3, 4, 5, 10_000]), st.sampled_from([1, 2, 3, 5, None]), st.integers(0, 3)
+)
 @settings(max_examples=60, deadline=None)
 def test_words_on_the_fast_track_are_kept_and_no_hopeless_hypothesis_matters(name, beam_size, word_beam_size, track):
     options = {"beam_size": beam_size, "word_beam_size": word_beam_size, "fast_track": track}
-    found, _ = searched([name, name + 1], 2, 12, **options)
-    assert found == [pytest.approx(naive_words(each, 2, 12, **options), abs=1e-9) for each in (name, name + 1)]
+    most = 12 if beam_size < 10 else 3
+    found, waited = searched([name, name + 1], 2, most, **options)
+    assert max(waited) > 0
+    assert found == [pytest.approx(naive_words(each, 2, most, **options), abs=1e-9) for each in (name, name + 1)]
 
 
 def test_a_word_that_is_not_produced_is_named():

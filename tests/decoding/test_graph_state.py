@@ -47,34 +47,22 @@ def several_graphs(draw, max_words=7, max_rows=4):
 
 @pytest.mark.slow
 @settings(deadline=None)
-@given(several_graphs(), st.sampled_from(OPTIONS))
-def test_features_are_rows_of_the_tapes(drawn, options):
+@given(several_graphs(), st.sampled_from(OPTIONS), st.data())
+def test_features_of_rows_that_are_selected_are_rows_of_the_tapes(drawn, options, data):
     words, graphs = drawn
-    tapes = [feature_tapes(*graph, words, options) for graph in graphs]
-    for t, state in enumerate(states_of(graphs, words, options)):
-        assert state.words == t
+    state = GraphState.empty(len(graphs), options)
+    for word in range(words + 1):
+        if word:
+            rows = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=5))
+            state, graphs = state.select(torch.tensor(rows)), [graphs[row] for row in rows]
+            state = with_a_word(state, *word_arcs(graphs, word, words))
+        tapes = [feature_tapes(*graph, words, options) for graph in graphs]
+        assert state.words == word
         assert state.features.dtype == torch.uint8
-        assert state.features.tolist() == np.stack([tape[:, t, : t + 1] for tape in tapes], 1).tolist()
+        assert state.features.tolist() == np.stack([tape[:, word, : word + 1] for tape in tapes], 1).tolist()
     for row, (heads, dependents) in enumerate(graphs):
         arcs = {*zip(dependents.tolist(), heads.tolist(), strict=True)}
-        assert state.arcs(row) == [(head, dependent) for dependent, head in sorted(arcs)]
-
-
-@pytest.mark.slow
-@settings(deadline=None)
-@given(several_graphs(), st.data())
-def test_selected_rows_grow_as_their_graphs(drawn, data):
-    words, graphs = drawn
-    state = GraphState.empty(len(graphs), OPTIONS[0])
-    for word in range(1, words + 1):
-        rows = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=5))
-        state, graphs = state.select(torch.tensor(rows)), [graphs[row] for row in rows]
-        state = with_a_word(state, *word_arcs(graphs, word, words))
-    tapes = [feature_tapes(*graph, words, OPTIONS[0]) for graph in graphs]
-    assert state.features.tolist() == np.stack([tape[:, -1] for tape in tapes], 1).tolist()
-    assert [state.arcs(row) for row in range(len(graphs))] == [
-        sorted({*zip(*(each.tolist() for each in graph), strict=True)}, key=lambda arc: arc[::-1]) for graph in graphs
-    ]
+        assert [edge[:2] for edge in state.edges(row)] == [(head, dependent) for dependent, head in sorted(arcs)]
 
 
 @pytest.mark.slow

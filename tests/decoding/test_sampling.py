@@ -19,21 +19,14 @@ def generators(count: int, seed: int = 0) -> list[Generator]:
     return [Generator().manual_seed(seed + item) for item in range(count)]
 
 
-def filtered(probabilities: list[float], sampling: Sampling) -> list[float]:
-    """The exact distribution, by a loop over tokens from the likeliest down."""
-    powers = [p ** (1 / sampling.temperature) for p in probabilities]
-    order = sorted(range(len(powers)), key=lambda token: -powers[token])
-    if sampling.top_k:
-        order = order[: sampling.top_k]
-    total = sum(powers[token] for token in order)
-    kept, mass = [], 0.0
-    for token in order:
-        kept.append(token)
-        mass += powers[token] / total
-        if mass >= sampling.top_p:
-            break
-    total = sum(powers[token] for token in kept)
-    return [powers[token] / total if token in kept else 0.0 for token in range(len(powers))]
+def expected_shares(weights, sampling, factors=None):
+    """The exact distribution after all filters and then factors, by the slow version."""
+    logs = [math.log(weight) if weight else -math.inf for weight in weights]
+    shares = oracle.softmax(logs, sampling.temperature)
+    shares = oracle.best(shares, sampling.top_k) if sampling.top_k else shares
+    shares = oracle.nucleus(shares, sampling.top_p)
+    factors = factors or [1.0] * len(shares)
+    return oracle.renormalised([share * factor for share, factor in zip(shares, factors, strict=True)])
 
 
 FILTERS = [
@@ -51,7 +44,7 @@ def test_draws_follow_the_exact_distribution(monkeypatch, sampling, first_candid
     streams = generators(200)
     draws = torch.cat([sample(log_probs, sampling, streams) for _ in range(100)])
     counts = draws.bincount(minlength=7)
-    expected = torch.tensor(filtered(probabilities, sampling), dtype=torch.float64)
+    expected = torch.tensor(expected_shares(probabilities, sampling), dtype=torch.float64)
     assert not counts[expected == 0].any()
     allowed = expected > 0
     assert chisquare(counts[allowed].numpy(), (expected[allowed] * 20_000).numpy()).pvalue > 1e-3
@@ -156,16 +149,6 @@ def test_what_is_filtered_is_mixed_first(sampling):
 
 
 # -- drawn with a given variate ---------------------------------------------------------------------------------------
-
-
-def expected_shares(weights, sampling, factors):
-    """The distribution after all filters and then factors, by the slow version."""
-    logs = [math.log(weight) if weight else -math.inf for weight in weights]
-    shares = oracle.softmax(logs, sampling.temperature)
-    shares = oracle.best(shares, sampling.top_k) if sampling.top_k else shares
-    shares = oracle.nucleus(shares, sampling.top_p)
-    factors = factors or [1.0] * len(shares)
-    return oracle.renormalised([share * factor for share, factor in zip(shares, factors, strict=True)])
 
 
 def shares_of(log_probs, sampling, factors, grid=4000):

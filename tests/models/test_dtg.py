@@ -22,8 +22,8 @@ from tests.contract.batches import PLAIN
 from tests.contract.systems import ONE_LAYER, TRANSFORMER_XL, VOCABULARY, System, built
 from tests.models.projective_trees import all_heads, all_trees
 from tests.models.searches import hypotheses
-from tests.nn.test_relative_positions import HEADS, WIDTH
-from tests.nn.test_stack_attention import literal, table
+from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
+from tests.nn.test_stack_attention import table
 
 EXACT = {"rtol": 0, "atol": 1e-8}
 ROOT, LEFT, RIGHT = VOCABULARY, VOCABULARY + 1, VOCABULARY + 2
@@ -154,12 +154,11 @@ def order_of(heads):
 def naive_nll(model, words, heads):
     """The nats of arcs and tokens of a sentence (lists of pieces) by loops, from the embedding on."""
     embedding, weight, bias = model.backbone.embedding.weight, model.backbone.output_weight, model.backbone.output_bias
-    vectors, seen, far, stack, events = [], [], [], [], []
+    vectors, seen, stack, events = [], [], [], []
 
     def new(vector, keys, distance):
         vectors.append(vector)
-        seen.append([k in keys or k == len(vectors) - 1 for k in range(100)])
-        far.append([distance(k) if k in keys else 0 for k in range(100)])
+        seen.append([*((k, distance(k)) for k in keys if k < len(vectors) - 1), (len(vectors) - 1, 0)])
         return len(vectors) - 1
 
     def on_stack():
@@ -197,7 +196,7 @@ def naive_nll(model, words, heads):
     keys = {**dict.fromkeys(stack[0][0], 0), **dict.fromkeys(stack[1][0], -1)}
     at = new(embedding[ROOT] + embedding[0], keys, keys.get)
     events.append((at, "token", 0, [], None))
-    hidden, nats = literal(model.backbone, torch.stack(vectors), seen, far), 0.0
+    hidden, nats = literal_states(model.backbone, torch.stack(vectors), seen), 0.0
     for at, action, token, arcs, ends in events:
         logits = dict(
             zip(("padding", "LEFT", "RIGHT", "token"), model.action_network(hidden[at]).tolist(), strict=True)

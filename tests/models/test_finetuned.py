@@ -201,18 +201,18 @@ def test_graphs_of_prompts_are_the_best_of_the_beam_and_move_answers(place):
         batch.sequences.tapes.zero_()
         second, _ = model.verbaliser_log_probs(model.last_states(batch))
     assert not torch.allclose(first, second, rtol=0, atol=1e-7)
-    assert not any(each.requires_grad for each in model.encoder.scorers.parameters())
+    assert not any(each.requires_grad for each in model.encoder.scorer.parameters())
     assert all(each.requires_grad for each in model.encoder.backbone.parameters())
 
 
-def test_no_answer_depends_on_the_scorer_of_either_graph(monkeypatch):
+def test_no_answer_depends_on_the_scorer_of_arcs(monkeypatch):
     network = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4)
-    gilt = GiLT(network, 14, graphs=["tree", "content"], feature_size=2)
+    gilt = GiLT(network, 14, feature_size=2)
     model = PromptedModel(14, architecture="{}", verbalisers=[2, 3])
     monkeypatch.setattr(model, "_network", lambda _: gilt)
     model.configure_model()
     frozen = {name.split(".")[0] for name, each in gilt.named_parameters() if not each.requires_grad}
-    assert frozen == {"scorers"}
+    assert frozen == {"scorer"}
 
 
 # -- pairs ------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.decoding.settings import StructureOptions
 from depgen.errors import UserError
+from depgen.models import pushdown
 from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
 from depgen.nn.attention import KeyValues
 from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of_joins
@@ -26,28 +27,16 @@ from tests.models.searches import hypotheses
 SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
 SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 1)], [(0, 3)], [(0, 2)]]
 EXACT = {"rtol": 0, "atol": 1e-10}
-KINDS = {
-    "Transformer-XL": partial(Pushdown, TRANSFORMER_XL),
-    "few depths": partial(Pushdown, TRANSFORMER_XL, depths=2),
-}
 
 
-def made(kind, **options):
-    """A system whose attachments are all likely enough to be compared."""
-    model = built(System(partial(KINDS[kind], **options)))
+@pytest.fixture(params=[50, 2])
+def model(request, monkeypatch):
+    """A system whose attachments are all likely enough to be compared, with as many depths."""
+    monkeypatch.setattr(pushdown, "DEPTHS", request.param)
+    model = built(System(partial(Pushdown, TRANSFORMER_XL)))
     for parameter in model.attachment_head.parameters():
         parameter.data *= 0.4
     return model
-
-
-@pytest.fixture(params=KINDS)
-def model(request):
-    return made(request.param)
-
-
-@pytest.fixture
-def one_model():
-    return made("Transformer-XL")
 
 
 def batch_of(sentences, spans=None, **columns):
@@ -123,7 +112,8 @@ def attachments_by_steps(joins):
 @given(texts())
 def test_stacks_of_a_batch_are_those_of_each_row(rows):
     width = max(left + 1 + len(joins) for left, joins in rows)
-    state = StackState.empty(len(rows))
+    nothing = torch.zeros(len(rows), 0, dtype=torch.long)
+    state = StackState(nothing, nothing.bool(), nothing)
     for column in range(width):
         here = [column - left - 1 for left, _ in rows]  # -1 is the beginning of the text
         is_token = torch.tensor([-1 <= k < len(joins) for k, (_, joins) in zip(here, rows, strict=True)])
@@ -164,7 +154,7 @@ def naive_scores(head, hidden, embedded, keys, depths, distances):
 @torch.no_grad()
 def test_the_attachment_head_is_that_of_the_paper():
     torch.manual_seed(3)
-    head = AttachmentHead(6, depth_size=3, depths=4, dropout=0.5).double().eval()
+    head = AttachmentHead(6, depth_size=3, dropout=0.5).double().eval()
     hidden, embedded, states = (torch.randn(2, size, 6).double() for size in (4, 4, 5))
     depths, distances = torch.randint(0, 4, (2, 4, 5)), torch.randint(0, 6, (2, 4, 5))
     possible = torch.rand(2, 4, 5) < 0.7
@@ -179,9 +169,8 @@ def test_the_attachment_head_is_that_of_the_paper():
 
 
 @torch.no_grad()
-def test_depths_are_added_to_the_keys_of_each_layer(one_model):
-    model = one_model
-    depths = torch.randint(0, 3, (2, 4, 4))
+def test_depths_are_added_to_the_keys_of_each_layer(model):
+    depths = torch.randint(0, 2, (2, 4, 4))
     scores = model.depth_scores.of(depths)
     queries = torch.randn(2, 2, 4, 4).double()
     keys = KeyValues.of(queries, queries)
@@ -193,18 +182,18 @@ def test_depths_are_added_to_the_keys_of_each_layer(one_model):
             torch.testing.assert_close(scores(layer, queries, keys)[:, head], expected, **EXACT)
 
 
-def test_the_loss_is_the_sum_of_tokens_and_attachments(one_model):
+def test_the_loss_is_the_sum_of_tokens_and_attachments(model):
     batch = batch_of(SENTENCES, SPANS)
-    words, attachments = one_model.both_log_probs(batch)
+    words, attachments = model.both_log_probs(batch)
     expected = sum(words[row, k] for row, ids in enumerate(SENTENCES) for k in range(len(ids) + 1))
     added = sum(attachments[row, k] for row, ids in enumerate(SENTENCES) for k in range(1, len(ids) + 1))
-    loss = one_model.training_step(batch, 0)
+    loss = model.training_step(batch, 0)
     torch.testing.assert_close(loss, -(expected + added) / 14, **EXACT)
-    assert float(one_model.joint_nll(batch).sum()) == pytest.approx(14 * loss.item())
+    assert float(model.joint_nll(batch).sum()) == pytest.approx(14 * loss.item())
     loss.backward()
-    unused = {name for name, each in one_model.named_parameters() if each.grad is None}
+    unused = {name for name, each in model.named_parameters() if each.grad is None}
     assert not unused
-    assert one_model.depth_scores.embeddings[0].weight.grad.abs().sum() > 0
+    assert model.depth_scores.embeddings[0].weight.grad.abs().sum() > 0
 
 
 def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():

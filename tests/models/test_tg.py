@@ -20,8 +20,8 @@ from depgen.trees.tree_strings import closing, is_closing, opening, symbols_of
 from tests.contract.systems import VOCABULARY, System, built
 from tests.models.labelled_trees import all_trees, trees
 from tests.models.searches import hypotheses
-from tests.nn.test_relative_positions import HEADS, WIDTH
-from tests.nn.test_stack_attention import literal, table
+from tests.nn.test_relative_positions import HEADS, WIDTH, literal_states
+from tests.nn.test_stack_attention import table
 
 NAMES = ["TOP", "NP"]
 WORDS = Vocabulary.of_words("abcdefghijk", tables={"labels": NAMES})
@@ -233,10 +233,12 @@ def naive_log_prob(model, ids, tree):
             seen.append([*stack, place])
             if role != "stack":
                 stack.append(place)
-    visible = [[key in keys for key in range(len(string))] for keys in seen]
-    far = [[min(max(depth - other, -1), 62) for _, other, _ in string] for _, depth, _ in string]
+    depths = [depth for _, depth, _ in string]
+    seen = [
+        [(key, min(max(depth - depths[key], -1), 62)) for key in keys] for depth, keys in zip(depths, seen, strict=True)
+    ]
     embedded = backbone.embedding.weight[torch.tensor([token for token, *_ in string])]
-    hidden, total = literal(backbone, embedded, visible, far), 0.0
+    hidden, total = literal_states(backbone, embedded, seen), 0.0
     for place, ((_, _, role), (target, *_)) in enumerate(pairwise(string)):
         if role != "compose":
             logits = backbone.output_weight @ hidden[place] + backbone.output_bias

@@ -13,7 +13,7 @@ from tests import oracles_of_gilt as oracle
 WIDTH, LENGTHS = 6, (5, 1, 3)
 OPTIONS = {
     "all features": {},
-    "some features": {"features": ("degree", "distance"), "codes": 4},
+    "some features": {"features": ("degree", "distance")},
     "no features": {"features": (), "max_count": 3},
 }
 
@@ -21,7 +21,7 @@ OPTIONS = {
 def scorer_of(option, *, dtype=torch.double, seed=0):
     """A scorer of which no parameter is 0 or 1, as they partly are before training."""
     torch.manual_seed(seed)
-    scorer = GraphScorer(WIDTH, feature_size=4, **{"codes": 9, "max_count": 6} | OPTIONS[option]).to(dtype)
+    scorer = GraphScorer(WIDTH, feature_size=4, **{"max_count": 6} | OPTIONS[option]).to(dtype)
     for each in scorer.parameters():
         each.data += 0.2 * torch.randn_like(each)
     return scorer
@@ -37,7 +37,7 @@ def batch_of(lengths=LENGTHS, *, longest=None, dtype=torch.double, seed=1, codes
 
 def expected(scorer, batch):
     """What `forward` returns, in double precision, pair by pair."""
-    vectors, tapes, lengths = batch[0].double(), batch[1].clamp(max=scorer.codes - 1), batch[2]
+    vectors, tapes, lengths = batch[0].double(), *batch[1:]
     weights = {name: weight.double() for name, weight in oracle.scorer_weights(scorer).items()}
     sentences, words, _ = vectors.shape
     from_earlier, to_earlier = (vectors.new_full((sentences, words, words + 1), -math.inf) for _ in range(2))

@@ -1,11 +1,10 @@
-"""Keys that hypotheses share: equal to concatenation however they branch, attended to as by copies, and not copied."""
+"""Keys that hypotheses share: equal to concatenation however they branch, and not copied when rows are chosen."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.nn import branches
 from depgen.nn.attention import KeyValues, Visibility, attend
 from depgen.nn.branches import Places
 
@@ -42,15 +41,13 @@ def histories(draw):
 
 
 @pytest.mark.slow
-@given(histories(), st.booleans(), st.sampled_from([0, 64]))
+@given(histories(), st.booleans())
 @settings(max_examples=200, deadline=None)
-def test_it_equals_concatenation_however_it_branches(history, gradients, per_column):
+def test_it_equals_concatenation_however_it_branches(history, gradients):
     rows, columns, steps = history
     generator = torch.Generator().manual_seed(1)
     parts = [entries(rows, columns, generator) for _ in range(4)]
-    with pytest.MonkeyPatch.context() as patch, torch.set_grad_enabled(gradients):
-        patch.setattr(branches, "NODES_PER_COLUMN", per_column)
-        patch.setattr(branches, "COPIED_AT_ONCE", 300)
+    with torch.set_grad_enabled(gradients):
         layers = [KeyValues.of(*parts[:2]), KeyValues.of(*parts[2:])]
         expected = [Concatenated(*parts[:2]), Concatenated(*parts[2:])]
         seen = []
@@ -73,36 +70,6 @@ def test_it_equals_concatenation_however_it_branches(history, gradients, per_col
             for state, other in zip(states, others, strict=True):
                 assert torch.equal(state.keys, other.keys)
                 assert torch.equal(state.values, other.values)
-                assert_attended(state, other, generator)
-
-
-def assert_attended(state, other, generator):
-    """What queries find is what they find among copies, with scores added and columns that are not seen."""
-    rows, _, context, _ = other.keys.shape
-    repeated = [each.repeat_interleave(HEADS // KEY_HEADS, 1) for each in (other.keys, other.values)]
-    padding = torch.rand(rows, context, generator=generator) < 0.3
-    padding[:, -1] = False
-    for length in (1, 2):
-        queries = torch.randn(rows, HEADS, length, SIZE, generator=generator, dtype=torch.float64)
-        for hidden in (None, padding):
-            if length > context:
-                continue
-            visibility = Visibility.of(length, hidden, causal=True, context=context, device=queries.device)
-            for shape in (None, (length, context), (HEADS, length, context), (rows, HEADS, length, context)):
-                added = None if shape is None else torch.randn(shape, generator=generator, dtype=torch.float64)
-                masked = added
-                if masked is not None and visibility.padded_queries is not None:
-                    masked = masked.masked_fill(visibility.padded_queries, 0.0)
-                expected, _ = attend(
-                    queries, KeyValues.of(*repeated), visibility, scores=lambda *_, masked=masked: masked
-                )
-                scores = (
-                    None
-                    if added is None
-                    else lambda q, k, added=added: added + q.new_zeros(*q.shape[:3], k.keys.shape[2])
-                )
-                found, _ = attend(queries, state, visibility, scores=scores)
-                torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
 def test_choosing_rows_copies_no_keys():
@@ -129,20 +96,9 @@ def test_rows_that_are_not_repeated_lie_as_they_did():
 def test_slots_and_rows_of_each_text():
     begun = Places.of(2, 2, torch.tensor([1, 0, 1, 1]))
     assert begun.extended(4, 2).table.tolist() == [[2, 3, 4, 5], [0, 1, 6, 7], [2, 3, 8, 9], [2, 3, 10, 11]]
-    places = begun.extended(4, 1).select(torch.tensor([3, 1, 2, 2, 1]))
-    tree = places.extended(8, 1).tree
-    assert tree.text.tolist() == [1, 0, 1, 1, 0]
-    assert tree.place.tolist() == [0, 0, 1, 2, 1]
-    assert tree.rows == 3
-    found = tree.slots[tree.text[:, None], tree.node]
-    assert found.tolist() == [[2, 3, 7, 8], [0, 1, 5, 9], [2, 3, 6, 10], [2, 3, 6, 11], [0, 1, 5, 12]]
-    assert sorted(tree.slots[0].tolist()) == [0, 0, 0, 0, 1, 5, 9, 12][1:]
-    assert sorted(tree.slots[1].tolist()) == [2, 3, 6, 7, 8, 10, 11]
 
 
-@pytest.mark.parametrize("per_column", [0, 64])
-def test_gradients_are_those_of_copies(monkeypatch, per_column):
-    monkeypatch.setattr(branches, "NODES_PER_COLUMN", per_column)
+def test_gradients_are_those_of_copies():
     found = []
     for shared in (True, False):
         generator = torch.Generator().manual_seed(2)
@@ -156,20 +112,3 @@ def test_gradients_are_those_of_copies(monkeypatch, per_column):
         mixed, _ = attend(queries, state, Visibility(None, False))
         found += torch.autograd.grad(mixed.square().sum(), keys)
     torch.testing.assert_close(*found, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize("per_column", [0, 64])
-def test_scores_of_full_precision_are_added_to_products_of_half(monkeypatch, per_column):
-    monkeypatch.setattr(branches, "NODES_PER_COLUMN", per_column)
-    generator = torch.Generator().manual_seed(3)
-    keys, queries = entries(2, 3, generator), torch.randn(3, KEY_HEADS, 1, SIZE, generator=generator)
-    keys, queries = keys.bfloat16(), queries.bfloat16()
-    state, added = (
-        KeyValues.of(keys, keys).select(torch.tensor([1, 1, 0])),
-        torch.randn(3, 1, 1, 3, generator=generator),
-    )
-    visibility = Visibility(None, False)
-    found, _ = attend(queries, state, visibility, scores=lambda *_: added)
-    copies = KeyValues.of(keys[[1, 1, 0]], keys[[1, 1, 0]])
-    expected, _ = attend(queries, copies, visibility, scores=lambda *_: added)
-    torch.testing.assert_close(found, expected, atol=0.02, rtol=0.02)

@@ -38,36 +38,43 @@ def sinusoid(distance: int) -> torch.Tensor:
     return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)]).double()
 
 
-def literal_layer(model: Transformer, index: int, hidden: torch.Tensor, added) -> torch.Tensor:
-    """One text through one layer, post-LN; `added(head, i, j, q)` is added to the scaled scores."""
-    layer, length = model.layers[index], len(hidden)
+def literal_layer(model: Transformer, index: int, hidden: torch.Tensor, seen, added) -> torch.Tensor:
+    """One text through one layer, post-LN: `seen[i]` has the keys of query i, and how far each is.
+
+    `added(head, i, j, q)` is added to the scaled scores.
+    """
+    layer = model.layers[index]
     queries, keys, values = (hidden @ block.T for block in layer.attention.projection.weight.chunk(3))
     mixed = torch.zeros_like(hidden)
     for head in range(HEADS):
         part = slice(head * SIZE, (head + 1) * SIZE)
         u, v = model.relative.content_bias[head], model.relative.position_bias[head]
-        for i in range(length):
-            scores = []
-            for j in range(i + 1):
-                distance = model.relative.projection(index).weight[part] @ sinusoid(i - j)
-                q = queries[i, part]
+        for i in range(len(hidden)):
+            scores, q = [], queries[i, part]
+            for j, far in seen[i]:
+                distance = model.relative.projection(index).weight[part] @ sinusoid(far)
                 score = ((q + u) @ keys[j, part] + (q + v) @ distance) / math.sqrt(SIZE)
                 scores.append(score + added(head, i, j, q + u))
             weights = torch.stack(scores).softmax(0)
-            mixed[i, part] = sum(w * values[j, part] for j, w in enumerate(weights))
+            mixed[i, part] = sum(w * values[j, part] for (j, _), w in zip(seen[i], weights, strict=True))
     hidden = layer.attention_norm(hidden + mixed @ layer.attention.output.weight.T)
     inner = torch.relu(hidden @ layer.expand.weight.T + layer.expand.bias)
     return layer.feedforward_norm(hidden + inner @ layer.contract.weight.T + layer.contract.bias)
 
 
-def literal(model: Transformer, tokens: torch.Tensor, added=lambda *_: 0.0) -> torch.Tensor:
-    """Hidden states by loops over texts, heads, queries and keys."""
+def literal_states(model: Transformer, hidden: torch.Tensor, seen, added=lambda *_: 0.0) -> torch.Tensor:
+    """The hidden states of one text's embeddings; see `literal_layer`."""
+    for index in range(len(model.layers)):
+        hidden = literal_layer(model, index, hidden, seen, added)
+    return hidden
+
+
+def literal(model: Transformer, tokens: torch.Tensor, added=lambda *_: 0.0, seen=None) -> torch.Tensor:
+    """Hidden states by loops over texts, heads, queries and keys; `seen`: of each text, in place of all before."""
+    before = [[(j, i - j) for j in range(i + 1)] for i in range(tokens.size(1))]
     rows = []
-    for row in tokens:
-        hidden = model.embedding.weight[row]
-        for index in range(len(model.layers)):
-            hidden = literal_layer(model, index, hidden, added)
-        rows.append(hidden)
+    for row, of_row in zip(tokens, seen or [before] * len(tokens), strict=True):
+        rows.append(literal_states(model, model.embedding.weight[row], of_row, added))
     return torch.stack(rows)
 
 

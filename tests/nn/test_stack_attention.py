@@ -1,13 +1,11 @@
 """Attention to a stack against tables written by hand, and the Transformer's scores by it against loops."""
 
-import math
-
 import pytest
 import torch
 
 from depgen.nn.attention import Visibility
 from depgen.nn.stack_attention import FARTHEST, StackAttention, stack_attention
-from tests.nn.test_relative_positions import HEADS, SIZE, WIDTH, close, small, some_tokens
+from tests.nn.test_relative_positions import close, literal, small, some_tokens
 
 
 def table(text: str) -> torch.Tensor:
@@ -54,31 +52,6 @@ def test_distances_are_clipped_and_those_of_joined_positions_may_be_given():
     assert given.distances[0, 3].tolist() == [0, -1, 5, 0]
 
 
-def sinusoid(distance: int) -> torch.Tensor:
-    angles = [distance / 10000 ** (2 * k / WIDTH) for k in range(WIDTH // 2)]
-    return torch.tensor([*map(math.sin, angles), *map(math.cos, angles)]).double()
-
-
-def literal(model, hidden, visible, distances):
-    """The hidden states of embeddings by loops over layers, heads, queries and keys; only seen keys are looked at."""
-    for index, layer in enumerate(model.layers):
-        queries, keys, values = (hidden @ block.T for block in layer.attention.projection.weight.chunk(3))
-        mixed = torch.zeros_like(hidden)
-        for head in range(HEADS):
-            part = slice(head * SIZE, (head + 1) * SIZE)
-            u, v = model.relative.content_bias[head], model.relative.position_bias[head]
-            for i in range(len(hidden)):
-                seen, q = [j for j in range(len(hidden)) if visible[i][j]], queries[i, part]
-                far = [model.relative.projection(index).weight[part] @ sinusoid(int(distances[i][j])) for j in seen]
-                scores = [(q + u) @ keys[j, part] + (q + v) @ each for j, each in zip(seen, far, strict=True)]
-                weights = (torch.stack(scores) / math.sqrt(SIZE)).softmax(0)
-                mixed[i, part] = sum(w * values[j, part] for w, j in zip(weights, seen, strict=True))
-        hidden = layer.attention_norm(hidden + mixed @ layer.attention.output.weight.T)
-        inner = torch.relu(hidden @ layer.expand.weight.T + layer.expand.bias)
-        hidden = layer.feedforward_norm(hidden + inner @ layer.contract.weight.T + layer.contract.bias)
-    return hidden
-
-
 def some_stack(batch: int, length: int) -> StackAttention:
     torch.manual_seed(2)
     visible = torch.rand(batch, length, length).tril() > 0.4
@@ -93,12 +66,11 @@ def test_states_and_steps_equal_the_formula_in_loops(attention_layer):
     model, tokens = small(), some_tokens(2, 7)
     stack = some_stack(2, 7)
     found = model(tokens, stack=stack, attention_layer=attention_layer).hidden
-    for row in range(2):
-        close(
-            found[row],
-            literal(model, model.embedding.weight[tokens[row]], stack.visible[row], stack.distances[row]),
-            atol=1e-6,
-        )
+    seen = [
+        [[(j, int(far[i, j])) for j in range(7) if visible[i, j]] for i in range(7)]
+        for visible, far in zip(stack.visible, stack.distances, strict=True)
+    ]
+    close(found, literal(model, tokens, seen=seen))
     for sizes in ([3, 1, 2, 1], [1] * 7):
         state, hidden, start = None, [], 0
         for part in tokens.split(sizes, 1):

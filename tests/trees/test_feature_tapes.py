@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from depgen.errors import UserError
-from depgen.trees.feature_tapes import LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
+from depgen.trees.feature_tapes import FEATURES, LARGEST, TapeOptions, arcs_by_later_word, feature_tapes
 from tests import oracles_of_gilt as oracle
 
 
@@ -47,24 +47,17 @@ def test_the_tapes_of_a_sentence_of_five_words():
     assert distance == [*before, [1, 10, 11, 0, 0, 0], nothing, [2, 11, 12, 1, 1, 0]]
 
 
-def test_a_path_may_lead_through_the_root():
-    tapes = feature_tapes(*arcs_of((0, 1), (0, 2)), 2, TapeOptions())
-    assert tapes[2].tolist() == [[0, 0, 0], [1, 0, 0], [1, 11, 0]]
-
-
-def test_of_arcs_in_both_directions_the_smaller_weight_counts():
-    tapes = feature_tapes(*arcs_of((1, 2), (2, 1), (2, 3)), 3, TapeOptions())
-    assert tapes[0, 3].tolist() == [0, 11, 21, 1]
-    assert tapes[2, 2].tolist() == [0, 1, 0, 0]
-    assert tapes[2, 3].tolist() == [0, 2, 1, 0]
-
-
-def test_a_self_loop_counts_once_in_and_once_out_and_is_no_path():
-    assert feature_tapes(*arcs_of((1, 1), (1, 1)), 2, TapeOptions())[:, 2].tolist() == [
-        [0, 11, 0],
-        [1, 0, 0],
-        [0, 0, 0],
-    ]
+@pytest.mark.parametrize(("arcs", "words", "feature", "expected"), [
+    (((0, 1), (0, 2)), 2, "distance", {1: [1, 0, 0], 2: [1, 11, 0]}),  # a path may lead through the root
+    (((1, 2), (2, 1), (2, 3)), 3, "degree", {3: [0, 11, 21, 1]}),
+    (((1, 2), (2, 1), (2, 3)), 3, "distance", {2: [0, 1, 0, 0], 3: [0, 2, 1, 0]}),  # of arcs both ways the smaller
+    (((1, 1), (1, 1)), 2, "degree", {2: [0, 11, 0]}),  # a self-loop counts once in and once out
+    (((1, 1), (1, 1)), 2, "depth", {2: [1, 0, 0]}),  # and is no path
+    (((1, 1), (1, 1)), 2, "distance", {2: [0, 0, 0]}),
+])  # fmt: skip
+def test_rows_of_small_graphs(arcs, words, feature, expected):
+    tape = feature_tapes(*arcs_of(*arcs), words, TapeOptions())[FEATURES.index(feature)]
+    assert {t: tape[t].tolist() for t in expected} == expected
 
 
 def test_large_values_are_clipped_and_differ_from_no_path():

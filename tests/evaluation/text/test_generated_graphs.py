@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import yaml
 
 import depgen
 from depgen.cli import main
@@ -12,7 +11,6 @@ from depgen.evaluation.text.generated_text import GeneratedText
 from depgen.evaluation.text.generation import generate
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.test_system import MODELS, system_of
-from tests.fixtures.kinds import GOLD
 
 
 @pytest.mark.slow
@@ -70,23 +68,3 @@ def test_texts_without_graphs_are_no_conllu(tmp_path, monkeypatch, capsys):
     with pytest.raises(UserError, match="CoNLL-U"):
         GeneratedText("", "a", 1, 0.0).to_conllu("1")
     assert GeneratedText("", "", 1, 0.0, (), ()).to_conllu("1") == ""
-
-
-@pytest.mark.slow
-def test_a_run_learns_builds_and_writes_two_graphs(graph_runs, tmp_path):
-    graphs = {"chain": {"class_path": "depgen.annotation.trivial.LeftChain"}, "gold": GOLD}
-    settings = yaml.safe_load((graph_runs / "gilt.yaml").read_text())
-    settings["data"]["init_args"]["annotator"] = {
-        "class_path": "depgen.annotation.joined_graphs.JoinedGraphs", "init_args": {"graphs": graphs}
-    }  # fmt: skip
-    settings["model"]["init_args"]["graphs"] = ["chain", "gold"]
-    settings["trainer"]["max_epochs"] = 1
-    (tmp_path / "pair.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["fit", "--config", str(tmp_path / "pair.yaml"), "--name", "pair"]) == 0
-    system = depgen.load("pair", device="cpu")
-    written = system.generate([""], number=3, max_new_tokens=5, seed=3)
-    labels = {label for each in written for *_, label in each.structure}
-    labels |= {label for *_, label in system.parse(["the mother ran"]).sentences[0].edges}
-    assert labels <= {f"{name}/{label}" for name in graphs for label in ("root", "dep")}
-    assert {label.split("/")[0] for label in labels} == {*graphs}
-    assert len(system.generate([""], number=2, max_new_tokens=3, beam_size=2)) == 2
