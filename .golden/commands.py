@@ -97,10 +97,9 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         ),
     ),
     Generation(
-        "vocabularies in one file, numbers of judged pairs as the encoder reads them",
-        "!depgen/language_models/finetuned.py", move="w4_tables.py",
+        "fourth wave", "depgen/data/named_columns.py", move="wave4.py",
+        parameters=((r"^scorer\.", "scorers.0."),),
     ),
-    Generation("columns by name, what is held out, draws", "depgen/data/named_columns.py", move="w4_sources.py"),
 ]  # fmt: skip
 
 
