@@ -146,7 +146,7 @@ KINDS: dict[str, Settings] = {
         text(PIECES, annotator=GOLD, joining="roots", left_dependents="last_piece", tokens_per_batch=600), 2,
     ),
     "dm_logit": experiment(
-        dependency_modeling(TRANSFORMER, mixture_space="logit", window=4, duplicates="multiset", root_target=False),
+        dependency_modeling(TRANSFORMER, mixture_space="logit", window=4),
         text(annotator=GOLD, joining="roots"), 2,
     ),
     "awd_lstm": averaged(named("backbones.awd_lstm.AWDLSTM", **LSTM)),
