@@ -208,6 +208,6 @@ def test_splits_without_trees_and_plain_vocabularies_are_refused(tmp_path):
         data_of(annotator=None).vocabulary  # noqa: B018
     data_of().save_into(tmp_path)
     bare = data_of(annotator=None)
-    bare.use_vocabulary(tmp_path / "vocabulary")
+    bare.use_vocabulary(tmp_path / "vocabulary.json")
     with pytest.raises(UserError, match=r"valid, sentence 1: expected a dependency tree, .*annotator"):
         bare.items("valid")

@@ -26,7 +26,7 @@ def test_every_sentence_with_words_is_in_one_batch_with_its_tree(budget):
         for item, tokens, heads, n in zip(batch.items, batch.tokens, batch.heads, batch.lengths, strict=True):
             sentence = SENTENCES[item]
             assert tokens[:n].tolist() == [KNOWN.pieces(word)[0] for word in sentence.words]
-            assert tokens[n:].tolist() == [KNOWN.unk] * (len(tokens) - len(sentence))
+            assert tokens[n:].tolist() == [KNOWN.eos] * (len(tokens) - len(sentence))
             assert heads[:n].tolist() == list(sentence.heads)
             seen.append(int(item))
     assert sorted(seen) == [0, 2, 3, 4]

@@ -60,7 +60,7 @@ class ByWord(MaskedLanguageModel):
         self.seen.append(tuple(tokens.shape))
         found = torch.zeros(*tokens.shape, tokens.shape[1])
         for row, length in enumerate(lengths.tolist()):
-            assert (tokens[row, length:] == KNOWN.unk).all()
+            assert (tokens[row, length:] == KNOWN.eos).all()
             for place in range(length):
                 offset = OFFSETS.get(KNOWN.types[tokens[row, place]])
                 if offset is not None:
