@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from depgen.reporting.definition import load_definition
+from depgen.reporting.table import load_definition
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")

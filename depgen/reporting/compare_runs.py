@@ -12,16 +12,13 @@ from typing import Literal
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import below_runs, file_sha256, lines_sha256, write_atomically
-from depgen.reporting.compare import compare, marked
-from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.intervals import intervals
-from depgen.reporting.layout import lay_out
+from depgen.reporting.compare import best_cells, compare
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.pretrained import arguments_at
-from depgen.reporting.results import Result, packed
+from depgen.reporting.render import Format, page_of, render
+from depgen.reporting.results import Result, Results, packed
 from depgen.reporting.run_facts import facts_of
-from depgen.reporting.store import Ours, training_of
-from depgen.reporting.tables import Format, render
+from depgen.reporting.table import Column, Row, TableDefinition
 from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import experiment_name, find_run, has_size, read_record
@@ -87,13 +84,13 @@ def compare_runs(
             f"compare: expected at least two systems, found {len(systems)} ({', '.join(systems)}). Name another run; "
             "runs that differ in their seed alone are one system."
         )
-    ours = _joined(systems)
+    results = _joined(systems)
     if format == "json":
-        text = _json(ours, systems)
+        text = _json(results, systems)
     else:
-        layout = lay_out(ours)
-        notes = tuple(note for note in layout.notes if not note.startswith("Numbers: "))  # no files of a table's
-        text = render(dataclasses.replace(layout, notes=notes), format=format)
+        page = page_of(results)
+        notes = tuple(note for note in page.notes if not note.startswith("Numbers: "))  # no files of a table's
+        text = render(dataclasses.replace(page, notes=notes), format=format)
     if output is None:
         return text
     write_atomically(output, text)
@@ -142,23 +139,17 @@ def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[
 
 
 def _check_same_items(tested: Sequence[TestedRun]) -> None:
-    """Raise UserError unless all runs were tested on the same sentences, as far as is known.
-
-    Runs of older tests do not say what data they were tested on: those must have as many items.
-    """
-    known = [each for each in tested if each.test.data is not None]
-    for first, second in combinations(known, 2):
-        if (difference := _difference(first.test, second.test)) is not None:
+    """Raise UserError unless all runs were tested on the same sentences; unknown ones must be as many."""
+    for first, second in combinations(tested, 2):
+        if None not in (first.test.data, second.test.data):
+            difference = _difference(first.test, second.test)
+        else:
+            numbers = [len(each.test.item_nll) for each in (first, second) if each.test.item_nll is not None]
+            difference = f"their items are {' and '.join(map(str, numbers))}" if len(set(numbers)) > 1 else None
+        if difference is not None:
             raise UserError(
                 f"{first.run} and {second.run} were tested on different data: {difference}. Test them on the same "
-                "corpus, read in the same way; a test of an earlier version again: depgen test --run ..."
-            )
-    scored = [(each.run, len(each.test.item_nll)) for each in tested if each.test.item_nll is not None]
-    for run, items in scored[1:]:
-        if items != scored[0][1] and len(known) < len(tested):
-            raise UserError(
-                f"{scored[0][0]} was tested on {scored[0][1]} items, {run} on {items}, and not every run says on which "
-                "data. Test them again on the same data: depgen test --run ..."
+                "corpus, read in the same way: depgen test --run ..."
             )
 
 
@@ -183,7 +174,8 @@ def _systems(tested: Sequence[TestedRun]) -> dict[str, list[TestedRun]]:
     groups: dict[tuple[object, int], list[TestedRun]] = {}
     before = Counter[object]()
     for each in tested:
-        training = training_of(each.result)
+        result = each.result
+        training = (result.config_sha256, result.data.fingerprint, result.trees, result.beginning)
         groups.setdefault((training, before[training, each.result.seed]), []).append(each)
         before[training, each.result.seed] += 1
     systems = [sorted(runs, key=lambda each: each.result.seed) for runs in groups.values()]
@@ -199,12 +191,12 @@ def _folder(run: Path) -> str:
     return below_runs(str(run.absolute().parents[1] if has_size(run) else run.absolute()))
 
 
-def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
+def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Results:
     """The systems' numbers as those of a table, in which each is judged against every later one."""
     names = list(systems)
     rows = tuple(
         Row(
-            name,
+            name=name,
             against=tuple(names[number:]),
             note=", ".join(str(each.run) for each in systems[name]),
             other_data=True,  # the notes say how the data differ
@@ -215,9 +207,11 @@ def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
     columns = tuple(_columns([run for runs in systems.values() for run in runs]))
     if not columns:
         raise UserError(f"{', '.join(names)} have no test measure in common.")
-    caption = "Runs compared on the test split"
-    definition = TableDefinition("runs", caption, "", columns, rows, sizes=("",), notes=tuple(_notes(systems)))
-    return Ours(definition, "", results, frozenset((each.row, each.seed) for each in results))
+    caption, notes = "Runs compared on the test split", tuple(_notes(systems))
+    definition = TableDefinition(
+        table="runs", caption=caption, source="", columns=columns, rows=rows, sizes=("",), notes=notes
+    )
+    return Results(definition, "", results, frozenset(names))
 
 
 def _notes(systems: Mapping[str, Sequence[TestedRun]]) -> Iterator[str]:
@@ -246,17 +240,18 @@ def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
     shared = set.intersection(*(set(each.result.metrics) for each in tested))
     by_word = len({each.vocabulary for each in tested}) > 1 and all("words" in each.result.items for each in tested)
     if by_word:
-        yield Column("word_perplexity", "PPL per word", False, test="paired_t")
+        yield Column(key="word_perplexity", header="PPL per word", higher_better=False, test="paired_t")
     if "perplexity" in shared:
-        yield Column("perplexity", "PPL per token", None if by_word else False, test="none" if by_word else "paired_t")
+        lower, test = (None, "none") if by_word else (False, "paired_t")
+        yield Column(key="perplexity", header="PPL per token", higher_better=lower, test=test)
     for name in sorted(shared - {"perplexity", "word_perplexity", *_UNSHOWN}):
         if not name.endswith(("_low", "_high")):
-            yield Column(name, name, True if name.endswith(_DIRECTED) else None)
+            yield Column(key=name, header=name, higher_better=True if name.endswith(_DIRECTED) else None)
 
 
-def _json(ours: Ours, systems: Mapping[str, Sequence[TestedRun]]) -> str:
-    comparisons, tests = compare(ours)
-    marks, bounds = marked(ours, comparisons), intervals(ours)
+def _json(results: Results, systems: Mapping[str, Sequence[TestedRun]]) -> str:
+    comparisons, tests = compare(results)
+    best = best_cells(results, comparisons)
     content = {
         "systems": [
             {
@@ -267,12 +262,12 @@ def _json(ours: Ours, systems: Mapping[str, Sequence[TestedRun]]) -> str:
                         "value": figure.mean,
                         "deviation": figure.deviation,
                         "by_seed": figure.values,
-                        "interval": bounds.get((name, column.key), (None,))[0],
-                        "mark": marks.get((name, column.key), ""),
+                        "interval": results.intervals.get((name, column.key)),
+                        "mark": "*" if (name, column.key) in best else "",
                         "of": figure.judge,
                     }
-                    for column in ours.definition.columns
-                    if (figure := ours.figure(name, column.key)) is not None
+                    for column in results.definition.columns
+                    if (figure := results.figure(name, column.key)) is not None
                 },
             }
             for name, runs in systems.items()
@@ -280,7 +275,7 @@ def _json(ours: Ours, systems: Mapping[str, Sequence[TestedRun]]) -> str:
         "comparisons": [
             {**dataclasses.asdict(item), "verdict": item.verdict}
             for item in comparisons
-            if item.other in ours.definition.row(item.row).against
+            if item.other in results.definition.row(item.row).against
         ],
         "tests_corrected_for": tests,
     }

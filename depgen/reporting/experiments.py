@@ -74,27 +74,19 @@ def own_tables() -> list[str]:
     return [path.read_text(encoding="utf-8").strip() for path in found]
 
 
+COLUMNS = "columns.yaml"
+"""Beside the tables: the columns that recur, by key."""
+
+
 def table_names() -> list[str]:
     """Every table that has a definition, by name."""
-    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml"))
+    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml") if path.name != COLUMNS)
 
 
 def table_path(name: str) -> Path:
     """The file of a table's definition: the package's, or else that of a table of one's own that has been made."""
     path, note = experiments_root() / "tables" / f"{name}.yaml", results_root() / name / _OWN
     return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
-
-
-def table_settings(path: Path) -> dict[str, Any]:
-    """What a table's file holds. `rows` may name another table: its rows, without the numbers of the paper.
-
-    Raises:
-        UserError: a file is not there, or is no YAML of names and values.
-    """
-    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": (), "in_paper": False}
-    if isinstance(other := settings.get("rows"), str):
-        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
-    return settings
 
 
 def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:

@@ -13,13 +13,13 @@ from depgen.data.statistics import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs
-from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_of
 from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
+from depgen.reporting.table import TOKENS, WORDS
 from depgen.training import provenance
 from depgen.training.evaluated import SplitNumbers
 from depgen.training.experiment_runs import DEV, Depgen, measure_dev, measure_test

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.experiments import experiment_file
 from depgen.reporting.fields import made_as
 from depgen.reporting.generation import Generation
+from depgen.reporting.table import Row, TableDefinition, is_made
 
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions
@@ -129,3 +130,17 @@ def measures_of(definition: TableDefinition) -> list[Measure]:
         if each.needs is not None and named[each.needs] is None:
             raise UserError(f"{definition.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
     return made
+
+
+def check_table(definition: TableDefinition, rows: Sequence[Row], *, size: str) -> None:
+    """Raises UserError for a measure, or an experiment or option of a row, that can't be made: before any training."""
+    measures_of(definition)
+    for row in rows:
+        try:
+            if row.experiment is not None:
+                experiment_file(row.experiment)
+            if row.experiment is not None and is_made(row, size=size):
+                _ = row.experiment_at(size).digest
+        except UserError as error:
+            options = f" options ({', '.join(row.options)}):" if row.options else ""
+            raise UserError(f"{definition.argument}: row {row.name}:{options} {error} Nothing was trained.") from error

@@ -165,7 +165,7 @@ def test_a_run_again_with_the_same_seed_is_a_system_of_its_own(runs, capsys):
 
 
 @pytest.mark.parametrize(("format", "expected"), [
-    ("text", "items p 0.23"), ("markdown", "| first | local | 7.39"), ("csv", "runs,,second,local,perplexity,12.18"),
+    ("text", "0.23"), ("markdown", "| first | local | 7.39"), ("csv", "runs,,second,local,perplexity,12.18"),
     ("latex", r"\caption{Runs compared"),
 ])  # fmt: skip
 def test_every_format_shows_the_numbers(runs, capsys, tmp_path, format, expected):
@@ -187,7 +187,7 @@ def test_what_is_refused(runs, capsys):
     assert "depgen test --run" in refused(capsys, "tested", "untested")
     assert "No run at" in refused(capsys, "tested", "nowhere")
     assert "different data" in refused(capsys, "tested", "other")
-    assert "3 items" in refused(capsys, "tested", "old")
+    assert "their items are 3 and 4" in refused(capsys, "tested", "old")
     assert "at least two" in refused(capsys, "tested")
     (Path("runs/again/a/checkpoints/best.ckpt")).write_bytes(b"other weights")
     assert "was trained further since" in refused(capsys, "tested", "again")
@@ -212,15 +212,6 @@ def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys,
     assert "other items" in refused(capsys, "text", "divided")
     runs("alike/a", ITEMS["second"], kind="dmlm", words=[1, 3, 2])  # of the same file
     assert "other items" in refused(capsys, "text", "alike")
-
-
-def test_a_verdict_reads_first_against_second(runs, capsys):
-    runs("first/a", ITEMS["first"])
-    runs("third/a", ITEMS["third"], kind="dmlm")
-    assert main(["compare", "first", "third", "--format", "markdown"]) == 0
-    (verdict,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| first | third |")]
-    head = "| System | against | wins | loses | ahead over items only |"
-    assert verdict.split("|")[head.split("|").index(" ahead over items only ")].startswith(" PPL per token +")
 
 
 def test_other_items_of_the_same_text_have_no_test_over_items(runs, capsys):

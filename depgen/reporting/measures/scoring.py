@@ -14,7 +14,6 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.metrics.perplexity import perplexity
-from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.measures.parses import ParsedTreebank, treebank_of
 from depgen.reporting.measures.speed import now
@@ -22,6 +21,7 @@ from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.table import TOKENS, WORDS
 from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document
 

@@ -18,12 +18,12 @@ from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
+from depgen.reporting.table import Column, TableDefinition
 from depgen.training.experiment_runs import Depgen
 from depgen.trees.lines import read_lines
 from depgen.trees.sentence import Sentence

@@ -13,7 +13,6 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
 from depgen.evaluation.trees.generated_trees import levels_per_token, sentence_of
 from depgen.metrics.bleu import ReferencePool
-from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measurement import floor
@@ -29,6 +28,7 @@ from depgen.reporting.measures.samples import (
     nearest,
 )
 from depgen.reporting.numbers import TrainedRow
+from depgen.reporting.table import load_definition
 from depgen.training.experiment_runs import measure_test
 from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
@@ -103,7 +103,7 @@ def row(project, depgen):
         (project / f"experiments/{name}.yaml").write_text(yaml.safe_dump(settings))
 
     def measured(measure, name="ITEXP"):
-        definition = dataclasses.replace(load_definition("levels"), generation=HOW)
+        definition = load_definition("levels").model_copy(update={"generation": HOW})
         job = Job(definition, definition.row(name), "paper", 1)
         trained, corpus = fit(job, depgen), data_of(job.config).corpus
         found = TrainedRow(
@@ -170,7 +170,7 @@ def of_floor(row, depgen):
 
     def found(measure, name, **how):
         generation = dataclasses.replace(HOW, **how)
-        definition = dataclasses.replace(load_definition("levels"), measures=(measure,), generation=generation)
+        definition = load_definition("levels").model_copy(update={"measures": (measure,), "generation": generation})
         return floor(Job(definition, definition.row(name), "paper", 1), depgen, TextOptions(device="cpu"))
 
     return found

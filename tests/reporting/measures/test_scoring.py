@@ -14,12 +14,12 @@ from depgen.language_models.masked import MASKED_AT_ONCE
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.measures.parses import ParsedTreebank
 from depgen.reporting.measures.scoring import OWN, TOKENS_PER_BATCH, scores_of
 from depgen.reporting.numbers import Numbers
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.table import TOKENS, load_definition
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
