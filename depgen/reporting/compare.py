@@ -18,7 +18,6 @@ from depgen.metrics.significance import (
 )
 from depgen.reporting.results import (
     Bounds,
-    RecordedComparison,
     Result,
     Results,
     item_documents,
@@ -192,17 +191,18 @@ def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[S
         contradicted = found.gain * column.gain(outcome.difference, 0.0) < 0
         differ = "the items differ in the other direction than the figures" if contradicted else None
         return replace(found, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
-    if outcome.startswith(_GONE) and recorded is not None and recorded.p is not None:
-        return replace(found, p_items=recorded.p, items=recorded.items), None
+    if outcome.startswith(_GONE) and recorded is not None and recorded.p_items is not None:
+        return replace(found, p_items=recorded.p_items, items=recorded.items), None
     return replace(found, untested=outcome), None
 
 
-def _recorded(results: Results, row: str, other: str, measure: str) -> RecordedComparison | None:
+def _recorded(results: Results, row: str, other: str, measure: str) -> SystemComparison | None:
     """What was recorded of two rows' figures of today, over the same seeds, in either direction."""
     seeds = {name: {*results.figures[name, measure].values} for name in (row, other)}
     for line in results.tracked.comparisons if not results.local & {row, other} else ():
         if line.measure == measure and {line.row: {*line.seeds}, line.against: {*line.other_seeds}} == seeds:
-            return line if line.row == row else line.turned()
+            found = SystemComparison(line.row, line.against, measure, line.gain, None, line.p, line.items)
+            return replace(found, interval=line.interval).of(row)
     return None
 
 
@@ -248,16 +248,14 @@ def _test(results: Results, row: Row, other: Row, column: Column) -> Comparison 
     first, second = _scores(mine, column), _scores(theirs, column)
     if first is None or second is None:
         return f"{_GONE} {row.name if first is None else other.name}"
-    if column.test == "welch_t":
-        if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
-            return "fewer than two items with a score"
-        return welch_t_test(first, second)
-    if len(first) != len(second):
+    if column.test != "welch_t" and len(first) != len(second):
         return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
-    if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:
-        return "fewer than two items with scores of both"
-    if column.test == "paired_t":
-        return paired_t_test(first, second)
+    has_first, has_second = ~np.isnan(first), ~np.isnan(second)
+    paired = () if column.test == "welch_t" else (has_first & has_second,)
+    if min(has.sum() for has in (has_first, has_second, *paired)) < 2:
+        return "fewer than two items with scores"
+    if column.test != "paired_bootstrap":
+        return (welch_t_test if column.test == "welch_t" else paired_t_test)(first, second)
     groups = _shared_documents(mine, theirs, column.scores)
     return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
 

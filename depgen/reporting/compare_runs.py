@@ -38,14 +38,7 @@ _DIRECTED = ("spearman", "pearson")
 
 @dataclass(frozen=True)
 class TestedRun:
-    """A run with what `depgen test` left in it.
-
-    Attributes:
-        run: its folder.
-        test: its numbers.
-        result: the same as a result without a table; its measures say what kind of likelihood they are of.
-        vocabulary: the digest of its vocabulary.
-    """
+    """A run with its test numbers, the same as a result without a table, and the digest of its vocabulary."""
 
     run: Path
     test: SplitNumbers
@@ -98,44 +91,36 @@ def compare_runs(
 
 
 def _read_tested(run: Path) -> TestedRun:
-    """A run with its test numbers.
+    """A run with its test numbers; perplexities with other settings do not compare.
 
     Raises:
         UserError: it is not tested, or a file of it is damaged.
     """
     test, record = kept_test(run), read_record(run)
     vocabulary = lines_sha256([file_sha256(path) for path in sorted((run / "vocabulary").glob("*")) if path.is_file()])
-    found, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
-    draws = _draws(run) if kind == "pseudo" else ""
-    found.settings.update(_settings(test, _KINDS[kind] + draws, vocabulary))
+    numbers, likelihood = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
+    kind = _KINDS[likelihood]
+    if likelihood == "pseudo":  # which words it is tested on
+        arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
+        kind += f" ({', '.join(f'{called} {arguments[name]}' for name, called in _DRAWS.items() if name in arguments)})"
+    if test.item_tokens is not None:
+        tokens = f"{test.item_tokens.sum():,.0f} test tokens"
+        numbers.settings["perplexity"] = f"{kind}, {tokens}, vocabulary {vocabulary[:8]}"
+    if test.item_words is not None:
+        numbers.settings["word_perplexity"] = f"{kind}, {test.item_words.sum():,.0f} test words"
     result = Result(
         table="runs",
         row="",
         size="",
         seed=int(record.get("seed") or 0),
-        metrics=found.metrics,
-        items={name: packed(scores) for name, scores in found.items.items()},
-        settings=found.settings,
+        metrics=numbers.metrics,
+        items={name: packed(scores) for name, scores in numbers.items.items()},
+        settings=numbers.settings,
         date=str(record.get("finished") or "")[:10],
         config_sha256=Experiment(run / "config.yaml").digest,
         **vars(facts_of(run)),
     )
     return TestedRun(run, test, result, vocabulary)
-
-
-def _draws(run: Path) -> str:
-    """How the masked words of a test are drawn, as far as the run's configuration says it."""
-    arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
-    said = [f"{called} {arguments[name]}" for name, called in _DRAWS.items() if name in arguments]
-    return f" ({', '.join(said)})" if said else ""
-
-
-def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[str, str]]:
-    """What the perplexities depend on: those that differ in it are not compared."""
-    if test.item_tokens is not None:
-        yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} test tokens, vocabulary {vocabulary[:8]}"
-    if test.item_words is not None:
-        yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} test words"
 
 
 def _check_same_items(tested: Sequence[TestedRun]) -> None:

@@ -51,8 +51,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     )
     for each in measures_of(job.definition):
         measured = each.measure(row)
-        if measured.metrics:
-            found.drop(each.replaces)
+        for name in each.replaces if measured.metrics else ():
+            found.metrics.pop(name, None)
+            found.items.pop(name, None)
         found.add(measured)
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
@@ -102,12 +103,6 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
 def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) -> Result:
     """What can be had without training: of a corpus, a split, a source, a system's speed, trees by a rule or of runs.
 
-    Args:
-        job: the row at a size and seed.
-        depgen: runs a command.
-        options: of the text measures.
-        wait: for another process that trains what a measure of a split needs.
-
     Raises:
         UserError: it cannot be had.
         filelock.Timeout: another process works on it, and this one does not wait.
@@ -120,11 +115,16 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
                 found.add(each.measure_split(row, split))
             return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
-        return _consensus(job)
+        runs = [run for run in members(job).values() if run is not None]
+        result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
+        return dataclasses.replace(result, weights_sha256=weights_of(job))
     if job.row.floor == "corpus":
         return _sizes(job)
     if job.row.floor == "source":
-        return _floor_of_source(job)
+        corpus = data_of(job.config).corpus
+        if not hasattr(corpus, "floor"):
+            raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
+        return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
     if job.row.floor == "speed":
         return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
     return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
@@ -138,29 +138,18 @@ def _sizes(job: Job) -> Result:
     """
     data = data_of(job.config)
     corpus = data.corpus
-    found = measure_corpus(corpus)
-    metrics: dict[str, float] = {}
-    for split, sizes in found.items():
+    measured, metrics = measure_corpus(corpus), dict[str, float]()
+    for split, sizes in measured.items():
         name = "dev" if split == "valid" else split
-        metrics |= {
-            f"{name}_documents": float(sizes.documents or 0),
-            f"{name}_tokens": sizes.mean_length,
-            f"{name}_sentences": sizes.mean_sentences,
-        }
+        metrics[f"{name}_documents"] = float(sizes.documents or 0)
+        metrics[f"{name}_tokens"], metrics[f"{name}_sentences"] = sizes.mean_length, sizes.mean_sentences
         if isinstance(data, LevelData):
             metrics[f"{name}_levels"] = float(data.level_sizes(split)[0].sum())
     if isinstance(data, LevelData):
         expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
         metrics |= {"expansions": float(len(expansions)), "types": float(types)}
-    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
+    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in measured.items()})
     return _result(job, Numbers(metrics), source)
-
-
-def _consensus(job: Job) -> Result:
-    """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
-    runs = [run for run in members(job).values() if run is not None]
-    result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
-    return dataclasses.replace(result, weights_sha256=weights_of(job))
 
 
 def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:
@@ -169,18 +158,6 @@ def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Resu
         if column.key not in found.metrics:
             found.not_computed.setdefault(column.key, f"a {giver} gives heads and nothing else")
     return _result(job, found, data)
-
-
-def _floor_of_source(job: Job) -> Result:
-    """The perplexity of the test split under the source that generated it.
-
-    Raises:
-        UserError: the experiment's corpus has no known source.
-    """
-    corpus = data_of(job.config).corpus
-    if not hasattr(corpus, "floor"):
-        raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
-    return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
 
 
 def sift(found: Numbers) -> Numbers:

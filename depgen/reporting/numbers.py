@@ -1,7 +1,7 @@
 """What is measured of a row: numbers, and the measures that give them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,24 +38,10 @@ class Numbers:
         self.settings.update(other.settings)
         self.not_computed.update(other.not_computed)
 
-    def drop(self, names: Collection[str]) -> None:
-        """Take out the numbers of these names and their items."""
-        for name in names:
-            self.metrics.pop(name, None)
-            self.items.pop(name, None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """What the measures of a table are given.
-
-    Attributes:
-        job: the row at a size and seed.
-        corpus: of its experiment.
-        options: models and policies of the text measures.
-        depgen: runs a command.
-        wait: for other processes that work on the row's run, or train what a measure needs.
-    """
+    """What the measures of a table are given; `wait` for other processes that make what a measure needs."""
 
     job: "Job"
     corpus: Any
@@ -72,12 +58,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRow(MeasuredRow):
-    """What measures are given of a row that is trained.
-
-    Attributes:
-        trained: its finished run.
-        facts: of the run.
-    """
+    """What measures are given of a row that is trained: its finished run, too, and the facts of it."""
 
     trained: "FinishedRun"
     facts: "RunFacts"
@@ -108,10 +89,6 @@ class Measure(ABC):
             f"Row {row.job.row.name}: floor: {type(self).__name__} measures trained systems alone, no sentences of a "
             "split."
         )
-
-    def keys(self) -> Collection[str] | None:
-        """The names of its numbers, with `*` for any word; None where they are not known before it measures."""
-        return None
 
 
 def measures_of(definition: TableDefinition) -> list[Measure]:

@@ -1,7 +1,6 @@
 """A table of results as Markdown, LaTeX, CSV or for the terminal, with its verdicts, runs and notes below."""
 
 import io
-import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,30 +109,27 @@ class Page:
         return self.definition.caption + (f" (size {self.size})" if self.size else "")
 
     @property
-    def frame(self) -> "DataFrame":
-        """What is printed: a line a system and kind of numbers (the index), a column a measure."""
+    def table(self) -> "DataFrame":
+        """What is printed: a line a system and kind of numbers, a column a measure."""
         import pandas as pd
 
         columns = {column.key: column for column in self.definition.columns}
         texts = {
             (cell.row, cell.numbers, cell.measure): cell.text(columns[cell.measure].decimals) for cell in self.cells
         }
-        index = list(dict.fromkeys((cell.row, cell.numbers) for cell in self.cells))
+        lines, before = [], None
+        for row, numbers in dict.fromkeys((cell.row, cell.numbers) for cell in self.cells):
+            label = "" if row == before else row + self.labels.get(row, "")
+            lines.append([label, numbers, *(texts.get((row, numbers, key), "") for key in columns)])
+            before = row
         arrows = {True: " ↑", False: " ↓", None: ""}
-        return pd.DataFrame(
-            [[texts.get((*line, key), "") for key in columns] for line in index],
-            pd.MultiIndex.from_tuples(index),
-            [f"{column.header}{arrows[column.higher_better]}" for column in columns.values()],
-        )
+        head = [f"{column.header}{arrows[column.higher_better]}" for column in columns.values()]
+        return pd.DataFrame(lines, columns=["System", "", *head])
 
     @property
-    def lines(self) -> list[list[str]]:
-        """The lines of the frame as texts: a system's label in its first one, whose numbers, and these."""
-        frame, lines, before = self.frame, [], None
-        for (row, numbers), texts in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-            lines.append(["" if row == before else row + self.labels.get(row, ""), numbers, *texts])
-            before = row
-        return lines
+    def tables(self) -> dict[str, "DataFrame"]:
+        """The table and those below it, by title."""
+        return {self.caption: self.table, **self.extras}
 
 
 # -- the verb ---------------------------------------------------------------------------------------------------------
@@ -197,7 +193,7 @@ def page_of(results: Results) -> Page:
         published = any(each.values for each in definition.rows)
         dagger = "†" if published and not row.in_paper and not row.is_floor else ""
         labels[row.name] = dagger + (f" ({'; '.join(remarks)})" if remarks else "")
-    extras = {"Verdicts": verdicts(results, comparisons), "Runs": _runs(results)}
+    extras = {"Verdicts": _verdicts(results, comparisons), "Runs": _runs(results)}
     shown = {title: frame for title, frame in extras.items() if len(frame)}
     return Page(definition, results.size, tuple(cells), labels, shown, tuple(_notes(results)))
 
@@ -236,50 +232,38 @@ def render(page: Page, *, format: Format) -> str:
 
 
 def _markdown(page: Page) -> str:
-    lines = [[text.replace("*", "\\*") for text in line] for line in page.lines]
-    tables = [_markdown_table(page.caption, ["System", "", *page.frame.columns], lines, left=2)]
-    for title, frame in page.extras.items():
-        tables.append(_markdown_table(title, list(frame.columns), frame.to_numpy().tolist(), left=frame.shape[1]))
-    return "\n\n".join([*tables, "\n".join(f"- {note}" for note in page.notes)]) + "\n"
-
-
-def _markdown_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
-    lines = [f"**{title}**", "", f"| {' | '.join(head)} |"]
-    lines.append(f"|{'|'.join(['---'] * left + ['--:'] * (len(head) - left))}|")
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
-    return "\n".join(lines)
+    blocks = []
+    for title, frame in page.tables.items():
+        right = frame.shape[1] - 2 if title == page.caption else 0
+        sides = ["---"] * (frame.shape[1] - right) + ["--:"] * right
+        lines = [[cell.replace("*", "\\*").replace("|", "\\|") for cell in row] for row in frame.to_numpy().tolist()]
+        head, *rows = (f"| {' | '.join(row)} |" for row in (list(frame.columns), *lines))
+        blocks.append("\n".join([f"**{title}**", "", head, f"|{'|'.join(sides)}|", *rows]))
+    return "\n\n".join([*blocks, "\n".join(f"- {note}" for note in page.notes)]) + "\n"
 
 
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "†": r"$^{\dagger}$",
-        "↑": r"$\uparrow$",
-        "↓": r"$\downarrow$",
-        "*": r"$^{*}$",
-        "±": r"$\pm$",
-        "–": "--",
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "*": r"$^{*}$", "±": r"$\pm$", "–": "--",
     }
-)
+)  # fmt: skip
 
 
 def _latex(page: Page) -> str:
     """For booktabs, a rule between groups of systems; notes and the tables below are comments."""
-    frame, groups = page.frame, {row.name: row.group for row in page.definition.rows}
-    head = ["System", "", *frame.columns]
+    head, *rows = ([text.translate(_LATEX) for text in line] for line in (page.table.columns, *page.table.to_numpy()))
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * (len(head) - 2)}}}", r"\toprule"]
-    lines += [" & ".join(text.translate(_LATEX) for text in head) + r" \\", r"\midrule"]
-    before = groups[frame.index[0][0]]
-    for (row, _), line in zip(frame.index, page.lines, strict=True):
-        lines += [r"\midrule"] if groups[row] != before else []
-        lines.append(" & ".join(text.translate(_LATEX) for text in line) + r" \\")
-        before = groups[row]
+    lines.append(" & ".join(head) + r" \\")
+    systems, before = iter(page.definition.rows), object()
+    for row in rows:
+        if row[0] and (group := next(systems).group) != before:
+            lines, before = [*lines, r"\midrule"], group
+        lines.append(" & ".join(row) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{page.caption.translate(_LATEX)}}}", r"\end{table}"]
-    for title, extra in page.extras.items():
-        lines += [f"% {title}", *(f"% {' & '.join(row)}" for row in ([*extra.columns], *extra.to_numpy().tolist()))]
+    for title, frame in page.extras.items():
+        lines += [f"% {title}", *(f"% {' & '.join(row)}" for row in (frame.columns, *frame.to_numpy()))]
     return "\n".join([*lines, *(f"% {note}" for note in page.notes)]) + "\n"
 
 
@@ -287,84 +271,63 @@ def _csv(page: Page) -> str:
     """One number a line."""
     import pandas as pd
 
-    cells = [cell for cell in page.cells if cell.value is not None]
-    names = ["row", "numbers", "measure", "value", "deviation", "low", "high", "seeds", "mark"]
-    frame = pd.DataFrame([[getattr(cell, name) for name in names] for cell in cells], columns=["system", *names[1:]])
+    frame = pd.DataFrame([cell for cell in page.cells if cell.value is not None], columns=list(Cell.__annotations__))
+    frame = frame.rename(columns={"row": "system"}).astype({"seeds": "Int64"})
     frame.insert(0, "table", page.definition.table)
     frame.insert(1, "size", page.size)
-    frame["seeds"] = frame["seeds"].astype("Int64")
     return str(frame.to_csv(index=False, float_format="%.10g", lineterminator="\n"))
 
 
 def _text(page: Page) -> str:
-    """For the terminal."""
-    groups = [page.definition.row(row).group for row, _ in page.frame.index]
-    rules = [
-        line[0] != "" or group != before
-        for line, group, before in zip(page.lines, groups, [None, *groups], strict=False)
-    ]
-    drawn = [_drawn(page.caption, ["System", "", *page.frame.columns], page.lines, rules=rules, left=2)]
-    for title, extra in page.extras.items():
-        drawn.append(_drawn(title, list(extra.columns), extra.to_numpy().tolist(), left=extra.shape[1], wrap=True))
-    wrapper = textwrap.TextWrapper(
-        NOTE_WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    text = "\n".join([*drawn, *map(wrapper.fill, page.notes)])
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
-
-
-def _drawn(
-    title: str,
-    head: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    left: int,
-    rules: Sequence[bool] = (),
-    wrap: bool = False,
-) -> str:
-    """A table drawn by rich, `left` columns flush left, a rule above the rows that want one; nothing is cut."""
+    """For the terminal; nothing is cut."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=Text(title), title_justify="left", show_lines=wrap)
-    for number, word in enumerate(head):
-        side: Literal["left", "right"] = "left" if number < left else "right"
-        drawn.add_column(Text(word), justify=side, no_wrap=not wrap or number == 0, overflow="fold")
-    for number, row in enumerate(rows):
-        if rules and rules[number]:
-            drawn.add_section()
-        drawn.add_row(*map(Text, row))
     stream = io.StringIO()
-    Console(file=stream, width=WIDE if wrap else 1000, color_system=None).print(drawn)
-    return stream.getvalue().rstrip("\n")
+    for title, frame in page.tables.items():
+        is_first = title == page.caption
+        drawn = Table(title=Text(title), title_justify="left", show_lines=not is_first)
+        for place, word in enumerate(frame.columns):
+            side: Literal["left", "right"] = "right" if is_first and place > 1 else "left"
+            drawn.add_column(Text(word), justify=side, no_wrap=is_first or place == 0, overflow="fold")
+        for row in frame.to_numpy():
+            if is_first and row[0]:
+                drawn.add_section()
+            drawn.add_row(*map(Text, row))
+        Console(file=stream, width=1000 if is_first else WIDE, color_system=None).print(drawn)
+    wrapper = textwrap.TextWrapper(
+        NOTE_WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    lines = [*stream.getvalue().splitlines(), *"\n".join(map(wrapper.fill, page.notes)).splitlines()]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 # -- tables below the table -------------------------------------------------------------------------------------------
 
 
-def verdicts(results: Results, comparisons: Sequence[SystemComparison]) -> "DataFrame":
-    """Each two systems that the table names, a line a measure."""
+def _verdicts(results: Results, comparisons: Sequence[SystemComparison]) -> "DataFrame":
+    """Each two systems that the table names, a line a measure; figures that do not compare have no gain."""
     import pandas as pd
 
+    lines = []
+    for item in comparisons:
+        column = results.definition.column(item.column)
+        if item.other not in results.definition.row(item.row).against:
+            continue
+        gain, *ends = (f"{number:+.{column.decimals}f}" for number in (item.gain, *(item.interval or ())))
+        why = f"not tested: {item.untested}" if item.untested and column.test != "none" else ""
+        line = (gain, _p_value(item.p_seeds), f"[{', '.join(ends)}]" if ends else "", _p_value(item.p_items) or why)
+        verdict = f"{item.verdict}: {item.incomparable}" if item.incomparable else item.verdict
+        lines.append([item.row, item.other, column.header, *(("",) * 4 if item.incomparable else line), verdict])
     head = ["System", "against", "measure", "gain", "p (seeds)", "interval", "p (items)", "verdict"]
-    named = [each for each in comparisons if each.other in results.definition.row(each.row).against]
-    return pd.DataFrame([_verdict(results.definition.column(each.column), each) for each in named], columns=head)
+    return pd.DataFrame(lines, columns=head)
 
 
-def _verdict(column: Column, item: SystemComparison) -> list[str]:
-    """A line of the verdicts; figures that do not compare have no gain."""
-    if item.incomparable is not None:
-        return [item.row, item.other, column.header, "", "", "", "", f"{item.verdict}: {item.incomparable}"]
-    ends = [f"{end:+.{column.decimals}f}" for end in item.interval or ()]
-    why = f"not tested: {item.untested}" if item.untested is not None and column.test != "none" else ""
-    p_seeds, p_items = ("" if p is None else p_value_in_words(p) for p in (item.p_seeds, item.p_items))
-    gain, interval = f"{item.gain:+.{column.decimals}f}", f"[{', '.join(ends)}]" if ends else ""
-    return [item.row, item.other, column.header, gain, p_seeds, interval, p_items or why, item.verdict]
-
-
-def p_value_in_words(p_value: float) -> str:
-    """Two digits, such as `0.036`."""
+def _p_value(p_value: float | None) -> str:
+    """Two digits, such as `0.036`; empty where there is none."""
+    if p_value is None:
+        return ""
     return f"{p_value:.2g}" if p_value >= SMALLEST else f"< {SMALLEST}"
 
 
@@ -381,7 +344,7 @@ def _run(results: Results, row: Row) -> dict[str, str]:
     """What is told of a row's runs, by the heads of the columns."""
     runs, empty = results.of(row.name), empty_texts(results.of(row.name))
     trained_by, measured_by = _every(runs, lambda run: run.commit), _every(runs, lambda run: run.measured_commit)
-    unknown = results.figure(row.name, "unk_rate")
+    unknown, seconds = results.figure(row.name, "unk_rate"), _mean(runs, seconds_of)
     return {
         "data": _every(runs, data_in_words),
         "trees": "" if row.is_floor else _every(runs, lambda run: run.trees or "none"),
@@ -390,7 +353,7 @@ def _run(results: Results, row: Row) -> dict[str, str]:
         "parameters (M)": _millions(_mean(runs, lambda run: run.parameters)),
         "epochs": _every(runs, lambda run: None if run.budget.epochs is None else str(run.budget.epochs)),
         "tokens (M)": _millions(_mean(runs, lambda run: run.budget.train_tokens)),
-        "minutes": _minutes(_mean(runs, seconds_of)),
+        "minutes": "" if seconds is None else f"{seconds / 60:,.0f}" if seconds >= 60 else f"{seconds:.0f} s",
         "empty texts": f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
         "<unk>": "" if unknown is None else f"{100 * unknown.mean:.2f} %",
         "precision": _every(runs, lambda run: run.precision),
@@ -426,24 +389,12 @@ def _mean(runs: Sequence[Result], read: Callable[[Result], float | None]) -> flo
 def _millions(number: float | None) -> str:
     """A number in millions: two decimals, and below 1 three significant digits.
 
-    >>> _millions(1234567890), _millions(2.5e6), _millions(34512), _millions(0)
-    ('1,234.57', '2.50', '0.0345', '0.00')
+    >>> _millions(1234567890), _millions(34512)
+    ('1,234.57', '0.0345')
     """
     if number is None:
         return ""
-    decimals = 2 if number <= 0 else max(2, 2 - math.floor(math.log10(number / 1e6)))
-    return f"{number / 1e6:,.{decimals}f}"
-
-
-def _minutes(seconds: float | None) -> str:
-    """Minutes, and less than one in seconds.
-
-    >>> _minutes(3720.0), _minutes(12.4)
-    ('62', '12 s')
-    """
-    if seconds is None:
-        return ""
-    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds / 60:,.0f}"
+    return f"{number / 1e6:,.2f}" if number >= 1e6 else f"{number / 1e6:#.3g}"
 
 
 # -- notes ------------------------------------------------------------------------------------------------------------

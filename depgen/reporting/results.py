@@ -209,16 +209,9 @@ class RecordedIntervals:
 
 @dataclass(frozen=True)
 class RecordedComparison:
-    """What items told of two rows in a measure; a tracked line.
+    """What items told of a row against another one, over the seeds of both figures; a tracked line.
 
     Attributes:
-        row: the row named first.
-        size: of both.
-        against: the other row.
-        measure: its key.
-        test: between the two over items.
-        seeds: those of the row's figure.
-        other_seeds: those of the other row's.
         gain: by how much the row is better, in the measure's units (negative: worse).
         p: two-sided, corrected by Holm's method over the tests of the table then; None where there was no test.
         items: how many; None where that was not recorded.
@@ -236,18 +229,6 @@ class RecordedComparison:
     p: float | None = None
     items: int | None = None
     interval: Bounds | None = None
-
-    def turned(self) -> "RecordedComparison":
-        """The same with the other row named first."""
-        return dataclasses.replace(
-            self,
-            row=self.against,
-            against=self.row,
-            seeds=self.other_seeds,
-            other_seeds=self.seeds,
-            gain=-self.gain,
-            interval=self.interval and (-self.interval[1], -self.interval[0]),
-        )
 
 
 @dataclass(frozen=True)
@@ -290,28 +271,26 @@ def read_tracked(definition: TableDefinition, *, size: str) -> Tracked:
         UserError: the file does not read as one of results; the line is named.
     """
     path, names = measured_path(definition.table), {row.name for row in definition.rows}
-    kinds = {
-        "result": dict[str, Any],
-        "curve": dict[str, Any],
-        "intervals": RecordedIntervals,
-        "comparison": RecordedComparison,
-    }
-    found: dict[str, list[Any]] = {kind: [] for kind in kinds}
+    remedy = f" Restore it: git checkout {path}"
+    results, curves = list[tuple[str, dict[str, Any]]](), dict[tuple[str, int], dict[str, Any]]()
+    intervals, comparisons = list[RecordedIntervals](), list[RecordedComparison]()
     for where, line in tracked_lines(path):
         kind = line.pop("kind")
-        if kind not in kinds:
-            raise UserError(f"{where}: no kind {kind!r}: expected one of {', '.join(kinds)}.")
-        if line["size"] == size and line["row"] in names:
-            remedy = f" Restore it: git checkout {path}"
-            is_plain = kind in ("result", "curve")
-            found[kind].append((where, line) if is_plain else read_as(kinds[kind], line, where, remedy=remedy))
-    curves = {(line["row"], line["seed"]): line for _, line in found["curve"]}
-    results = [
-        read_as(Result, {**curves.get((line["row"], line["seed"]), {}), **line, "table": definition.table}, where)
-        for where, line in found["result"]
+        if line["size"] != size or line["row"] not in names:
+            continue
+        if kind == "result":
+            results.append((where, line))
+        elif kind == "curve":
+            curves[line["row"], line["seed"]] = line
+        elif kind == "intervals":
+            intervals.append(read_as(RecordedIntervals, line, where, remedy=remedy))
+        else:
+            comparisons.append(read_as(RecordedComparison, line, where, remedy=remedy))
+    whole = [
+        read_as(Result, {**curves.get((line["row"], line.get("seed")), {}), **line, "table": definition.table}, where)
+        for where, line in results
     ]
-    by_seed = tuple(sorted(results, key=lambda result: result.seed))
-    return Tracked(by_seed, tuple(found["intervals"]), tuple(found["comparison"]))
+    return Tracked(tuple(sorted(whole, key=lambda each: each.seed)), tuple(intervals), tuple(comparisons))
 
 
 # -- all results of a table -------------------------------------------------------------------------------------------
@@ -548,10 +527,7 @@ def item_documents(results: Sequence[Result], name: str) -> Int[np.ndarray, " it
 
 
 def pooled_scores(results: Sequence[Result], name: str) -> Scores | None:
-    """Scores of all seeds, one after the other, where items of two seeds have nothing to do with each other.
-
-    None where a seed lacks them.
-    """
+    """Scores of all seeds, one after the other; None where a seed lacks them."""
     scores = _scores(results, name)
     return None if scores is None else np.concatenate(scores)
 

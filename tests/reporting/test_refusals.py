@@ -163,7 +163,6 @@ def test_seeds_with_other_numbers_of_items(store):
         ("{", "toy.jsonl:1: .*JSON"),
         ("[1]", "toy.jsonl:1: expected kind, row and size"),
         ('{"kind": "result", "row": "Base"}', "toy.jsonl:1: .*size"),
-        ('{"kind": "figure", "row": "Base", "size": "small"}', "toy.jsonl:1: no kind 'figure'"),
         ('{"kind": "result", "row": "Base", "size": "small", "seed": 2}', "toy.jsonl:1: metrics"),
         ('{"kind": "intervals", "row": "Base", "size": "small", "intervals": {}}', "toy.jsonl:1: seeds.*git checkout"),
         ('{"kind": "comparison", "row": "Base", "size": "small", "p": 0.1}', "toy.jsonl:1: against"),

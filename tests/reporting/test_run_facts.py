@@ -7,7 +7,7 @@ from depgen.data.corpora import Brown
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.reporting.results import Budget
-from depgen.reporting.run_facts import beginning_of, facts_of, processor_seconds, read_curve
+from depgen.reporting.run_facts import beginning_of, facts_of, read_curve
 from tests.invented_data import write_corpora
 
 
@@ -65,7 +65,8 @@ def facts(tmp_path, monkeypatch):
     write_corpora(tmp_path / "data")
     for name in ("data", "cache"):
         monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
-    (tmp_path / "metrics.csv").write_text("step,epoch,val/perplexity,seconds\n9,0,50.5,7.0\n19,1,40.25,15.5\n")
+    logged = ["step,epoch,val/perplexity,seconds,processor_seconds", "9,0,50.5,7,3", "19,1,40.25,15.5,6.5", "29,1,,,"]
+    (tmp_path / "metrics.csv").write_text("\n".join(logged))
     Vocabulary.of_words(["the", "."]).save(tmp_path / "vocabulary")
 
     def of(data, corpus, **options):
@@ -85,12 +86,5 @@ def test_tokens_are_words_and_an_end_a_sentence_whether_documents_are_read_whole
     lines = [s for document in Brown().documents("train") for s in document.sentences]
     assert documents.budget == sentences.budget == Budget(2, 2 * sum(len(line) + 1 for line in lines))
     assert documents.curve == sentences.curve
+    assert documents.processor_seconds == 6.5
     assert facts("depgen.data.text.TextData", BROWN).budget.train_tokens < documents.budget.train_tokens
-
-
-def test_the_time_on_processors_is_that_of_the_last_line(tmp_path):
-    path = tmp_path / "metrics.csv"
-    path.write_text("step,epoch,processor_seconds\n9,0,7.0\n19,1,15.5\n29,1,\n")
-    assert processor_seconds(path) == 15.5
-    path.write_text("step,epoch\n9,0\n")
-    assert processor_seconds(path) is None

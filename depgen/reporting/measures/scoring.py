@@ -1,6 +1,5 @@
 """How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
-from collections.abc import Collection
 from itertools import islice
 
 import numpy as np
@@ -49,10 +48,6 @@ class Scores(Measure):
         """The numbers of `scores_of`."""
         text = treebank_of(self.text)
         return scores_of(load_trained(row.trained.run), text, row.facts)
-
-    def keys(self) -> Collection[str]:
-        """Perplexities, speeds and sizes."""
-        return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
 
 
 def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:
@@ -127,10 +122,6 @@ class FirstOfTest(Measure):
         bound = bound_in_words(scores.beam_size)
         found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
         return found
-
-    def keys(self) -> Collection[str]:
-        """Perplexities, and what they are over."""
-        return ("perplexity", "word_perplexity", TOKENS, WORDS)
 
 
 def _as_text(document: Document) -> TextDocument:

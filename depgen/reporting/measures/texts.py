@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text.generation import json_lines
-from depgen.evaluation.text.measures import NAMES, TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.evaluation.union.scoring import ROCSTORIES
@@ -213,10 +213,6 @@ class Texts(Measure):
                 found.add(_named(evaluation, {column.measure or column.key: column.key}))
         found.metrics.update(texts=float(texts), empty=float(empty))
         return found
-
-    def keys(self) -> Collection[str]:
-        """The text measures, and how many texts there are."""
-        return (*NAMES, "texts", "empty")
 
 
 def _named(evaluation: TextEvaluation, names: Mapping[str, str]) -> Numbers:
