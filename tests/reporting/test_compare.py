@@ -45,11 +45,8 @@ def put(store):
     return stored
 
 
-def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(project, store):
-    path = project / "experiments/tables/toy.yaml"
-    path.write_text(
-        path.read_text().replace("higher_better: false, expl", "higher_better: false, test: paired_t, expl")
-    )
+def test_perplexity_is_tested_by_what_it_is_the_mean_of_nats_over_all_tokens(change, store):
+    change("higher_better: false, expl", "higher_better: false, test: paired_t, expl")
     generator = np.random.default_rng(5)
     tokens = np.repeat([1.0, 50.0], ITEMS // 2)  # worse on each of the short texts, better on each of the long ones
     base = generator.normal(4, 0.1, ITEMS)
@@ -82,23 +79,12 @@ def test_the_p_value_is_scipys_after_holm(put, scores):
     for comparison in comparisons:
         pair = frozenset((comparison.row, comparison.other))
         assert comparison.p_items == pytest.approx(min(1, expected[raw[pair]]))
-
-
-def test_the_winner_alone_is_starred(put, scores):
-    put({"Base": scores["base"], "DM-Base": scores["better"], "DM-Base, left chain": scores["same"]})
-    ours = toy()
-    comparisons, _ = compare(ours)
-    assert best_cells(ours, comparisons) == {("DM-Base", "bleu1")}
-    assert of(comparisons, "DM-Base").verdict == "wins"
-    assert of(comparisons, "Base", "DM-Base").verdict == "loses"
-    assert of(comparisons, "Base", "DM-Base").gain == pytest.approx(-of(comparisons, "DM-Base").gain)
-
-
-def test_chance_wins_no_star(put, scores):
-    put({"Base": scores["base"], "DM-Base": scores["same"]})
+    assert best_cells(toy(), comparisons) == {("DM-Base", "bleu1")}
+    mine, theirs = of(comparisons, "DM-Base"), of(comparisons, "Base", "DM-Base")
+    assert (mine.verdict, theirs.verdict, mine.gain) == ("wins", "loses", pytest.approx(-theirs.gain))
+    put({"DM-Base": scores["same"], "DM-Base, left chain": scores["base"]})
     comparisons, _ = compare(toy())
-    assert best_cells(toy(), comparisons) == set()
-    assert {item.verdict for item in comparisons} == {"undecided"}
+    assert ({item.verdict for item in comparisons}, best_cells(toy(), comparisons)) == ({"undecided"}, set())
 
 
 def test_a_comparison_turned_round_has_no_negative_zero():
@@ -106,10 +92,9 @@ def test_a_comparison_turned_round_has_no_negative_zero():
     assert str((turned.row, turned.other, turned.gain, turned.interval)) == "('B', 'A', 0.0, (-1.0, 0.0))"
 
 
-@pytest.mark.parametrize("other", [1, 2])
-def test_with_one_seed_items_alone_say_who_is_ahead(put, scores, other):
+def test_with_one_seed_items_alone_say_who_is_ahead(put, scores):
     put({"Base": scores["base"]}, seeds=(1,))
-    put({"DM-Base": scores["better"]}, seeds=tuple(range(1, other + 1)))
+    put({"DM-Base": scores["better"]})
     comparisons, _ = compare(toy())
     assert of(comparisons, "DM-Base").verdict == "ahead over items only"
     assert of(comparisons, "Base", "DM-Base").verdict == "behind over items only"

@@ -79,31 +79,23 @@ def p_value(first, second):
 def test_three_systems_are_compared_item_by_item_and_corrected_for_three_tests(runs, capsys):
     for number, (name, nll) in enumerate(ITEMS.items()):
         runs(f"{name}/2026-01-0{number + 1}", nll, kind=("transformer", "dmlm", "transformer")[number])
-    found = compared(capsys, *ITEMS)
+    runs("first/again", ITEMS["first"])
+    again = compared(capsys, "first/again", "first/2026-01-01")
+    assert {each["system"] for each in again["systems"]} == {"first/again", "first/2026-01-01"}, "the same seed again"
+    found = compared(capsys, "first/2026-01-01", "second", "third")
     assert found["tests_corrected_for"] == 3
     values = {each["system"]: each["measures"]["perplexity"]["value"] for each in found["systems"]}
     assert values == {name: pytest.approx(math.exp(np.mean(nll))) for name, nll in ITEMS.items()}
     raw = {pair: p_value(*(ITEMS[name] for name in pair)) for pair in (("first", "second"), ("first", "third"))}
     last = p_value(ITEMS["second"], ITEMS["third"])
-    assert (round(raw["first", "second"], 4), round(raw["first", "third"], 6), round(last, 4)) == (
-        0.2254,
-        0.000269,
-        0.0404,
-    )
-    corrected = {(each["row"], each["other"]): each["p_items"] for each in found["comparisons"]}
-    assert corrected == {
-        ("first", "second"): pytest.approx(raw["first", "second"], rel=1e-4),
-        ("first", "third"): pytest.approx(3 * raw["first", "third"], rel=1e-4),
-        ("second", "third"): pytest.approx(2 * last, rel=1e-4),
+    assert [round(p, 4) for p in (*raw.values(), last)] == [0.2254, 0.0003, 0.0404]
+    compared_pairs = {(each["row"], each["other"]): each for each in found["comparisons"]}
+    assert {pair: (each["p_items"], each["verdict"]) for pair, each in compared_pairs.items()} == {
+        ("first", "second"): (pytest.approx(raw["first", "second"], rel=1e-4), "undecided"),
+        ("first", "third"): (pytest.approx(3 * raw["first", "third"], rel=1e-4), "ahead over items only"),
+        ("second", "third"): (pytest.approx(2 * last, rel=1e-4), "undecided"),
     }
-    verdicts = {(each["row"], each["other"]): each["verdict"] for each in found["comparisons"]}
-    assert verdicts == {
-        ("first", "second"): "undecided",
-        ("first", "third"): "ahead over items only",
-        ("second", "third"): "undecided",
-    }
-    gains = {(each["row"], each["other"]): each["gain"] for each in found["comparisons"]}
-    assert gains["first", "second"] == pytest.approx(math.exp(2.5) - math.exp(2))
+    assert compared_pairs["first", "second"]["gain"] == pytest.approx(math.exp(2.5) - math.exp(2))
     for each in found["systems"]:
         low, high = each["measures"]["perplexity"]["interval"]
         assert math.exp(min(ITEMS[each["system"]])) - 1e-3 <= low < values[each["system"]] < high
@@ -155,13 +147,6 @@ def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     assert "masked words, drawn at random (rate 0.3, draws 2)" in " ".join(shown.split())
     assert "exact likelihood" in shown
     assert re.search(r"\d+ test tokens, vocabulary \w{8}\b", " ".join(shown.split()))
-
-
-def test_a_run_again_with_the_same_seed_is_a_system_of_its_own(runs, capsys):
-    runs("toy/a", ITEMS["first"])
-    runs("toy/b", ITEMS["second"])
-    found = compared(capsys, "toy/a", "toy/b")
-    assert [each["system"] for each in found["systems"]] == ["toy/a", "toy/b"]
 
 
 @pytest.mark.parametrize(("format", "expected"), [

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from depgen.cli import main
 from depgen.errors import UserError
 from depgen.reporting import reproduce
 from depgen.reporting.record import record
@@ -191,10 +190,3 @@ def test_a_curve_that_does_not_read(tmp_path, content, message):
         path.write_text(content)
     with pytest.raises(UserError, match=message):
         read_curve(path, tokens_per_epoch=1)
-
-
-def test_a_page_of_a_table_that_does_not_read_names_it(project, store):
-    store("Base", 1, {"bleu1": 1.5})
-    (project / "experiments/tables/slip.yaml").write_text("captoin: x")
-    assert main(["report"]) == 0
-    assert "slip.yaml" in (project / "results/report.html").read_text()
