@@ -184,8 +184,8 @@ def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[S
     if found.incomparable is not None:
         return found, None
     recorded = _recorded(results, row.name, other.name, column.key)
-    interval = results.gain_interval(row.name, other.name, column) or (recorded and recorded.interval)
-    found = replace(found, interval=interval)
+    interval = results.gain_interval(row.name, other.name, column)
+    found = replace(found, interval=interval or (None if recorded is None else recorded.interval))
     outcome = _test(results, row, other, column)
     if isinstance(outcome, Comparison):
         contradicted = found.gain * column.gain(outcome.difference, 0.0) < 0

@@ -227,8 +227,12 @@ def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
     if by_word:
         yield Column(key="word_perplexity", header="PPL per word", higher_better=False, test="paired_t")
     if "perplexity" in shared:
-        lower, test = (None, "none") if by_word else (False, "paired_t")
-        yield Column(key="perplexity", header="PPL per token", higher_better=lower, test=test)
+        yield Column(
+            key="perplexity",
+            header="PPL per token",
+            higher_better=None if by_word else False,
+            test="none" if by_word else "paired_t",
+        )
     for name in sorted(shared - {"perplexity", "word_perplexity", *_UNSHOWN}):
         if not name.endswith(("_low", "_high")):
             yield Column(key=name, header=name, higher_better=True if name.endswith(_DIRECTED) else None)

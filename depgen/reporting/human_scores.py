@@ -78,12 +78,12 @@ def _page(definition: TableDefinition, scored: Sequence[Outcome]) -> Page:
     rows = (*definition.rows, *(Row(name=name, in_paper=False) for name in numbers if name not in known))
     cells = list[Cell]()
     for row in rows:
-        ours = [
+        mine = [
             Cell(row.name, "local", key, numbers[row.name][key], mark="*" if (row.name, key) in stars else "")
             for key in (column.key for column in definition.columns)
             if row.name in numbers
         ]
-        shown = row_cells(definition, row, ours)
+        shown = row_cells(definition, row, mine)
         cells += [cell for cell in shown if row.name not in foreign or cell.numbers != "difference"]
     labels = {row.name: "" if row.in_paper else "†" for row in rows}
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)

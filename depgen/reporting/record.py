@@ -1,7 +1,7 @@
 """Results that are worth keeping, written to the tracked tree."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,8 @@ from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import compare
 from depgen.reporting.render import tracked_page
 from depgen.reporting.results import (
+    RecordedComparison,
+    RecordedIntervals,
     Result,
     Results,
     load_results,
@@ -73,9 +75,8 @@ def _record(results: Results) -> str:
         )
     again = {(run.row, run.seed) for run in runs}
     kept = [line for _, line in tracked_lines(path) if line["size"] != results.size or not _seeds_of(line) & again]
-    new = [line for run in runs for line in _lines_of(run)]
-    lines = [*kept, *new, *_of_items(results)]
-    write_atomically(path, "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for line in lines))
+    lines = [*(json.dumps(line, ensure_ascii=False) for line in kept), *_lines(results, runs)]
+    write_atomically(path, "".join(f"{line}\n" for line in lines))
     rows = sorted(results.local, key=[row.name for row in definition.rows].index)
     return f"{path}: size {results.size}, {'; '.join(rows)}"
 
@@ -86,53 +87,44 @@ def _seeds_of(line: dict[str, Any]) -> set[tuple[str, int]]:
     return {*seeds, *((line["against"], seed) for seed in line.get("other_seeds") or ())}
 
 
-def _lines_of(run: Result) -> list[dict[str, Any]]:
-    """A result's line and that of its curve: numbers to six digits, the curve thinned, empty values left out."""
-    place = {"row": run.row, "size": run.size, "seed": run.seed}
-    content = {**place, **{name: value for name, value in asdict(run).items() if name not in _LOCAL}}
-    content["metrics"] = {name: float(f"{value:.6g}") for name, value in run.metrics.items()}
-    kept = thin(run.curve or run.clock, CURVE_POINTS)
-    points = {name: values for name, values in (("curve", run.curve), ("clock", run.clock)) if values}
-    curve = {
-        name: [[float(f"{each:.6g}") for each in values[index]] for index in kept] for name, values in points.items()
-    }
-    lines = [{"kind": "result", **{name: value for name, value in content.items() if value not in (None, {}, [])}}]
-    return [*lines, {"kind": "curve", **place, **curve}] if curve else lines
-
-
-def _of_items(results: Results) -> list[dict[str, Any]]:
-    """The lines of the intervals and comparisons that local items gave, comparisons in one direction."""
-    size, lines = results.size, dict[Any, dict[str, Any]]()
-    for (row, column), ends in results.intervals.items():
-        if row in results.local:
-            seeds = sorted(results.figures[row, column].values)
-            line = {"kind": "intervals", "row": row, "size": size, "seeds": seeds, "intervals": {}}
-            lines.setdefault((row, *seeds), line)["intervals"][column] = [*map(_digits, ends)]
+def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
+    """The lines of local results, of their curves, and of what their items gave, comparisons in one direction."""
+    for run in runs:
+        place = {"row": run.row, "size": run.size, "seed": run.seed}
+        content = {name: value for name, value in asdict(run).items() if name not in _LOCAL}
+        yield _line("result", place | content, digits=6)
+        kept = thin(run.curve or run.clock, CURVE_POINTS)
+        curve = {
+            name: [points[index] for index in kept if points]
+            for name, points in (("curve", run.curve), ("clock", run.clock))
+        }
+        if kept:
+            yield _line("curve", place | curve, digits=6)
+    seeds = {place: tuple(sorted(figure.values)) for place, figure in results.figures.items()}
+    local = [place for place in results.intervals if place[0] in results.local]
+    for row, of_row in dict.fromkeys((place[0], seeds[place]) for place in local):
+        ends = {place[1]: results.intervals[place] for place in local if (place[0], seeds[place]) == (row, of_row)}
+        yield _line("intervals", asdict(RecordedIntervals(row, results.size, of_row, ends)))
+    done = set[tuple[str, frozenset[str]]]()
     for item in compare(results)[0]:
         pair = (item.column, frozenset((item.row, item.other)))
-        if pair in lines or not {item.row, item.other} <= results.local or {item.p_items, item.interval} == {None}:
+        if pair in done or not {item.row, item.other} <= results.local or {item.p_items, item.interval} == {None}:
             continue
-        line = {
-            "kind": "comparison",
-            "row": item.row,
-            "size": size,
-            "against": item.other,
-            "measure": item.column,
-            "test": results.definition.column(item.column).test,
-            "seeds": sorted(results.figures[item.row, item.column].values),
-            "other_seeds": sorted(results.figures[item.other, item.column].values),
-            "gain": _digits(item.gain),
-            "p": None if item.p_items is None else _digits(item.p_items),
-            "items": item.items,
-            "interval": item.interval and [*map(_digits, item.interval)],
-        }
-        lines[pair] = {name: value for name, value in line.items() if value is not None}
-    return [*lines.values()]
+        done.add(pair)
+        mine, theirs = (seeds[name, item.column] for name in (item.row, item.other))
+        test = results.definition.column(item.column).test
+        told = (item.gain, item.p_items, item.items, item.interval)
+        found = RecordedComparison(item.row, results.size, item.other, item.column, test, mine, theirs, *told)
+        yield _line("comparison", asdict(found))
 
 
-def _digits(number: float) -> float:
-    """Ten significant digits."""
-    return float(f"{number:.10g}")
+def _line(kind: str, content: dict[str, Any], *, digits: int = 10) -> str:
+    """A tracked line: numbers to so many digits, empty values left out."""
+    rounded = json.loads(
+        json.dumps(content, allow_nan=False), parse_float=lambda number: float(f"{float(number):.{digits}g}")
+    )
+    plain = {name: value for name, value in rounded.items() if value not in (None, {}, [])}
+    return json.dumps({"kind": kind, **plain}, ensure_ascii=False)
 
 
 def thin(curve: Sequence[tuple[float, float]], points: int) -> list[int]:

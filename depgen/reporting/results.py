@@ -287,7 +287,9 @@ def read_tracked(definition: TableDefinition, *, size: str) -> Tracked:
         else:
             comparisons.append(read_as(RecordedComparison, line, where, remedy=remedy))
     whole = [
-        read_as(Result, {**curves.get((line["row"], line.get("seed")), {}), **line, "table": definition.table}, where)
+        read_as(
+            Result, {**curves.get((line["row"], line.get("seed", 0)), {}), **line, "table": definition.table}, where
+        )
         for where, line in results
     ]
     return Tracked(tuple(sorted(whole, key=lambda each: each.seed)), tuple(intervals), tuple(comparisons))
@@ -546,7 +548,7 @@ def outdated(results: Results) -> dict[tuple[str, int], str]:
 
     The sizes of a corpus depend on no configuration.
     """
-    reasons = {}
+    reasons = dict[tuple[str, int], str]()
     for row in results.definition.rows:
         runs = results.of(row.name)
         if runs and row.floor != "corpus" and is_made(row, size=results.size):

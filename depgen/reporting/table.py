@@ -297,7 +297,7 @@ def _settings(path: Path) -> dict[str, Any]:
     shared_path = experiments_root() / "tables" / COLUMNS
     shared = read_settings(shared_path) if shared_path.is_file() else {}
     columns = [{"key": each} if isinstance(each, str) else each for each in settings.get("columns") or ()]
-    settings["columns"] = [{**(shared.get(each.get("key")) or {}), **each} for each in columns]
+    settings["columns"] = [{**(shared.get(str(each.get("key"))) or {}), **each} for each in columns]
     if isinstance(other := settings.get("rows"), str):
         settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
     settings["rows"] = [dict(row) for row in settings.get("rows") or ()]
