@@ -23,8 +23,8 @@ from depgen.reporting.results import (
 from depgen.reporting.table import chosen_tables
 
 CURVE_POINTS = 40
-_LOCAL = ("items", "run", "curve", "clock")
-"""What the line of a result leaves out: it stays on this machine, or has a line of its own."""
+_NOT_IN_LINE = ("table", "items", "run", "curve", "clock")
+"""The file is named by the table, items and runs stay on this machine, and curves have lines of their own."""
 
 
 def record(table: str | None = None, *, size: str | None = None) -> str:
@@ -91,15 +91,12 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
     """The lines of local results, of their curves, and of what their items gave, comparisons in one direction."""
     for run in runs:
         place = {"row": run.row, "size": run.size, "seed": run.seed}
-        content = {name: value for name, value in asdict(run).items() if name not in _LOCAL}
+        content = {name: value for name, value in asdict(run).items() if name not in _NOT_IN_LINE}
         yield _line("result", place | content, digits=6)
         kept = thin(run.curve or run.clock, CURVE_POINTS)
-        curve = {
-            name: [points[index] for index in kept if points]
-            for name, points in (("curve", run.curve), ("clock", run.clock))
-        }
+        curve, clock = ([points[index] for index in kept if points] for points in (run.curve, run.clock))
         if kept:
-            yield _line("curve", place | curve, digits=6)
+            yield _line("curve", {**place, "curve": curve, "clock": clock}, digits=6)
     seeds = {place: tuple(sorted(figure.values)) for place, figure in results.figures.items()}
     local = [place for place in results.intervals if place[0] in results.local]
     for row, of_row in dict.fromkeys((place[0], seeds[place]) for place in local):
@@ -120,9 +117,8 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
 
 def _line(kind: str, content: dict[str, Any], *, digits: int = 10) -> str:
     """A tracked line: numbers to so many digits, empty values left out."""
-    rounded = json.loads(
-        json.dumps(content, allow_nan=False), parse_float=lambda number: float(f"{float(number):.{digits}g}")
-    )
+    text = json.dumps(content, allow_nan=False)
+    rounded = json.loads(text, parse_float=lambda number: float(f"{float(number):.{digits}g}"))
     plain = {name: value for name, value in rounded.items() if value not in (None, {}, [])}
     return json.dumps({"kind": kind, **plain}, ensure_ascii=False)
 

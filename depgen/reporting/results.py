@@ -286,12 +286,10 @@ def read_tracked(definition: TableDefinition, *, size: str) -> Tracked:
             intervals.append(read_as(RecordedIntervals, line, where, remedy=remedy))
         else:
             comparisons.append(read_as(RecordedComparison, line, where, remedy=remedy))
-    whole = [
-        read_as(
-            Result, {**curves.get((line["row"], line.get("seed", 0)), {}), **line, "table": definition.table}, where
-        )
-        for where, line in results
-    ]
+    whole = []
+    for where, line in results:
+        curve = curves.get((line["row"], line.get("seed", 0)), {})
+        whole.append(read_as(Result, {"table": definition.table, **curve, **line}, where))
     return Tracked(tuple(sorted(whole, key=lambda each: each.seed)), tuple(intervals), tuple(comparisons))
 
 
