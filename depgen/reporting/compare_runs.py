@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
@@ -21,7 +21,7 @@ from depgen.reporting.run_facts import facts_of
 from depgen.reporting.table import Column, Row, TableDefinition
 from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import Experiment, settings_of
-from depgen.training.runs import experiment_name, find_run, has_size, read_record
+from depgen.training.runs import experiment_name, find_run, read_record
 
 _KINDS = {
     "exact": "exact likelihood",
@@ -141,7 +141,7 @@ def _check_same_items(tested: Sequence[TestedRun]) -> None:
 def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
     """How the sentences of two tests differ, or the items that they are divided into; None where they do not.
 
-    Tests with different numbers of items are accepted: such items are not paired, and a note says so.
+    Tests with different numbers of items are accepted: such items are not paired.
     """
     if first.data != second.data:
         if first.sentences is None or second.sentences is None:
@@ -164,60 +164,26 @@ def _systems(tested: Sequence[TestedRun]) -> dict[str, list[TestedRun]]:
         groups.setdefault((training, before[training, each.result.seed]), []).append(each)
         before[training, each.result.seed] += 1
     systems = [sorted(runs, key=lambda each: each.result.seed) for runs in groups.values()]
-    for name_of in (experiment_name, _folder, str):
-        named = {name_of(runs[0].run): runs for runs in systems}
-        if len(named) == len(systems):
-            break
+    named = {experiment_name(runs[0].run): runs for runs in systems}
+    if len(named) < len(systems):
+        named = {below_runs(str(runs[0].run.absolute())): runs for runs in systems}
     return named
-
-
-def _folder(run: Path) -> str:
-    """The folder of an experiment's size, or of the run where it is not keyed, below `$DEPGEN_RUNS`."""
-    return below_runs(str(run.absolute().parents[1] if has_size(run) else run.absolute()))
 
 
 def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Results:
     """The systems' numbers as those of a table, in which each is judged against every later one."""
     names = list(systems)
+    notes = {name: ", ".join(str(each.run) for each in runs) for name, runs in systems.items()}
     rows = tuple(
-        Row(
-            name=name,
-            against=tuple(names[number:]),
-            note=", ".join(str(each.run) for each in systems[name]),
-            other_data=True,  # the notes say how the data differ
-        )
-        for number, name in enumerate(names, start=1)
+        Row(name=name, against=tuple(names[place:]), note=notes[name]) for place, name in enumerate(names, start=1)
     )
     results = tuple(dataclasses.replace(run.result, row=name) for name, runs in systems.items() for run in runs)
     columns = tuple(_columns([run for runs in systems.values() for run in runs]))
     if not columns:
         raise UserError(f"{', '.join(names)} have no test measure in common.")
-    caption, notes = "Runs compared on the test split", tuple(_notes(systems))
-    definition = TableDefinition(
-        table="runs", caption=caption, source="", columns=columns, rows=rows, sizes=("",), notes=notes
-    )
+    caption = "Runs compared on the test split"
+    definition = TableDefinition(table="runs", caption=caption, source="", columns=columns, rows=rows, sizes=("",))
     return Results(definition, "", results, frozenset(names))
-
-
-def _notes(systems: Mapping[str, Sequence[TestedRun]]) -> Iterator[str]:
-    """How the systems' data differ in files or reading options, or in the items that the test text is divided into."""
-    corpora: dict[str | None, list[str]] = {}
-    for name, runs in systems.items():
-        for fingerprint in dict.fromkeys(each.result.data.fingerprint for each in runs):
-            corpora.setdefault(fingerprint, []).append(name)
-    if len(corpora) > 1:
-        known = all(each.test.data is not None for runs in systems.values() for each in runs)
-        yield (
-            f"the corpora differ in files or reading options: {' | '.join(map(', '.join, corpora.values()))}; "
-            + ("their test sentences are the same" if known else "whether their test sentences differ is unknown")
-        )
-    items = {name: len(each.test.item_nll) for name, (each, *_) in systems.items() if each.test.item_nll is not None}
-    if len(set(items.values())) > 1:
-        listed = ", ".join(f"{name} {number}" for name, number in items.items())
-        yield (
-            f"the test text is divided into other items ({listed}), which are not paired: read the same documents in "
-            "each corpus"
-        )
 
 
 def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
@@ -239,33 +205,27 @@ def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
 
 
 def _json(results: Results, systems: Mapping[str, Sequence[TestedRun]]) -> str:
+    """All figures by system and measure, and every comparison."""
     comparisons, tests = compare(results)
     best = best_cells(results, comparisons)
+    measures: dict[str, dict[str, Any]] = {name: {} for name in systems}
+    for (name, key), figure in results.figures.items():
+        if key in {column.key for column in results.definition.columns}:
+            measures[name][key] = {
+                "value": figure.mean,
+                "deviation": figure.deviation,
+                "by_seed": figure.values,
+                "interval": results.intervals.get((name, key)),
+                "mark": "*" if (name, key) in best else "",
+                "of": figure.judge,
+            }
+    named = [item for item in comparisons if item.other in results.definition.row(item.row).against]
     content = {
         "systems": [
-            {
-                "system": name,
-                "runs": [str(each.run) for each in runs],
-                "measures": {
-                    column.key: {
-                        "value": figure.mean,
-                        "deviation": figure.deviation,
-                        "by_seed": figure.values,
-                        "interval": results.intervals.get((name, column.key)),
-                        "mark": "*" if (name, column.key) in best else "",
-                        "of": figure.judge,
-                    }
-                    for column in results.definition.columns
-                    if (figure := results.figure(name, column.key)) is not None
-                },
-            }
+            {"system": name, "runs": [str(each.run) for each in runs], "measures": measures[name]}
             for name, runs in systems.items()
         ],
-        "comparisons": [
-            {**dataclasses.asdict(item), "verdict": item.verdict}
-            for item in comparisons
-            if item.other in results.definition.row(item.row).against
-        ],
+        "comparisons": [{**dataclasses.asdict(item), "verdict": item.verdict} for item in named],
         "tests_corrected_for": tests,
     }
     return json.dumps(content, indent=2) + "\n"

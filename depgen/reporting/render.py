@@ -568,7 +568,8 @@ def _settings(results: Results) -> Iterator[str]:
     if results.definition.generation is not None:
         made = [(run.generation, run.row) for run in results.runs if run.generation is not None]
         for way, names in _grouped(made).items():
-            yield f"texts ({_rows_listed(results, names)}): {way}"
+            options = ", ".join(f"{name} {value}" for name, value in vars(way).items() if value not in (None, {}))
+            yield f"texts ({_rows_listed(results, names)}): {options}"
 
 
 def _explanations(definition: TableDefinition) -> Iterator[str]:

@@ -154,7 +154,7 @@ def test_at_most_eight_notes_and_what_they_say(store, change):
     assert "Base PPL: over 2 of 3 seeds" in found["Not computed"]
     assert "SB-2, PPL (DM-Base, left chain): not measured; --remeasure" in found["Not computed"]
     assert "B-1: scorer a" in found["Settings"]
-    assert "seed=3" in found["Settings"]
+    assert "top_p 0.9, temperature 1.0, seed 3" in found["Settings"]
     assert found["Notes"] == "PPL: per token; DM-Base, left chain: no syntax; One; Two."
 
 
