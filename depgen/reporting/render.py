@@ -566,10 +566,14 @@ def _settings(results: Results) -> Iterator[str]:
     for setting, headers in columns.items():
         yield f"{_listed(headers)}: {setting}"
     if results.definition.generation is not None:
+        own = sorted({column.top_p for column in results.definition.columns if column.top_p is not None})
         made = [(run.generation, run.row) for run in results.runs if run.generation is not None]
         for way, names in _grouped(made).items():
-            options = ", ".join(f"{name} {value}" for name, value in vars(way).items() if value not in (None, {}))
-            yield f"texts ({_rows_listed(results, names)}): {options}"
+            begun = f"prompt_sentences {way.prompt_sentences}" if way.samples is None else f"samples {way.samples}"
+            yield (
+                f"texts ({_rows_listed(results, names)}): {begun}, top_p {' / '.join(map(str, own or [way.top_p]))}, "
+                f"temperature {way.temperature}, seed {way.seed} + the run's, at most {way.max_new_tokens} tokens"
+            )
 
 
 def _explanations(definition: TableDefinition) -> Iterator[str]:

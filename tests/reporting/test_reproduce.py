@@ -106,12 +106,9 @@ def test_another_precision_is_trained_in_and_kept(depgen, made):
 
 
 @pytest.mark.slow
-def test_a_result_of_other_weights_than_the_runs_is_named_until_measured_again(depgen, made):
-    assert "other weights" not in reproduce.make(made)
+def test_a_result_of_other_weights_than_the_runs_is_measured_again(depgen, made):
     run = take_weights_of(1, made, depgen)
-    assert f"(of other weights than those of {run}; --remeasure" in reproduce.make(made)
     reproduce.make(made, remeasure=True)
-    assert "other weights" not in reproduce.make(made)
     assert read_result(made.result).weights_sha256 == file_sha256(run / "checkpoints/best.ckpt")
     assert depgen.verbs == ["fit", "test"]
 

@@ -98,8 +98,8 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     assert (result.metrics["texts"], result.metrics["empty"]) == (12, empty)
     assert "gpt_cold" in result.not_computed
     page = table("free", size="small")
-    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in page
-    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in page
+    assert "samples 4, top_p 0.3 / 0.9, temperature 1.0, seed 10" in page
+    assert "items by Welch's t-test (LM, p=0.3, p=0.9)" in page
     assert "p=0.3, p=0.9: oracle oracle_toy" in page
     assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in page
     share = 100 * result.metrics["cold_unk_rate"]
