@@ -173,7 +173,7 @@ def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[S
     values = [
         [*figure.values.values()] * (2 if each.is_floor else 1) for each, figure in ((row, mine), (other, theirs))
     ]
-    found = SystemComparison(
+    comparison = SystemComparison(
         row.name,
         other.name,
         column.key,
@@ -181,19 +181,19 @@ def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[S
         welch_over_seeds(*values),
         incomparable=_why_incomparable(results, row, other, column),
     )
-    if found.incomparable is not None:
-        return found, None
+    if comparison.incomparable is not None:
+        return comparison, None
     recorded = _recorded(results, row.name, other.name, column.key)
     interval = results.gain_interval(row.name, other.name, column)
-    found = replace(found, interval=interval or (None if recorded is None else recorded.interval))
+    comparison = replace(comparison, interval=interval or (None if recorded is None else recorded.interval))
     outcome = _test(results, row, other, column)
     if isinstance(outcome, Comparison):
-        contradicted = found.gain * column.gain(outcome.difference, 0.0) < 0
+        contradicted = comparison.gain * column.gain(outcome.difference, 0.0) < 0
         differ = "the items differ in the other direction than the figures" if contradicted else None
-        return replace(found, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
+        return replace(comparison, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
     if outcome.startswith(_GONE) and recorded is not None and recorded.p_items is not None:
-        return replace(found, p_items=recorded.p_items, items=recorded.items), None
-    return replace(found, untested=outcome), None
+        return replace(comparison, p_items=recorded.p_items, items=recorded.items), None
+    return replace(comparison, untested=outcome), None
 
 
 def _recorded(results: Results, row: str, other: str, measure: str) -> SystemComparison | None:
@@ -201,8 +201,8 @@ def _recorded(results: Results, row: str, other: str, measure: str) -> SystemCom
     seeds = {name: {*results.figures[name, measure].values} for name in (row, other)}
     for line in results.tracked.comparisons if not results.local & {row, other} else ():
         if line.measure == measure and {line.row: {*line.seeds}, line.against: {*line.other_seeds}} == seeds:
-            found = SystemComparison(line.row, line.against, measure, line.gain, None, line.p, line.items)
-            return replace(found, interval=line.interval).of(row)
+            recorded = SystemComparison(line.row, line.against, measure, line.gain, None, line.p, line.items)
+            return replace(recorded, interval=line.interval).of(row)
     return None
 
 

@@ -70,8 +70,8 @@ def note_own_table(path: Path, folder: Path) -> None:
 
 def own_tables() -> list[str]:
     """The files of tables of one's own that have been made, by the folders of results."""
-    found = sorted(results_root().glob(f"*/{_OWN}"))
-    return [path.read_text(encoding="utf-8").strip() for path in found]
+    paths = sorted(results_root().glob(f"*/{_OWN}"))
+    return [path.read_text(encoding="utf-8").strip() for path in paths]
 
 
 COLUMNS = "columns.yaml"
@@ -98,8 +98,8 @@ def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> 
     path = experiment_file(name)
     content = {key: value for key, value in read_settings(path).items() if key not in drop}
     try:
-        found = made_as(kind, content)
+        made = made_as(kind, content)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    assert isinstance(found, kind)
-    return found
+    assert isinstance(made, kind)
+    return made

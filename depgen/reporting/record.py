@@ -111,8 +111,8 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
         mine, theirs = (seeds[name, item.column] for name in (item.row, item.other))
         test = results.definition.column(item.column).test
         told = (item.gain, item.p_items, item.items, item.interval)
-        found = RecordedComparison(item.row, results.size, item.other, item.column, test, mine, theirs, *told)
-        yield _line("comparison", asdict(found))
+        recorded = RecordedComparison(item.row, results.size, item.other, item.column, test, mine, theirs, *told)
+        yield _line("comparison", asdict(recorded))
 
 
 def _line(kind: str, content: dict[str, Any], *, digits: int = 10) -> str:

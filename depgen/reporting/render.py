@@ -412,11 +412,8 @@ def _notes(results: Results) -> list[str]:
         "Settings": _settings(results),
         "Notes": _explanations(results.definition),
     }
-    return [
-        f"{kind}: {'; '.join(line.rstrip('.') for line in lines)}."
-        for kind, given in kinds.items()
-        if (lines := list(given))
-    ]
+    lines = {kind: [line.rstrip(".") for line in of_kind] for kind, of_kind in kinds.items()}
+    return [f"{kind}: {'; '.join(of_kind)}." for kind, of_kind in lines.items() if of_kind]
 
 
 def _sources(results: Results) -> Iterator[str]:

@@ -436,8 +436,8 @@ class Results:
     def _items(self) -> Mapping[Place, _Items]:
         """The items of each figure whose seeds all have them."""
         places = itertools.product(self.definition.rows, self.definition.columns)
-        found = {(row.name, column.key): self._items_of(row.name, column) for row, column in places}
-        return {place: items for place, items in found.items() if items is not None}
+        by_place = {(row.name, column.key): self._items_of(row.name, column) for row, column in places}
+        return {place: items for place, items in by_place.items() if items is not None}
 
     def _items_of(self, row: str, column: Column) -> _Items | None:
         """A figure's items; None where a seed lacks them, or they give another figure."""
@@ -553,8 +553,8 @@ def outdated(results: Results) -> dict[tuple[str, int], str]:
             from depgen.reporting.jobs import Job  # torch
 
             config = Job(results.definition, row, results.size, runs[0].seed).config
-            found = {(row.name, run.seed): why_outdated(run, config) for run in runs}
-            reasons |= {place: reason for place, reason in found.items() if reason is not None}
+            said = {(row.name, run.seed): why_outdated(run, config) for run in runs}
+            reasons |= {place: reason for place, reason in said.items() if reason is not None}
     return reasons
 
 

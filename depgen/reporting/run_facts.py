@@ -88,12 +88,12 @@ def beginning_of(config: Path | Experiment) -> str | None:
 
     Of a folder that is its name alone, as results are read on other machines; of a run, its experiment and its size.
     """
-    found = arguments_at(settings_of(config), BACKBONE)
-    if "pretrained" not in found:
+    arguments = arguments_at(settings_of(config), BACKBONE)
+    if "pretrained" not in arguments:
         return None
-    if found["pretrained"] is None:
+    if arguments["pretrained"] is None:
         return "random weights"
-    name = str(found["pretrained"])
+    name = str(arguments["pretrained"])
     if run := re.fullmatch(r"([^/]+/[^/]+)/seed\d+/[^/]+", name):
         return run[1]
     return Path(name).name if names_a_folder(name) else name
