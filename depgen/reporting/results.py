@@ -415,7 +415,7 @@ class Results:
         for line in self.tracked.intervals:
             for key, ends in line.intervals.items():
                 figure = self.figure(line.row, key)
-                if line.row not in self.local and figure is not None and {*line.seeds} >= {*figure.values}:
+                if line.row not in self.local and figure is not None and {*line.seeds} == {*figure.values}:
                     intervals.setdefault((line.row, key), ends)
         return intervals
 
