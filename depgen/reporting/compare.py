@@ -241,7 +241,7 @@ def _test(results: Results, row: Row, other: Row, column: Column) -> Comparison 
     """The outcome of a measure's test over items, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    names = {column.key, column.weighed_by} - {None}
+    names = {column.scores, column.weighed_by} - {None}
     mine, theirs = (
         [run for run in results.runs_of(each.name, column.key) if names <= run.items.keys()] for each in (row, other)
     )
@@ -256,7 +256,7 @@ def _test(results: Results, row: Row, other: Row, column: Column) -> Comparison 
         return "fewer than two items with scores"
     if column.test != "paired_bootstrap":
         return (welch_t_test if column.test == "welch_t" else paired_t_test)(first, second)
-    groups = _shared_documents(mine, theirs, column.key)
+    groups = _shared_documents(mine, theirs, column.scores)
     return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
 
 
@@ -275,7 +275,7 @@ def _shared_documents(
 def _scores(results: Sequence[Result], column: Column) -> Float[np.ndarray, " items"] | None:
     """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
     read = pooled_scores if column.test == "welch_t" else item_scores
-    scores = read(results, column.key)
+    scores = read(results, column.scores)
     if scores is None or column.weighed_by is None:
         return scores
     weights = item_scores(results, column.weighed_by)

@@ -442,12 +442,12 @@ class Results:
     def _items_of(self, row: str, column: Column) -> _Items | None:
         """A figure's items; None where a seed lacks them, or they give another figure."""
         runs, figure = self.runs_of(row, column.key), self.figure(row, column.key)
-        scores = seed_scores(runs, column.key)
+        scores = seed_scores(runs, column.scores)
         weights = scores if column.weighed_by is None else seed_scores(runs, column.weighed_by)
         if figure is None or scores is None or weights is None or weights.shape != scores.shape:
             return None
         weights = np.where(np.isnan(scores), 0.0, np.ones_like(scores) if column.weighed_by is None else weights)
-        documents = item_documents(runs, column.key)
+        documents = item_documents(runs, column.scores)
         if documents is not None:
             scores, weights = by_group(scores, weights, documents)
         if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():

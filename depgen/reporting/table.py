@@ -46,6 +46,7 @@ class Column(_Part):
         higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
         test: between two systems over items: paired, or Welch's where their items do not belong together.
+        items: the item scores that the test takes; None takes those named like the key.
         weights: numbers of the items that the scores are weighed by, such as words where the measure is over all words;
             None weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
@@ -60,6 +61,7 @@ class Column(_Part):
     higher_better: bool | None
     decimals: NonNegativeInt = 2
     test: TestName = "none"
+    items: str | None = None
     weights: str | None = None
     explanation: str | None = None
     measure: str | None = None
@@ -68,14 +70,19 @@ class Column(_Part):
     comparable: bool = True
 
     @property
+    def scores(self) -> str:
+        """The name of its item scores."""
+        return self.items or self.key
+
+    @property
     def weighed_by(self) -> str | None:
         """The items' numbers that their scores are weighed by, in intervals and in tests alike."""
-        return self.weights or _PERPLEXITIES.get(self.key)
+        return self.weights or _PERPLEXITIES.get(self.scores)
 
     @property
     def is_perplexity(self) -> bool:
         """Whether it is the exponential of its items' mean, which are nats per token or per word."""
-        return self.key in _PERPLEXITIES
+        return self.scores in _PERPLEXITIES
 
     def gain(self, value: float, other: float) -> float:
         """How much better a value is than another one.
