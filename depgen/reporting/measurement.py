@@ -138,8 +138,8 @@ def _sizes(job: Job) -> Result:
     """
     data = data_of(job.config)
     corpus = data.corpus
-    measured, metrics = measure_corpus(corpus), dict[str, float]()
-    for split, sizes in measured.items():
+    found, metrics = measure_corpus(corpus), dict[str, float]()
+    for split, sizes in found.items():
         name = "dev" if split == "valid" else split
         metrics[f"{name}_documents"] = float(sizes.documents or 0)
         metrics[f"{name}_tokens"], metrics[f"{name}_sentences"] = sizes.mean_length, sizes.mean_sentences
@@ -148,7 +148,7 @@ def _sizes(job: Job) -> Result:
     if isinstance(data, LevelData):
         expansions, types = data.vocabulary.tables["expansions"], len(data.vocabulary.types)
         metrics |= {"expansions": float(len(expansions)), "types": float(types)}
-    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in measured.items()})
+    source = source_of(corpus, documents={split: sizes.documents or 0 for split, sizes in found.items()})
     return _result(job, Numbers(metrics), source)
 
 
