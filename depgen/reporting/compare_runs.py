@@ -98,24 +98,26 @@ def _read_tested(run: Path) -> TestedRun:
     """
     test, record = kept_test(run), read_record(run)
     vocabulary = lines_sha256([file_sha256(path) for path in sorted((run / "vocabulary").glob("*")) if path.is_file()])
-    numbers, likelihood = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
-    kind = _KINDS[likelihood]
-    if likelihood == "pseudo":  # which words it is tested on
+    found, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
+    judge = _KINDS[kind]
+    if kind == "pseudo":  # which words it is tested on
         arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
-        kind += f" ({', '.join(f'{called} {arguments[name]}' for name, called in _DRAWS.items() if name in arguments)})"
+        judge += (
+            f" ({', '.join(f'{called} {arguments[name]}' for name, called in _DRAWS.items() if name in arguments)})"
+        )
     if test.item_tokens is not None:
         tokens = f"{test.item_tokens.sum():,.0f} test tokens"
-        numbers.settings["perplexity"] = f"{kind}, {tokens}, vocabulary {vocabulary[:8]}"
+        found.settings["perplexity"] = f"{judge}, {tokens}, vocabulary {vocabulary[:8]}"
     if test.item_words is not None:
-        numbers.settings["word_perplexity"] = f"{kind}, {test.item_words.sum():,.0f} test words"
+        found.settings["word_perplexity"] = f"{judge}, {test.item_words.sum():,.0f} test words"
     result = Result(
         table="runs",
         row="",
         size="",
         seed=int(record.get("seed") or 0),
-        metrics=numbers.metrics,
-        items={name: packed(scores) for name, scores in numbers.items.items()},
-        settings=numbers.settings,
+        metrics=found.metrics,
+        items={name: packed(scores) for name, scores in found.items.items()},
+        settings=found.settings,
         date=str(record.get("finished") or "")[:10],
         config_sha256=Experiment(run / "config.yaml").digest,
         **vars(facts_of(run)),
