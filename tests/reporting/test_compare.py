@@ -1,5 +1,4 @@
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from scipy import stats
 
 from depgen.metrics.significance import paired_bootstrap
 from depgen.reporting.compare import SystemComparison, best_cells, best_other, compare
-from depgen.reporting.record import record
 from depgen.reporting.table import TOKENS, load_definition
 from tests.reporting.conftest import ORDER_COLUMN, first_column
 from tests.reporting.conftest import toy_results as toy
@@ -308,25 +306,6 @@ def test_no_seed_varies_a_floor(store, project):
         ((found,), _) = compare(toy(definition))
         assert found.verdict == ("undecided", "wins")[seed - 1]
     assert found.gain == pytest.approx(1.99)
-
-
-def test_a_recorded_comparison_counts_as_long_as_both_figures_are_over_its_seeds(put, store, scores, project):
-    put({"Base": scores["base"], "DM-Base": scores["better"]})
-    before = of(compare(toy())[0], "DM-Base")
-    record("toy", size="small")
-    shutil.rmtree(project / "results")
-    for row, other, sign in (("DM-Base", "Base", 1), ("Base", "DM-Base", -1)):
-        after = of(compare(toy())[0], row, other)
-        assert after.gain == pytest.approx(sign * before.gain, rel=1e-3)
-        assert (after.p_items, after.items, after.verdict) == (
-            pytest.approx(before.p_items), ITEMS, {1: "wins", -1: "loses"}[sign],
-        )  # fmt: skip
-    store("DM-Base", 1, {"bleu1": 30.0})
-    found = of(compare(toy())[0], "DM-Base")
-    assert (found.p_items, found.untested) == (None, "no per-item scores of Base")
-    record("toy", size="small")  # of the two tracked seeds, one is now another one
-    shutil.rmtree(project / "results")
-    assert of(compare(toy())[0], "DM-Base").p_items is None
 
 
 COHERENCE = {

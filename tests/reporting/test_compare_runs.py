@@ -149,17 +149,13 @@ def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     assert re.search(r"\d+ test tokens, vocabulary \w{8}\b", " ".join(shown.split()))
 
 
-@pytest.mark.parametrize(("format", "expected"), [
-    ("text", "0.23"), ("markdown", "| first | local | 7.39"), ("csv", "runs,,second,local,perplexity,12.18"),
-    ("latex", r"\caption{Runs compared"),
-])  # fmt: skip
-def test_every_format_shows_the_numbers(runs, capsys, tmp_path, format, expected):
+def test_the_table_is_printed_or_written(runs, capsys, tmp_path):
     first, _ = runs("first/a", ITEMS["first"]), runs("second/a", ITEMS["second"], kind="dmlm")
-    assert main(["compare", "first", "second", "--format", format]) == 0
+    assert main(["compare", "first", "second", "--format", "markdown"]) == 0
     shown = capsys.readouterr().out
-    assert expected in shown
-    assert format == "csv" or str(first) in shown.replace("\n  ", "").replace(r"\_", "_")
-    assert main(["compare", "first", "second", "--format", format, "--output", str(tmp_path / "out")]) == 0
+    assert "| first | local | 7.39" in shown
+    assert f"first: {first}" in shown
+    assert main(["compare", "first", "second", "--format", "markdown", "--output", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out").read_text().strip() == shown.strip()
 
 

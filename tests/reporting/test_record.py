@@ -60,7 +60,7 @@ def test_what_is_recorded_reads_back(store, project):
 def test_what_items_gave_is_kept(store, project):
     two_systems(store)
     before = tracked_page(load_definition("toy"), "small")
-    (gain,) = [item for item in compare(toy_results())[0] if item.row == "DM-Base"]
+    compared = {item.row: item for item in compare(toy_results())[0]}
     intervals = toy_results().intervals
     record("toy", size="small")
     (line,) = lines("comparison")
@@ -68,8 +68,11 @@ def test_what_items_gave_is_kept(store, project):
     assert (line["test"], line["items"], line["seeds"], line["other_seeds"]) == ("paired_t", 50, [1], [1])
     shutil.rmtree(project / "results")
     assert {place: pytest.approx(ends) for place, ends in intervals.items()} == toy_results().intervals
-    (kept,) = [item for item in compare(toy_results())[0] if item.row == "DM-Base"]
-    assert (kept.p_items, kept.interval) == (pytest.approx(gain.p_items), pytest.approx(gain.interval))
+    for item in compare(toy_results())[0]:
+        former = compared[item.row]
+        assert item.gain == pytest.approx(former.gain, rel=1e-3), "of metrics to six digits"
+        assert (item.p_items, item.items, item.verdict) == (pytest.approx(former.p_items), 50, former.verdict)
+        assert item.interval == pytest.approx(former.interval)
     assert before != page()
 
 
