@@ -1,12 +1,14 @@
 """The digests of tracked results, and the marks on results made before a correction."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from depgen.reporting.jobs import Job
-from depgen.reporting.results import read_tracked, why_outdated
+from depgen.reporting.render import tracked_page
+from depgen.reporting.results import measured_path, read_tracked, why_outdated
 from depgen.reporting.table import load_definition
 from depgen.training.experiment import Experiment, sizes_of
 from tests.reporting.conftest import make_result
@@ -49,3 +51,17 @@ def test_a_result_is_out_of_date_once_its_configuration_changes_or_it_was_made_b
     assert why_outdated(replace(result, beginning="gpt2"), job.config) is None, "a command named its weights"
     path.write_text(path.read_text().replace("max_epochs", "max_epoch"))
     assert why_outdated(result, job.config).startswith("its configuration no longer reads")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_tracked_line_of_another_digest_is_shown_with_a_note():
+    definition = load_definition("toy")
+    digest = definition.row("Base").experiment_at("small").digest
+    result = make_result("Base", 1, {"bleu1": 10.0}, config_sha256=digest)
+    lines = [{"kind": "result", **asdict(replace(result, seed=seed))} for seed in (1, 2)]
+    lines[1] |= {"config_sha256": "of before", "metrics": {"bleu1": 12.0}}
+    measured_path("toy").parent.mkdir(parents=True)
+    measured_path("toy").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    page = tracked_page(definition, "small")
+    assert "| measured | 11.00 ± 1.41 |" in page
+    assert "- Out of date: made before experiments/base_toy.yaml (size small) was changed: Base (seed 2)." in page
