@@ -38,9 +38,13 @@ def plain(value: Any) -> Any:  # noqa: ANN401
 
 def experiments() -> dict[str, Any]:
     """Every experiment at every size, and what makes the rows of all tables, by a label."""
-    from depgen.reporting.definition import load_definition
     from depgen.reporting.experiments import table_names
     from depgen.training.experiment import Experiment, sizes_of
+
+    try:
+        from depgen.reporting.table import load_definition
+    except ImportError:  # a tree before one results frame
+        from depgen.reporting.definition import load_definition
 
     listed = {
         f"{path.stem} {size}": Experiment(path, size)
@@ -134,19 +138,25 @@ def data_module(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def tables(folder: str) -> dict[str, str]:
     """Every table of this tree in every format, from the tracked results alone; and the tracked pages."""
-    from depgen.reporting.definition import load_definition
     from depgen.reporting.experiments import table_names
-    from depgen.reporting.layout import lay_out
-    from depgen.reporting.store import read_ours
-    from depgen.reporting.tables import render
+
+    try:
+        from depgen.reporting.render import page_of, render
+        from depgen.reporting.results import load_results
+        from depgen.reporting.table import load_definition
+    except ImportError:  # a tree before one results frame
+        from depgen.reporting.definition import load_definition
+        from depgen.reporting.layout import lay_out as page_of
+        from depgen.reporting.store import read_ours as load_results
+        from depgen.reporting.tables import render
 
     answer = {}
     for name in table_names():
         definition = load_definition(name)
         for size in definition.sizes:
-            layout = lay_out(read_ours(definition, size=size, local=False))
+            page = page_of(load_results(definition, size=size, local=False))
             for format in ("markdown", "latex", "csv", "text"):
-                answer[f"{name} {size} {format}"] = render(layout, format=format)
+                answer[f"{name} {size} {format}"] = render(page, format=format)
     for path in sorted(Path("experiments/measured").glob("*.md")):
         answer[f"page {path.name}"] = path.read_text(encoding="utf-8")
     return answer

@@ -27,8 +27,8 @@ from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
 from depgen.data.corpora import Ewt, PennTreebank
 from depgen.data.formats import Conllu
-from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import table_names
+from depgen.reporting.table import load_definition
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from tests.annotation.conftest import tiny_spacy, tiny_supar

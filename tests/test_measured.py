@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from depgen.reporting.definition import load_definition
-from depgen.reporting.store import measured_page, read_tracked
-from depgen.reporting.tables import tracked_page
+from depgen.reporting.render import tracked_page
+from depgen.reporting.results import measured_page, read_tracked
+from depgen.reporting.table import load_definition
 
 FOLDER = Path("experiments/measured")
 TABLES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
@@ -17,7 +17,7 @@ TABLES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)
-    tracked = [size for size in definition.sizes if read_tracked(definition, size=size)[0]]
+    tracked = [size for size in definition.sizes if read_tracked(definition, size=size).results]
     assert tracked
     for size in tracked:
         page = measured_page(table, size).read_text(encoding="utf-8")

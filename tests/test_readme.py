@@ -19,7 +19,7 @@ import depgen.models
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.vocabulary import WordVocabulary
-from depgen.reporting.definition import load_definition
+from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora

@@ -8,9 +8,9 @@ import yaml
 
 from depgen.cli import main
 from depgen.reporting import reproduce
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_similarity import write_similarity
 

@@ -119,7 +119,7 @@ VERBS = {
     ),
     "table": Verb(
         "print a table: our results and the published numbers",
-        "depgen.reporting.tables:table",
+        "depgen.reporting.render:table",
         positionals=("table",),
     ),
     "compare": Verb(

@@ -83,11 +83,6 @@ class LanguageModel(L.LightningModule):
         """New metrics of a split in which each item is scored some times, by the name that they are logged under."""
         return {"loss": Loss(passes), "perplexity": Perplexity(passes), "unk_rate": UnknownRate()}
 
-    @classmethod
-    def figure_names(cls) -> tuple[str, ...]:
-        """What a test logs, by which columns of tables are checked before training; whoever logs more adds names."""
-        return tuple(cls.figures())
-
     def _measure_in(self, passes: int) -> None:
         self.val_figures, self.test_figures = (
             MetricCollection(self.figures(passes), compute_groups=False) for _ in range(2)

@@ -202,22 +202,6 @@ def welch_over_seeds(first: Sequence[float], second: Sequence[float]) -> float |
     return _welch_p_value(np.array(first), np.array(second))
 
 
-def levene_over_seeds(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """The p-value of Levene's test, about medians (Brown & Forsythe, 1974), that two systems' figures spread alike.
-
-    None where a system has fewer than three seeds, or none of the two varies: then there is nothing to test by. The
-    figures of two seeds are equally far from their median, whatever their spread.
-
-    >>> round(levene_over_seeds([50.5, 55.2, 62.8, 58.0], [57.0, 57.4, 57.9, 58.1]), 3)
-    0.049
-    """
-    from scipy.stats import levene
-
-    if min(len(first), len(second)) < 3 or np.ptp(first) == np.ptp(second) == 0:
-        return None
-    return float(levene(first, second, center="median").pvalue)
-
-
 def _defined_pairs(
     first: Scores, second: OtherScores
 ) -> tuple[Float[np.ndarray, " defined"], Float[np.ndarray, " defined"]]:

@@ -211,11 +211,6 @@ class PromptedModel(FineTuned):
     encoder: LeftToRight
     encoder_kind = LeftToRight
 
-    @classmethod
-    def figure_names(cls) -> tuple[str, ...]:
-        """What a test may log."""
-        return ("accuracy", "f1", "majority_accuracy", "majority_f1", "pearson", "spearman", "correlation")
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -377,11 +372,6 @@ class SentenceSimilarity(FineTuned):
     encoder: MaskedLanguageModel
     encoder_kind = MaskedLanguageModel
     head: PairHead
-
-    @classmethod
-    def figure_names(cls) -> tuple[str, ...]:
-        """What a test may log."""
-        return tuple(f"{name}_{kind}" for name in (*TEST_SETS, "mean") for kind in CORRELATIONS)
 
     def __init__(
         self,

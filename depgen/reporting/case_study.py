@@ -22,7 +22,6 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import TableDefinition, chosen_table, is_made
 from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
 from depgen.reporting.experiments import experiments_root, is_path
 from depgen.reporting.fields import read_as
@@ -32,6 +31,7 @@ from depgen.reporting.pictures.drawing import Drawing
 from depgen.reporting.pictures.trees import stacked, write_svg
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
+from depgen.reporting.table import TableDefinition, chosen_table, is_made
 from depgen.training.runs import read_record
 from depgen.trees.binarization import levels_of
 from depgen.trees.sentence import Sentence

@@ -16,14 +16,17 @@ from depgen.metrics.significance import (
     welch_over_seeds,
     welch_t_test,
 )
-from depgen.reporting.definition import Column, Row
-from depgen.reporting.intervals import gain_intervals
-from depgen.reporting.results import Result, item_documents, item_scores, pooled_scores
-from depgen.reporting.store import Bounds, Ours, recorded_test
+from depgen.reporting.results import (
+    Bounds,
+    Result,
+    Results,
+    item_documents,
+    item_scores,
+    pooled_scores,
+)
+from depgen.reporting.table import Column, Row
 
 Verdict = Literal["wins", "loses", "ahead over items only", "behind over items only", "undecided", "not compared"]
-Mark = Literal["", "*", "°"]
-"""Of a number: better than the best other system over seeds and items (*), or over items only, of one seed (°)."""
 LEVEL = 0.05
 EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
@@ -47,7 +50,7 @@ class SystemComparison:
         p_seeds: two-sided, of Welch's t-test over seeds, corrected; None where a system, but not a floor, has one
             seed, or no system varies.
         p_items: two-sided, over items, corrected; None where nothing was tested.
-        items: how many the test is over; None where nothing was tested, or a record does not say.
+        items: how many the test is over; None where nothing was tested, or that was not recorded.
         untested: why nothing was tested over items; None where something was.
         contradicted: whether the items and the figures differ in opposite directions.
         incomparable: why the figures do not compare at all; None where they do.
@@ -96,118 +99,122 @@ class SystemComparison:
         return "wins" if self.gain > 0 else "loses"
 
 
-def gain(column: Column, value: float, other: float) -> float:
-    """How much better a value is than another one.
-
-    >>> gain(Column("ppl", "PPL", higher_better=False), 40.0, 42.0)
-    2.0
-    """
-    return value - other if column.higher_better else other - value
-
-
-def best_other(ours: Ours, row: Row, column: Column) -> Row | None:
+def best_other(results: Results, row: Row, column: Column) -> Row | None:
     """The best other system of the row's group in a measure, by the row's judge; None where it has no rival.
 
     Floors are no rivals.
     """
-    own, gains = ours.figure(row.name, column.key), {}
-    for other in ours.definition.rows:
-        figure = ours.figure(other.name, column.key)
+    own, gains = results.figure(row.name, column.key), {}
+    for other in results.definition.rows:
+        figure = results.figure(other.name, column.key)
         is_rival = other.name != row.name and other.group == row.group and not other.is_floor
         if is_rival and figure is not None and (own is None or own.judge == figure.judge):
-            gains[other.name] = gain(column, figure.mean, 0.0)
-    return ours.definition.row(max(gains, key=gains.__getitem__)) if gains else None
+            gains[other.name] = column.gain(figure.mean, 0.0)
+    return results.definition.row(max(gains, key=gains.__getitem__)) if gains else None
 
 
-def compare(ours: Ours) -> tuple[list[SystemComparison], int]:
-    """Each system against the best other one and against the rows it names, by measure; and the tests over items.
+def compare(results: Results) -> tuple[list[SystemComparison], int]:
+    """Each system against the best other one and against the rows it names, by measure; and the number of item tests.
 
     Tests pair the items' scores averaged over the seeds that have them, and the bootstrap draws pieces of one document
-    together; Welch's takes those of all such seeds together. Where item scores are gone, a recorded test of the same
-    figures takes their place, with its recorded p-value.
+    together; Welch's takes those of all such seeds together. Where items are gone, the recorded test of the same seeds
+    takes their place, with its recorded p-value.
 
     All p-values are corrected by Holm's method: those over items over all tests of the table (the same two systems in
     the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
     are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
     """
-    pairs = _pairs(ours)
-    found: dict[_Pair, SystemComparison] = {}
+    pairs = _pairs(results)
+    compared: dict[_Pair, SystemComparison] = {}
     raw: dict[_Pair, float] = {}
     for row, other, column in pairs:
         pair = (column.key, frozenset((row.name, other.name)))
-        if pair not in found:
-            found[pair], p_value = _tested(ours, row, other, column)
+        if pair not in compared:
+            compared[pair], p_value = _compared(results, row, other, column)
             if p_value is not None:
                 raw[pair] = p_value
     for pair, p_value in zip(raw, holm(list(raw.values())), strict=True):
-        if not found[pair].contradicted:
-            found[pair] = replace(found[pair], p_items=p_value)
-    for column in ours.definition.columns:
-        named = [(column.key, pair) for pair in ours.definition.named_pairs]
-        _correct_over_seeds(found, named)
-        _correct_over_seeds(found, [pair for pair in found if pair[0] == column.key and pair not in named])
-    comparable = {(each.row, each.other, each.column): pair for pair, each in found.items() if not each.incomparable}
-    for names, interval in gain_intervals(ours, comparable).items():
-        found[comparable[names]] = replace(found[comparable[names]], interval=interval)
-    return [found[column.key, frozenset((row.name, other.name))].of(row.name) for row, other, column in pairs], len(raw)
+        if not compared[pair].contradicted:
+            compared[pair] = replace(compared[pair], p_items=p_value)
+    for column in results.definition.columns:
+        named = [(column.key, pair) for pair in results.definition.named_pairs]
+        _correct_over_seeds(compared, named)
+        _correct_over_seeds(compared, [pair for pair in compared if pair[0] == column.key and pair not in named])
+    ordered = [compared[column.key, frozenset((row.name, other.name))].of(row.name) for row, other, column in pairs]
+    return ordered, len(raw)
 
 
-def _correct_over_seeds(found: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:
+def _correct_over_seeds(compared: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:
     """Correct the p-values over seeds of a family, whose pairs without one count with p = 1."""
-    raw = [found[pair].p_seeds if pair in found else None for pair in family]
+    raw = [compared[pair].p_seeds if pair in compared else None for pair in family]
     for pair, old, new in zip(family, raw, holm([1.0 if p is None else p for p in raw]), strict=True):
         if old is not None:
-            found[pair] = replace(found[pair], p_seeds=new)
+            compared[pair] = replace(compared[pair], p_seeds=new)
 
 
-def _pairs(ours: Ours) -> list[tuple[Row, Row, Column]]:
+def _pairs(results: Results) -> list[tuple[Row, Row, Column]]:
     """What is compared, in the table's order, nothing twice."""
-    definition = ours.definition
+    definition = results.definition
     pairs: dict[tuple[str, str, str], tuple[Row, Row, Column]] = {}
     directed = [column for column in definition.columns if column.higher_better is not None]
     for row, column in itertools.product(definition.rows, directed):
-        if row.is_floor or ours.figure(row.name, column.key) is None:
+        if row.is_floor or results.figure(row.name, column.key) is None:
             continue
-        others = [best_other(ours, row, column), *(definition.row(name) for name in row.against)]
-        for other in others:
-            if other is not None and ours.figure(other.name, column.key) is not None:
+        for other in (best_other(results, row, column), *map(definition.row, row.against)):
+            if other is not None and results.figure(other.name, column.key) is not None:
                 pairs.setdefault((row.name, other.name, column.key), (row, other, column))
     return list(pairs.values())
 
 
-def _tested(ours: Ours, row: Row, other: Row, column: Column) -> tuple[SystemComparison, float | None]:
+def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[SystemComparison, float | None]:
     """A comparison before corrections, and the p-value over items that is to be corrected; None where there is none."""
-    mine, theirs = (ours.figures[each.name, column.key].mean for each in (row, other))
-    found = SystemComparison(
+    mine, theirs = (results.figures[each.name, column.key] for each in (row, other))
+    # No seed varies a floor: its one figure stands for two seeds.
+    values = [
+        [*figure.values.values()] * (2 if each.is_floor else 1) for each, figure in ((row, mine), (other, theirs))
+    ]
+    comparison = SystemComparison(
         row.name,
         other.name,
         column.key,
-        gain(column, mine, theirs),
-        _welch(ours, row, other, column),
-        incomparable=_why_incomparable(ours, row, other, column),
+        column.gain(mine.mean, theirs.mean),
+        welch_over_seeds(*values),
+        incomparable=_why_incomparable(results, row, other, column),
     )
-    outcome = found.incomparable or _test(ours, row, other, column)
+    if comparison.incomparable is not None:
+        return comparison, None
+    recorded = _recorded(results, row.name, other.name, column.key)
+    interval = results.gain_interval(row.name, other.name, column)
+    comparison = replace(comparison, interval=interval or (None if recorded is None else recorded.interval))
+    outcome = _test(results, row, other, column)
     if isinstance(outcome, Comparison):
-        contradicted = found.gain * gain(column, outcome.difference, 0.0) < 0
+        contradicted = comparison.gain * column.gain(outcome.difference, 0.0) < 0
         differ = "the items differ in the other direction than the figures" if contradicted else None
-        return replace(found, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
-    if outcome.startswith(_GONE):
-        recorded = recorded_test(ours, found.row, found.other, found.column, found.gain)
-        if recorded is not None and recorded.p_value is not None:
-            return replace(found, p_items=recorded.p_value, items=recorded.items), None
-    return replace(found, untested=outcome), None
+        return replace(comparison, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
+    if outcome.startswith(_GONE) and recorded is not None and recorded.p_items is not None:
+        return replace(comparison, p_items=recorded.p_items, items=recorded.items), None
+    return replace(comparison, untested=outcome), None
 
 
-def marked(ours: Ours, comparisons: Sequence[SystemComparison]) -> dict[tuple[str, str], Mark]:
-    """By row and column, the marks of numbers that are better than those of the best other system of the group."""
-    marks: dict[Verdict, Mark] = {"wins": "*", "ahead over items only": "°"}
-    found = {}
+def _recorded(results: Results, row: str, other: str, measure: str) -> SystemComparison | None:
+    """What was recorded of two rows' figures of today, over the same seeds, in either direction."""
+    seeds = {name: {*results.figures[name, measure].values} for name in (row, other)}
+    for line in results.tracked.comparisons if not results.local & {row, other} else ():
+        if line.measure == measure and {line.row: {*line.seeds}, line.against: {*line.other_seeds}} == seeds:
+            recorded = SystemComparison(line.row, line.against, measure, line.gain, None, line.p, line.items)
+            return replace(recorded, interval=line.interval).of(row)
+    return None
+
+
+def best_cells(results: Results, comparisons: Sequence[SystemComparison]) -> set[tuple[str, str]]:
+    """The rows and columns of figures that win against the best other system of their group."""
+    won = set()
     for item in comparisons:
-        row, column = ours.definition.row(item.row), ours.definition.column(item.column)
-        rival = best_other(ours, row, column)
-        if rival is not None and rival.name == item.other and item.verdict in marks:
-            found[row.name, column.key] = marks[item.verdict]
-    return found
+        row, column = results.definition.row(item.row), results.definition.column(item.column)
+        rival = best_other(results, row, column)
+        if item.verdict == "wins" and rival is not None and rival.name == item.other:
+            won.add((row.name, column.key))
+    return won
 
 
 def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
@@ -218,59 +225,42 @@ def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
     return round(sum(each["empty"] for each in counted)), round(sum(each["texts"] for each in counted))
 
 
-def _why_incomparable(ours: Ours, row: Row, other: Row, column: Column) -> str | None:
+def _why_incomparable(results: Results, row: Row, other: Row, column: Column) -> str | None:
     """Why figures of two systems do not compare; None where they do."""
-    mine, theirs = (ours.figures[each.name, column.key].judge for each in (row, other))
+    mine, theirs = (results.figures[each.name, column.key].judge for each in (row, other))
     if mine != theirs:
         return OTHER_JUDGE
-    first, second = empty_texts(ours.of(row.name)), empty_texts(ours.of(other.name))
+    first, second = empty_texts(results.of(row.name)), empty_texts(results.of(other.name))
     if not (column.measure or column.key).startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
         return None
     apart = abs(first[0] / first[1] - second[0] / second[1])
     return UNEQUAL_EMPTY if apart > EMPTY_TOLERANCE else None
 
 
-def _welch(ours: Ours, row: Row, other: Row, column: Column) -> float | None:
-    """The p-value of Welch's t-test over seeds; None where a system has one seed, or no system varies.
-
-    No seed varies a floor.
-    """
-    first, second = (
-        list(ours.figures[each.name, column.key].values.values()) * (2 if each.is_floor else 1) for each in (row, other)
-    )
-    return welch_over_seeds(first, second)
-
-
-def _test(ours: Ours, row: Row, other: Row, column: Column) -> Comparison | str:
+def _test(results: Results, row: Row, other: Row, column: Column) -> Comparison | str:
     """The outcome of a measure's test over items, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    mine, theirs = (scored(ours.results_of(each.name, column.key), column) for each in (row, other))
+    names = {column.scores, column.weighed_by} - {None}
+    mine, theirs = (
+        [run for run in results.runs_of(each.name, column.key) if names <= run.items.keys()] for each in (row, other)
+    )
     first, second = _scores(mine, column), _scores(theirs, column)
     if first is None or second is None:
-        lacking = row.name if first is None else other.name
-        return f"{_GONE} {lacking}"
-    if column.test == "welch_t":
-        if min((~np.isnan(first)).sum(), (~np.isnan(second)).sum()) < 2:
-            return "fewer than two items with a score"
-        return welch_t_test(first, second)
-    if len(first) != len(second):
+        return f"{_GONE} {row.name if first is None else other.name}"
+    if column.test != "welch_t" and len(first) != len(second):
         return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
-    if (~np.isnan(first) & ~np.isnan(second)).sum() < 2:
-        return "fewer than two items with scores of both"
-    if column.test == "paired_t":
-        return paired_t_test(first, second)
-    groups = shared_documents(mine, theirs, column.items or column.key)
+    has_first, has_second = ~np.isnan(first), ~np.isnan(second)
+    paired = () if column.test == "welch_t" else (has_first & has_second,)
+    if min(has.sum() for has in (has_first, has_second, *paired)) < 2:
+        return "fewer than two items with scores"
+    if column.test != "paired_bootstrap":
+        return (welch_t_test if column.test == "welch_t" else paired_t_test)(first, second)
+    groups = _shared_documents(mine, theirs, column.scores)
     return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
 
 
-def scored(results: Sequence[Result], column: Column) -> list[Result]:
-    """Those with the item scores of a measure and their weights, which tests and intervals take."""
-    names = {column.items or column.key, column.weighed_by} - {None}
-    return [each for each in results if names <= each.items.keys()]
-
-
-def shared_documents(
+def _shared_documents(
     mine: Sequence[Result], theirs: Sequence[Result], name: str
 ) -> Int[np.ndarray, " items"] | str | None:
     """The documents that two systems' items are pieces of; None where items are whole, else why there are none."""
@@ -285,7 +275,7 @@ def shared_documents(
 def _scores(results: Sequence[Result], column: Column) -> Float[np.ndarray, " items"] | None:
     """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
     read = pooled_scores if column.test == "welch_t" else item_scores
-    scores = read(results, column.items or column.key)
+    scores = read(results, column.scores)
     if scores is None or column.weighed_by is None:
         return scores
     weights = item_scores(results, column.weighed_by)

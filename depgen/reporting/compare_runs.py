@@ -7,25 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.trained import system_class
 from depgen.locations import below_runs, file_sha256, write_atomically
-from depgen.reporting.compare import compare, marked
-from depgen.reporting.definition import Column, Row, TableDefinition
-from depgen.reporting.intervals import intervals
-from depgen.reporting.layout import lay_out
+from depgen.reporting.compare import best_cells, compare
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.pretrained import arguments_at
-from depgen.reporting.results import Result, packed
+from depgen.reporting.render import Format, page_of, render
+from depgen.reporting.results import Result, Results, packed
 from depgen.reporting.run_facts import facts_of
-from depgen.reporting.store import Ours, training_of
-from depgen.reporting.tables import Format, render
+from depgen.reporting.table import Column, Row, TableDefinition
 from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import Experiment, settings_of
-from depgen.training.runs import experiment_name, find_run, place_of_run, read_record
+from depgen.training.runs import experiment_name, find_run, read_record
 
 _KINDS = {
     "exact": "exact likelihood",
@@ -42,14 +39,7 @@ _DIRECTED = ("spearman", "pearson")
 
 @dataclass(frozen=True)
 class TestedRun:
-    """A run with what `depgen test` left in it.
-
-    Attributes:
-        run: its folder.
-        test: its numbers.
-        result: the same as a result without a table; its measures say what kind of likelihood they are of.
-        vocabulary: the digest of its vocabulary.
-    """
+    """A run with its test numbers, the same as a result without a table, and the digest of its vocabulary."""
 
     run: Path
     test: SplitNumbers
@@ -88,13 +78,13 @@ def compare_runs(
             f"compare: expected at least two systems, found {len(systems)} ({', '.join(systems)}). Name another run; "
             "runs that differ in their seed alone are one system."
         )
-    ours = _joined(systems)
+    results = _joined(systems)
     if format == "json":
-        text = _json(ours, systems)
+        text = _json(results, systems)
     else:
-        layout = lay_out(ours)
-        notes = tuple(note for note in layout.notes if not note.startswith("Numbers: "))  # no files of a table's
-        text = render(dataclasses.replace(layout, notes=notes), format=format)
+        page = page_of(results)
+        notes = tuple(note for note in page.notes if not note.startswith("Numbers: "))  # no files of a table's
+        text = render(dataclasses.replace(page, notes=notes), format=format)
     if output is None:
         return text
     write_atomically(output, text)
@@ -102,7 +92,7 @@ def compare_runs(
 
 
 def _read_tested(run: Path) -> TestedRun:
-    """A run with its test numbers.
+    """A run with its test numbers; perplexities with other settings do not compare.
 
     Raises:
         UserError: it is not tested, or a file of it is damaged.
@@ -110,8 +100,17 @@ def _read_tested(run: Path) -> TestedRun:
     test, record = kept_test(run), read_record(run)
     vocabulary = file_sha256(run / VOCABULARY_FILE)
     found, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
-    draws = _draws(run) if kind == "pseudo" else ""
-    found.settings.update(_settings(test, _KINDS[kind] + draws, vocabulary))
+    judge = _KINDS[kind]
+    if kind == "pseudo":  # which words it is tested on
+        arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
+        judge += (
+            f" ({', '.join(f'{called} {arguments[name]}' for name, called in _DRAWS.items() if name in arguments)})"
+        )
+    if test.item_tokens is not None:
+        tokens = f"{test.item_tokens.sum():,.0f} test tokens"
+        found.settings["perplexity"] = f"{judge}, {tokens}, vocabulary {vocabulary[:8]}"
+    if test.item_words is not None:
+        found.settings["word_perplexity"] = f"{judge}, {test.item_words.sum():,.0f} test words"
     result = Result(
         table="runs",
         row="",
@@ -127,46 +126,25 @@ def _read_tested(run: Path) -> TestedRun:
     return TestedRun(run, test, result, vocabulary)
 
 
-def _draws(run: Path) -> str:
-    """How the masked words of a test are drawn, as far as the run's configuration says it."""
-    arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
-    said = [f"{called} {arguments[name]}" for name, called in _DRAWS.items() if name in arguments]
-    return f" ({', '.join(said)})" if said else ""
-
-
-def _settings(test: SplitNumbers, kind: str, vocabulary: str) -> Iterator[tuple[str, str]]:
-    """What the perplexities depend on: those that differ in it are not compared."""
-    if test.item_tokens is not None:
-        yield "perplexity", f"{kind}, {test.item_tokens.sum():,.0f} test tokens, vocabulary {vocabulary[:8]}"
-    if test.item_words is not None:
-        yield "word_perplexity", f"{kind}, {test.item_words.sum():,.0f} test words"
-
-
 def _check_same_items(tested: Sequence[TestedRun]) -> None:
-    """Raise UserError unless all runs were tested on the same sentences, as far as is known.
-
-    Runs of older tests do not say what data they were tested on: those must have as many items.
-    """
-    known = [each for each in tested if each.test.data is not None]
-    for first, second in combinations(known, 2):
-        if (difference := _difference(first.test, second.test)) is not None:
+    """Raise UserError unless all runs were tested on the same sentences; unknown ones must be as many."""
+    for first, second in combinations(tested, 2):
+        if None not in (first.test.data, second.test.data):
+            difference = _difference(first.test, second.test)
+        else:
+            numbers = [len(each.test.item_nll) for each in (first, second) if each.test.item_nll is not None]
+            difference = f"their items are {' and '.join(map(str, numbers))}" if len(set(numbers)) > 1 else None
+        if difference is not None:
             raise UserError(
                 f"{first.run} and {second.run} were tested on different data: {difference}. Test them on the same "
-                "corpus, read in the same way; a test of an earlier version again: depgen test --run ..."
-            )
-    scored = [(each.run, len(each.test.item_nll)) for each in tested if each.test.item_nll is not None]
-    for run, items in scored[1:]:
-        if items != scored[0][1] and len(known) < len(tested):
-            raise UserError(
-                f"{scored[0][0]} was tested on {scored[0][1]} items, {run} on {items}, and not every run says on which "
-                "data. Test them again on the same data: depgen test --run ..."
+                "corpus, read in the same way: depgen test --run ..."
             )
 
 
 def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
     """How the sentences of two tests differ, or the items that they are divided into; None where they do not.
 
-    Tests with different numbers of items are accepted: such items are not paired, and a note says so.
+    Tests with different numbers of items are accepted: such items are not paired.
     """
     if first.data != second.data:
         if first.sentences is None or second.sentences is None:
@@ -184,62 +162,31 @@ def _systems(tested: Sequence[TestedRun]) -> dict[str, list[TestedRun]]:
     groups: dict[tuple[object, int], list[TestedRun]] = {}
     before = Counter[object]()
     for each in tested:
-        training = training_of(each.result)
+        result = each.result
+        training = (result.config_sha256, result.data.fingerprint, result.trees, result.beginning)
         groups.setdefault((training, before[training, each.result.seed]), []).append(each)
         before[training, each.result.seed] += 1
     systems = [sorted(runs, key=lambda each: each.result.seed) for runs in groups.values()]
-    for name_of in (experiment_name, _folder, str):
-        named = {name_of(runs[0].run): runs for runs in systems}
-        if len(named) == len(systems):
-            break
+    named = {experiment_name(runs[0].run): runs for runs in systems}
+    if len(named) < len(systems):
+        named = {below_runs(str(runs[0].run.absolute())): runs for runs in systems}
     return named
 
 
-def _folder(run: Path) -> str:
-    """The folder of an experiment's size, or of the run where it is not keyed, below `$DEPGEN_RUNS`."""
-    return below_runs(str(run.absolute().parents[1] if len(place_of_run(run)) > 2 else run.absolute()))
-
-
-def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Ours:
+def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Results:
     """The systems' numbers as those of a table, in which each is judged against every later one."""
     names = list(systems)
+    notes = {name: ", ".join(str(each.run) for each in runs) for name, runs in systems.items()}
     rows = tuple(
-        Row(
-            name,
-            against=tuple(names[number:]),
-            note=", ".join(str(each.run) for each in systems[name]),
-            other_data=True,  # the notes say how the data differ
-        )
-        for number, name in enumerate(names, start=1)
+        Row(name=name, against=tuple(names[place:]), note=notes[name]) for place, name in enumerate(names, start=1)
     )
     results = tuple(dataclasses.replace(run.result, row=name) for name, runs in systems.items() for run in runs)
     columns = tuple(_columns([run for runs in systems.values() for run in runs]))
     if not columns:
         raise UserError(f"{', '.join(names)} have no test measure in common.")
     caption = "Runs compared on the test split"
-    definition = TableDefinition("runs", caption, "", columns, rows, sizes=("",), notes=tuple(_notes(systems)))
-    return Ours(definition, "", results, frozenset((each.row, each.seed) for each in results))
-
-
-def _notes(systems: Mapping[str, Sequence[TestedRun]]) -> Iterator[str]:
-    """How the systems' data differ in files or reading options, or in the items that the test text is divided into."""
-    corpora: dict[str | None, list[str]] = {}
-    for name, runs in systems.items():
-        for fingerprint in dict.fromkeys(each.result.data.fingerprint for each in runs):
-            corpora.setdefault(fingerprint, []).append(name)
-    if len(corpora) > 1:
-        known = all(each.test.data is not None for runs in systems.values() for each in runs)
-        yield (
-            f"the corpora differ in files or reading options: {' | '.join(map(', '.join, corpora.values()))}; "
-            + ("their test sentences are the same" if known else "whether their test sentences differ is unknown")
-        )
-    items = {name: len(each.test.item_nll) for name, (each, *_) in systems.items() if each.test.item_nll is not None}
-    if len(set(items.values())) > 1:
-        listed = ", ".join(f"{name} {number}" for name, number in items.items())
-        yield (
-            f"the test text is divided into other items ({listed}), which are not paired: read the same documents in "
-            "each corpus"
-        )
+    definition = TableDefinition(table="runs", caption=caption, source="", columns=columns, rows=rows, sizes=("",))
+    return Results(definition, "", results, frozenset(names))
 
 
 def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
@@ -247,42 +194,41 @@ def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
     shared = set.intersection(*(set(each.result.metrics) for each in tested))
     by_word = len({each.vocabulary for each in tested}) > 1 and all("words" in each.result.items for each in tested)
     if by_word:
-        yield Column("word_perplexity", "PPL per word", False, test="paired_t")
+        yield Column(key="word_perplexity", header="PPL per word", higher_better=False, test="paired_t")
     if "perplexity" in shared:
-        yield Column("perplexity", "PPL per token", None if by_word else False, test="none" if by_word else "paired_t")
+        yield Column(
+            key="perplexity",
+            header="PPL per token",
+            higher_better=None if by_word else False,
+            test="none" if by_word else "paired_t",
+        )
     for name in sorted(shared - {"perplexity", "word_perplexity", *_UNSHOWN}):
         if not name.endswith(("_low", "_high")):
-            yield Column(name, name, True if name.endswith(_DIRECTED) else None)
+            yield Column(key=name, header=name, higher_better=True if name.endswith(_DIRECTED) else None)
 
 
-def _json(ours: Ours, systems: Mapping[str, Sequence[TestedRun]]) -> str:
-    comparisons, tests = compare(ours)
-    marks, bounds = marked(ours, comparisons), intervals(ours)
+def _json(results: Results, systems: Mapping[str, Sequence[TestedRun]]) -> str:
+    """All figures by system and measure, and every comparison."""
+    comparisons, tests = compare(results)
+    best = best_cells(results, comparisons)
+    measures: dict[str, dict[str, Any]] = {name: {} for name in systems}
+    for (name, key), figure in results.figures.items():
+        if key in {column.key for column in results.definition.columns}:
+            measures[name][key] = {
+                "value": figure.mean,
+                "deviation": figure.deviation,
+                "by_seed": figure.values,
+                "interval": results.intervals.get((name, key)),
+                "mark": "*" if (name, key) in best else "",
+                "of": figure.judge,
+            }
+    named = [item for item in comparisons if item.other in results.definition.row(item.row).against]
     content = {
         "systems": [
-            {
-                "system": name,
-                "runs": [str(each.run) for each in runs],
-                "measures": {
-                    column.key: {
-                        "value": figure.mean,
-                        "deviation": figure.deviation,
-                        "by_seed": figure.values,
-                        "interval": bounds.get((name, column.key), (None,))[0],
-                        "mark": marks.get((name, column.key), ""),
-                        "of": figure.judge,
-                    }
-                    for column in ours.definition.columns
-                    if (figure := ours.figure(name, column.key)) is not None
-                },
-            }
+            {"system": name, "runs": [str(each.run) for each in runs], "measures": measures[name]}
             for name, runs in systems.items()
         ],
-        "comparisons": [
-            {**dataclasses.asdict(item), "verdict": item.verdict}
-            for item in comparisons
-            if item.other in ours.definition.row(item.row).against
-        ],
+        "comparisons": [{**dataclasses.asdict(item), "verdict": item.verdict} for item in named],
         "tests_corrected_for": tests,
     }
     return json.dumps(content, indent=2) + "\n"

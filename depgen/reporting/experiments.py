@@ -70,31 +70,23 @@ def note_own_table(path: Path, folder: Path) -> None:
 
 def own_tables() -> list[str]:
     """The files of tables of one's own that have been made, by the folders of results."""
-    found = sorted(results_root().glob(f"*/{_OWN}"))
-    return [path.read_text(encoding="utf-8").strip() for path in found]
+    paths = sorted(results_root().glob(f"*/{_OWN}"))
+    return [path.read_text(encoding="utf-8").strip() for path in paths]
+
+
+COLUMNS = "columns.yaml"
+"""Beside the tables: the columns that recur, by key."""
 
 
 def table_names() -> list[str]:
     """Every table that has a definition, by name."""
-    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml"))
+    return sorted(path.stem for path in (experiments_root() / "tables").glob("*.yaml") if path.name != COLUMNS)
 
 
 def table_path(name: str) -> Path:
     """The file of a table's definition: the package's, or else that of a table of one's own that has been made."""
     path, note = experiments_root() / "tables" / f"{name}.yaml", results_root() / name / _OWN
     return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
-
-
-def table_settings(path: Path) -> dict[str, Any]:
-    """What a table's file holds. `rows` may name another table: its rows, without the numbers of the paper.
-
-    Raises:
-        UserError: a file is not there, or is no YAML of names and values.
-    """
-    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": (), "in_paper": False}
-    if isinstance(other := settings.get("rows"), str):
-        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
-    return settings
 
 
 def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:
@@ -106,8 +98,8 @@ def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> 
     path = experiment_file(name)
     content = {key: value for key, value in read_settings(path).items() if key not in drop}
     try:
-        found = made_as(kind, content)
+        made = made_as(kind, content)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    assert isinstance(found, kind)
-    return found
+    assert isinstance(made, kind)
+    return made

@@ -11,11 +11,11 @@ from depgen.evaluation.file_texts import PROMPT, read_file_texts
 from depgen.evaluation.human.folder import source_of, write_folder
 from depgen.evaluation.human.questionnaire import REAL, Kind, Source, pairwise, rating, turing
 from depgen.locations import lines_sha256
-from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.samples import CHOSEN, split_texts
 from depgen.reporting.measures.texts import generation_of, nuclei, texts_of
 from depgen.reporting.results import read_results
+from depgen.reporting.table import TableDefinition, chosen_table
 
 OF_PAPER: Mapping[Kind, tuple[str, ...]] = {
     "pairwise": ("dmlm_table2", "dmlm_endings", "dmlm_endings_dropped"),

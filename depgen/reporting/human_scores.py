@@ -2,16 +2,14 @@
 
 import json as json_format
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.evaluation.human.outcome import Outcome, read_outcome
 from depgen.evaluation.human.questionnaire import Kind
 from depgen.locations import write_atomically
-from depgen.reporting.definition import Row, TableDefinition, load_definition
-from depgen.reporting.layout import Cell, Layout, SystemLines, lines_of
-from depgen.reporting.tables import Format, render
+from depgen.reporting.render import Cell, Format, Page, render, row_cells
+from depgen.reporting.table import Row, TableDefinition, load_definition
 
 PUBLISHED: Mapping[Kind, tuple[str, ...]] = {
     "pairwise": ("human/dmlm_table3",),
@@ -53,13 +51,13 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
     if json:
         text = json_format.dumps([each.to_dict() for each in scored], indent=2, ensure_ascii=False) + "\n"
     else:
-        text = render(_layout(definition, scored), format=format)
+        text = render(_page(definition, scored), format=format)
     if output is not None:
         write_atomically(output, text)
     return text
 
 
-def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
+def _page(definition: TableDefinition, scored: Sequence[Outcome]) -> Page:
     """The published table with our lines in it; systems and pairs that it lacks follow at its end."""
     numbers: dict[str, dict[str, float | None]] = {}
     foreign = set[str]()
@@ -77,23 +75,17 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
         numbers |= own
         foreign |= set() if each.asked.of_paper else {*own}
     known = {row.name for row in definition.rows}
-    rows = (*definition.rows, *(Row(name, in_paper=False) for name in numbers if name not in known))
-    systems = []
+    rows = (*definition.rows, *(Row(name=name, in_paper=False) for name in numbers if name not in known))
+    cells = list[Cell]()
     for row in rows:
-        cells = None
-        if row.name in numbers:
-            values = [(column, numbers[row.name][column.key]) for column in definition.columns]
-            cells = [
-                Cell(
-                    value, mark="*" if (row.name, column.key) in stars else "", word="n/c" if value is None else "",
-                    decimals=column.decimals,
-                )
-                for column, value in values
-            ]  # fmt: skip
-        lines = lines_of(definition.columns, row, cells)
-        if row.name in foreign:
-            lines.pop("difference", None)
-        systems.append(SystemLines(row, lines, mark="" if row.in_paper else "†"))
+        mine = [
+            Cell(row.name, "local", key, numbers[row.name][key], mark="*" if (row.name, key) in stars else "")
+            for key in (column.key for column in definition.columns)
+            if row.name in numbers
+        ]
+        shown = row_cells(definition, row, mine)
+        cells += [cell for cell in shown if row.name not in foreign or cell.numbers != "difference"]
+    labels = {row.name: "" if row.in_paper else "†" for row in rows}
     stranger = () if set(numbers) <= known else ("†: not in the paper.",)
     profiles = sorted({each.asked.profile for each in scored if each.asked.profile is not None})
     nuclei = sorted({each.asked.top_p for each in scored if each.asked.top_p is not None})
@@ -102,8 +94,8 @@ def _layout(definition: TableDefinition, scored: Sequence[Outcome]) -> Layout:
     caption = definition.caption
     if not any(each.asked.of_paper for each in scored):
         caption = f"{OF_OTHERS[scored[0].asked.kind]}; the paper's numbers: {caption}"
-    definition = replace(definition, rows=rows, caption=caption + ours)
-    return Layout(definition, ", ".join(profiles), tuple(systems), notes)
+    definition = definition.model_copy(update={"rows": rows, "caption": caption + ours})
+    return Page(definition, ", ".join(profiles), tuple(cells), labels, notes=notes)
 
 
 def _notes(scored: Sequence[Outcome]) -> Iterator[str]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from depgen.errors import UserError
 from depgen.locations import below_runs, file_sha256, lines_sha256, results_root
-from depgen.reporting.definition import Row, TableDefinition, chosen_table, load_definition
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.generation import Generation
 from depgen.reporting.needs import runs_in
 from depgen.reporting.pretrained import begun_from
 from depgen.reporting.results import result_path
+from depgen.reporting.table import Row, TableDefinition, chosen_table, load_definition
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training

@@ -13,13 +13,13 @@ from depgen.data.record import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs
-from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.jobs import Job, fit, members, weights_of
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_of
 from depgen.reporting.results import Result, packed
 from depgen.reporting.run_facts import facts_of, other_precision
+from depgen.reporting.table import TOKENS, WORDS
 from depgen.training import provenance
 from depgen.training.evaluated import SplitNumbers
 from depgen.training.experiment_runs import DEV, Depgen, measure_dev, measure_test
@@ -51,8 +51,9 @@ def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool =
     )
     for each in measures_of(job.definition):
         measured = each.measure(row)
-        if measured.metrics:
-            found.drop(each.replaces)
+        for name in each.replaces if measured.metrics else ():
+            found.metrics.pop(name, None)
+            found.items.pop(name, None)
         found.add(measured)
     found.metrics.update({name: value for name, value in facts.in_millions.items() if name in asked})
     return dataclasses.replace(
@@ -104,12 +105,6 @@ def _result(job: Job, found: Numbers, data: DataSource) -> Result:
 def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) -> Result:
     """What can be had without training: of a corpus, a split, a source, a system's speed, trees by a rule or of runs.
 
-    Args:
-        job: the row at a size and seed.
-        depgen: runs a command.
-        options: of the text measures.
-        wait: for another process that trains what a measure of a split needs.
-
     Raises:
         UserError: it cannot be had.
         filelock.Timeout: another process works on it, and this one does not wait.
@@ -122,11 +117,16 @@ def floor(job: Job, depgen: Depgen, options: TextOptions, *, wait: bool = True) 
                 found.add(each.measure_split(row, split))
             return _result(job, found, source_of(corpus))
     if job.row.consensus_of is not None:
-        return _consensus(job)
+        runs = [run for run in members(job).values() if run is not None]
+        result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
+        return dataclasses.replace(result, weights_sha256=weights_of(job))
     if job.row.floor == "corpus":
         return _sizes(job)
     if job.row.floor == "source":
-        return _floor_of_source(job)
+        corpus = data_of(job.config).corpus
+        if not hasattr(corpus, "floor"):
+            raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
+        return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
     if job.row.floor == "speed":
         return _result(job, measure_speed(job.config, job.row.beam_size), RANDOM)
     return _heads_alone(job, "rule", measure_floor(job), source_of(treebank_of_table(job).corpus))
@@ -140,15 +140,11 @@ def _sizes(job: Job) -> Result:
     """
     data = data_of(job.config)
     corpus = data.corpus
-    found = measure_corpus(corpus)
-    metrics: dict[str, float] = {}
+    found, metrics = measure_corpus(corpus), dict[str, float]()
     for split, sizes in found.items():
         name = "dev" if split == "valid" else split
-        metrics |= {
-            f"{name}_documents": float(sizes.documents or 0),
-            f"{name}_tokens": sizes.mean_length,
-            f"{name}_sentences": sizes.mean_sentences,
-        }
+        metrics[f"{name}_documents"] = float(sizes.documents or 0)
+        metrics[f"{name}_tokens"], metrics[f"{name}_sentences"] = sizes.mean_length, sizes.mean_sentences
         if isinstance(data, LevelData):
             metrics[f"{name}_levels"] = float(data.level_sizes(split)[0].sum())
     if isinstance(data, LevelData):
@@ -158,31 +154,12 @@ def _sizes(job: Job) -> Result:
     return _result(job, Numbers(metrics), source)
 
 
-def _consensus(job: Job) -> Result:
-    """DDA and UDA of the consensus of another row's seeds, whose runs are finished."""
-    runs = [run for run in members(job).values() if run is not None]
-    result = _heads_alone(job, "consensus", measure_trees(job, runs), facts_of(runs[0]).data)
-    return dataclasses.replace(result, weights_sha256=weights_of(job))
-
-
 def _heads_alone(job: Job, giver: str, found: Numbers, data: DataSource) -> Result:
     """The result of trees without a system, which have none of the table's other measures."""
     for column in job.definition.ours:
         if column.key not in found.metrics:
             found.not_computed.setdefault(column.key, f"a {giver} gives heads and nothing else")
     return _result(job, found, data)
-
-
-def _floor_of_source(job: Job) -> Result:
-    """The perplexity of the test split under the source that generated it.
-
-    Raises:
-        UserError: the experiment's corpus has no known source.
-    """
-    corpus = data_of(job.config).corpus
-    if not hasattr(corpus, "floor"):
-        raise UserError(f"{job.config}: {type(corpus).__name__} has no known source, so there is no floor.")
-    return _result(job, Numbers({"perplexity": math.exp(corpus.floor())}), source_of(corpus))
 
 
 def sift(found: Numbers) -> Numbers:

@@ -1,7 +1,7 @@
 """What is measured of a row: numbers, and the measures that give them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.reporting.definition import TableDefinition
+from depgen.reporting.experiments import experiment_file
 from depgen.reporting.fields import made_as
 from depgen.reporting.generation import Generation
+from depgen.reporting.table import Row, TableDefinition, is_made
 
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions
@@ -37,24 +38,10 @@ class Numbers:
         self.settings.update(other.settings)
         self.not_computed.update(other.not_computed)
 
-    def drop(self, names: Collection[str]) -> None:
-        """Take out the numbers of these names and their items."""
-        for name in names:
-            self.metrics.pop(name, None)
-            self.items.pop(name, None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """What the measures of a table are given.
-
-    Attributes:
-        job: the row at a size and seed.
-        corpus: of its experiment.
-        options: models and policies of the text measures.
-        depgen: runs a command.
-        wait: for other processes that work on the row's run, or train what a measure needs.
-    """
+    """What the measures of a table are given; `wait` for other processes that make what a measure needs."""
 
     job: "Job"
     corpus: Any
@@ -71,12 +58,7 @@ class MeasuredRow:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedRow(MeasuredRow):
-    """What measures are given of a row that is trained.
-
-    Attributes:
-        trained: its finished run.
-        facts: of the run.
-    """
+    """What measures are given of a row that is trained: its finished run, too, and the facts of it."""
 
     trained: "FinishedRun"
     facts: "RunFacts"
@@ -108,10 +90,6 @@ class Measure(ABC):
             "split."
         )
 
-    def keys(self) -> Collection[str] | None:
-        """The names of its numbers, with `*` for any word; None where they are not known before it measures."""
-        return None
-
 
 def measures_of(definition: TableDefinition) -> list[Measure]:
     """The measures of a table, each made from its class path and arguments; what they compute with is imported.
@@ -129,3 +107,17 @@ def measures_of(definition: TableDefinition) -> list[Measure]:
         if each.needs is not None and named[each.needs] is None:
             raise UserError(f"{definition.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
     return made
+
+
+def check_table(definition: TableDefinition, rows: Sequence[Row], *, size: str) -> None:
+    """Raises UserError for a measure, or an experiment or option of a row, that can't be made: before any training."""
+    measures_of(definition)
+    for row in rows:
+        try:
+            if row.experiment is not None:
+                experiment_file(row.experiment)
+            if row.experiment is not None and is_made(row, size=size):
+                _ = row.experiment_at(size).digest
+        except UserError as error:
+            options = f" options ({', '.join(row.options)}):" if row.options else ""
+            raise UserError(f"{definition.argument}: row {row.name}:{options} {error} Nothing was trained.") from error

@@ -16,11 +16,11 @@ from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
 from depgen.locations import cache_root, made_once
 from depgen.reporting.experiments import experiment_of, experiments_root
-from depgen.reporting.extras import seconds_of
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.texts import OF_AN_ORACLE
 from depgen.reporting.needs import parsers_in
-from depgen.reporting.store import read_ours
+from depgen.reporting.render import seconds_of
+from depgen.reporting.results import load_results
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 
@@ -166,7 +166,7 @@ def plan_of(
     definition, size = all_jobs[0].definition, all_jobs[0].size
     done = f"{definition.table}, size {size}: {len(all_jobs) - len(jobs)} of {len(all_jobs)} results are at hand."
     at_hand = (done, *(f"  corpus {each}: at hand" for each in corpora_of(jobs)))
-    results = read_ours(definition, size=size).results
+    results = load_results(definition, size=size).runs
     minutes = {each.row: seconds / 60 for each in results if (seconds := seconds_of(each)) is not None}
     trained = [job for job in jobs if not job.row.is_floor]
     ready = {job.training.place for job in trained if job.training.finished() is not None}

@@ -13,17 +13,16 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import results_root
-from depgen.reporting.age import ages_of
-from depgen.reporting.checks import check_files, check_keys, check_options
-from depgen.reporting.definition import Row, TableDefinition, chosen_table, is_made
 from depgen.reporting.experiments import is_path, note_own_table, table_path
 from depgen.reporting.jobs import Job, finished_run, members
 from depgen.reporting.measurement import floor, measure
+from depgen.reporting.numbers import check_table
 from depgen.reporting.prepare import plan_of
 from depgen.reporting.pretrained import can_be_pretrained
-from depgen.reporting.results import read_result, write_result
+from depgen.reporting.render import table as render_table
+from depgen.reporting.results import read_result, why_outdated, write_result
 from depgen.reporting.run_facts import beginning_of
-from depgen.reporting.tables import table as render_table
+from depgen.reporting.table import Row, TableDefinition, chosen_table, is_made
 from depgen.training.class_paths import class_in_run
 from depgen.training.experiment_runs import run_depgen
 from depgen.yaml_files import read_settings
@@ -78,7 +77,6 @@ def reproduce(
     """
     definition, size, reason = chosen_table(table, size)
     named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
-    check_files(definition, named)
     own = is_path(table) and not _is_of_the_package(definition, table)
     made = [each for each in named if is_made(each, size=size)]
     rows = made if row is None else [definition.row(row)]
@@ -91,8 +89,7 @@ def reproduce(
             f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
             "paper: write `sizes: [paper]` into the table, or give --size paper."
         )
-    check_options(definition, made, size=size)
-    check_keys(definition, made, size=size)
+    check_table(definition, named, size=size)
     seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
     jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
     waiting = [job for job in jobs if remeasure or redo or not job.result.is_file()]
@@ -291,8 +288,8 @@ def make(
 def _age(job: Job) -> str:
     """A word on a result that is out of date, or that began from other weights than this command names."""
     result = read_result(job.result)
-    if age := ages_of(job, [result]).get(result.seed):
-        return f" ({age})"
+    if reason := why_outdated(result, job.config):
+        return f" ({reason}; --redo makes it again)"
     begun = beginning_of(job.config)
     if result.beginning in (None, begun):
         return ""
@@ -310,9 +307,11 @@ def _texts(job: Job, options: TextOptions | None) -> str:
     """How to measure the texts of a result that is there, where that may give more or other numbers."""
     if job.definition.generation is None or job.row.is_floor:
         return ""
-    missing = read_result(job.result).not_computed
-    headers = [column.header for column in job.definition.ours if column.key in missing]
+    result = read_result(job.result)
+    headers = [column.header for column in job.definition.ours if column.key in result.not_computed]
     reasons = [f"without {', '.join(headers)}"] if headers else []
+    if result.generation not in (None, job.generation):
+        reasons.append("made with other generation settings")
     if options is not None and options != TextOptions():
         reasons.append("options of the text measures were not used")
     return f" ({'; '.join(reasons)}; --remeasure measures the texts again)" if reasons else ""

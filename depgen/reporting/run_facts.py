@@ -2,7 +2,7 @@
 
 import logging
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,29 +59,27 @@ def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any dat
         UserError: `metrics.csv` lacks epochs.
     """
     record, path = read_record(run), run / "metrics.csv"
-    tokens = record.get("tokens_per_epoch")
     if data is not None and other_data(run, data):
         logger.warning("%s was trained on other data, which its result names; it is measured on today's.", run)
-    facts = RunFacts(
+    costs: dict[str, Any] = {}
+    tokens = record.get("tokens_per_epoch")
+    if not isinstance(tokens, int):
+        logger.warning("%s does not say what data the run has seen: its data and costs are unknown.", run / "run.json")
+    elif data is not None or path.is_file():
+        epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
+        seconds = max(_logged(path, "processor_seconds")["processor_seconds"].dropna(), default=None)
+        costs = {
+            "budget": Budget(epochs, epochs * tokens), "curve": curve, "clock": clock, "processor_seconds": seconds,
+        }  # fmt: skip
+    return RunFacts(
         recorded_source(run) or DataSource("unknown", reduced=False),
         record.get("trees"),
         record.get("parameters"),
         beginning=beginning_of(run / "config.yaml"),
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
+        **costs,
     )
-    if not isinstance(tokens, int):
-        logger.warning("%s does not say what data the run has seen: its data and costs are unknown.", run / "run.json")
-    if not isinstance(tokens, int) or (data is None and not path.is_file()):
-        return facts
-    epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
-    costs = Budget(epochs, epochs * tokens)
-    return replace(facts, budget=costs, curve=curve, clock=clock, processor_seconds=processor_seconds(path))
-
-
-def processor_seconds(path: Path) -> float | None:
-    """What a run took on processors, by the last line of its curve; None where it did not log that."""
-    return max(_logged(path, "processor_seconds")["processor_seconds"].dropna(), default=None)
 
 
 def beginning_of(config: Path | Experiment) -> str | None:
@@ -89,12 +87,12 @@ def beginning_of(config: Path | Experiment) -> str | None:
 
     Of a folder that is its name alone, as results are read on other machines; of a run, its experiment and its size.
     """
-    found = arguments_at(settings_of(config), BACKBONE)
-    if "pretrained" not in found:
+    arguments = arguments_at(settings_of(config), BACKBONE)
+    if "pretrained" not in arguments:
         return None
-    if found["pretrained"] is None:
+    if arguments["pretrained"] is None:
         return "random weights"
-    name = str(found["pretrained"])
+    name = str(arguments["pretrained"])
     if run := re.fullmatch(r"([^/]+/[^/]+)/seed\d+/[^/]+", name):
         return run[1]
     return Path(name).name if names_a_folder(name) else name

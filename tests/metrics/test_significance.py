@@ -12,7 +12,6 @@ from depgen.metrics import significance as module
 from depgen.metrics.significance import (
     bootstrap_interval,
     holm,
-    levene_over_seeds,
     paired_bootstrap,
     paired_t_test,
     welch_over_seeds,
@@ -131,18 +130,6 @@ def test_seeds_are_compared_by_scipys_welch_test(first, second):
 @pytest.mark.parametrize(("first", "second"), [([50.0], [44.0, 45.0]), ([], [1.0, 2.0]), ([5.0, 5.0], [4.0, 4.0])])
 def test_seeds_that_allow_no_test_have_no_p_value(first, second):
     assert welch_over_seeds(first, second) is None
-
-
-def test_spreads_over_seeds_are_compared_by_an_analysis_of_variance_of_distances_from_the_median():
-    first, second = [50.5, 55.2, 62.8, 58.0], [57.0, 57.4, 57.9]
-    distances = [np.abs(np.array(each) - np.median(each)) for each in (first, second)]
-    assert levene_over_seeds(first, second) == pytest.approx(stats.f_oneway(*distances).pvalue)
-    assert levene_over_seeds([9.0, 9.0, 9.0], second) < 1
-
-
-@pytest.mark.parametrize(("first", "second"), [([50.0, 51.0], [44.0, 45.0, 49.0]), ([5.0] * 3, [4.0] * 3)])
-def test_seeds_that_allow_no_test_of_spreads_have_no_p_value(first, second):
-    assert levene_over_seeds(first, second) is None
 
 
 def test_items_of_a_group_are_drawn_together():

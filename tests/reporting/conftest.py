@@ -11,7 +11,17 @@ import pytest
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.generation import Generation
 from depgen.reporting.measures.texts import FOLDER
-from depgen.reporting.results import Budget, DataSource, Result, packed, result_path, write_result
+from depgen.reporting.results import (
+    Budget,
+    DataSource,
+    Result,
+    Results,
+    load_results,
+    packed,
+    result_path,
+    write_result,
+)
+from depgen.reporting.table import TableDefinition, load_definition
 from tests.reporting.commands import Commands
 
 ORDER_COLUMN = {"key": "order", "header": "Accuracy", "higher_better": True, "test": "paired_bootstrap"}
@@ -111,15 +121,13 @@ def make_result(row: str, seed: int, metrics: dict[str, float], **changes: objec
     return dataclasses.replace(result, **changes)  # type: ignore[arg-type]
 
 
-OTHER_DATA = DataSource("Stories", reduced=True, train_documents=1000, fingerprint="of other files")
 Store = Callable[..., Result]
 
 
 @pytest.fixture
 def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """Writes a result, with per-item scores, where `depgen reproduce` would; of no configuration and data of today."""
-    for module in ("layout", "record"):
-        monkeypatch.setattr(f"depgen.reporting.{module}.ages_in", lambda ours: {})
+    """Writes a result, with per-item scores, where `depgen reproduce` would; never called out of date."""
+    monkeypatch.setattr("depgen.reporting.results.why_outdated", lambda result, config: None)
 
     def write(
         row: str,
@@ -135,6 +143,30 @@ def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         return result
 
     return write
+
+
+def toy_results(definition: TableDefinition | None = None, *, local: bool = True) -> Results:
+    """All results of the toy table at the small size, or of a changed one."""
+    return load_results(definition or load_definition("toy"), size="small", local=local)
+
+
+def first_column(**changes: object) -> TableDefinition:
+    """The toy table with its first column alone, changed."""
+    definition = load_definition("toy")
+    return definition.model_copy(update={"columns": (definition.columns[0].model_copy(update=changes),)})
+
+
+@pytest.fixture
+def change(project: Path) -> Callable[[str, str], None]:
+    """Changes the text of the toy table's file."""
+    path = project / "experiments/tables/toy.yaml"
+
+    def changed(old: str, new: str) -> None:
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
+    return changed
 
 
 GENERATION = Generation(seed=10)

@@ -8,9 +8,9 @@ from depgen.cli import main
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation.human.questionnaire import read_key
-from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation
 from depgen.reporting.human_export import OF_PAPER, export
+from depgen.reporting.table import load_definition
 from tests.reporting.conftest import make_result, store_texts
 
 CONTEXTS = [f"beginning {number} ." for number in range(8)]

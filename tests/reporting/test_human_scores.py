@@ -15,9 +15,9 @@ from depgen.errors import UserError
 from depgen.evaluation.human.outcome import read_outcome
 from depgen.evaluation.human.questionnaire import read_key
 from depgen.evaluation.human.statistics import krippendorff_alpha
-from depgen.reporting.definition import load_definition
 from depgen.reporting.human_export import export
 from depgen.reporting.human_scores import score
+from depgen.reporting.table import load_definition
 from tests.evaluation.human.raters import fill, side_of
 
 ROOT = Path(__file__).parents[2]
@@ -181,7 +181,7 @@ def test_chance_gets_no_star_and_agreement_about_nothing_none():
     assert not any(star for _, star in found.values())
     assert abs(found["grammaticality_alpha"][0]) < 0.1
     assert found["logicality_tie"][0] == 100.0
-    assert "| 100.0 | n/c |" in score([Path("out")])
+    assert "| 100.0 | – |" in score([Path("out")])
 
 
 def test_a_turing_test_is_laid_out_like_table_6():

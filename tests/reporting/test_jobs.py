@@ -12,9 +12,9 @@ from filelock import Timeout
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
 from depgen.reporting.prepare import preparations
+from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
 from depgen.training.experiment_runs import measure_test, run_depgen
 from depgen.training.runs import update_record
@@ -91,7 +91,7 @@ def test_a_table_takes_the_newest_finished_run_of_its_configuration(job, depgen,
 
 
 def test_options_make_a_run_of_another_place(job, depgen):
-    row = dataclasses.replace(job.row, options={"model.init_args.backbone.init_args.width": 4})
+    row = job.row.model_copy(update={"options": {"model.init_args.backbone.init_args.width": 4}})
     other = dataclasses.replace(job, row=row)
     assert fit(other, depgen).run.parts[1].startswith("dm_toy--width-4-")
     assert "--model.init_args.backbone.init_args.width=4" in depgen.calls[0][0]

@@ -8,9 +8,9 @@ from depgen.data.record import DataSource
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root
 from depgen.reporting import reproduce
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.prepare import plan_of
+from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import write_experiment
 from tests.reporting.conftest import make_result
 

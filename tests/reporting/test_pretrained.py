@@ -9,10 +9,10 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.reporting import reproduce
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.pretrained import can_be_pretrained, end_of_text
 from depgen.reporting.results import read_result
+from depgen.reporting.table import load_definition
 from tests.invented_models import END, write_gpt2
 from tests.reporting.commands import Commands
 

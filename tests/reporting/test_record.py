@@ -1,5 +1,6 @@
+"""Tracked results: what is recorded reads back, and what items gave stays when they are gone."""
+
 import json
-import re
 import shutil
 
 import numpy as np
@@ -7,188 +8,133 @@ import pytest
 
 from depgen.errors import UserError
 from depgen.reporting.compare import compare
-from depgen.reporting.definition import load_definition
 from depgen.reporting.record import record, thin
-from depgen.reporting.results import item_scores
-from depgen.reporting.store import measured_page, measured_path, read_ours, read_tracked
-from depgen.reporting.tables import tracked_page
+from depgen.reporting.render import tracked_page
+from depgen.reporting.results import measured_page, measured_path, read_tracked
+from depgen.reporting.table import load_definition
+from tests.reporting.conftest import toy_results
 
 
-def lines():
-    return [json.loads(line) for line in measured_path("toy").read_text().splitlines()]
+def lines(*kinds):
+    """The tracked lines, of these kinds alone if any are named."""
+    read = [json.loads(line) for line in measured_path("toy").read_text().splitlines()]
+    return [line for line in read if not kinds or line["kind"] in kinds]
 
 
 def tracked():
-    return read_tracked(load_definition("toy"), size="small")[0]
+    return read_tracked(load_definition("toy"), size="small").results
 
 
 def page():
     return measured_page("toy", "small").read_text()
 
 
-def test_a_line_a_row_and_seed_with_its_origin(store):
-    for seed in (1, 2):
-        store("Base", seed, {"bleu1": 10.0 + seed}, {"bleu1": [1.0, 2.0, 3.0]})
-        store("DM-Base", seed, {"bleu1": 20.0 + seed}, {"bleu1": [2.0, 3.1, 4.0]})
-    assert "experiments/measured/toy.jsonl: size small, Base; DM-Base" in record("toy", size="small")
-    found = {(each["row"], each["seed"]): each for each in lines() if "seed" in each}
-    assert set(found) == {("Base", 1), ("Base", 2), ("DM-Base", 1), ("DM-Base", 2)}
-    line = found["DM-Base", 1]
-    assert (line["size"], line["metrics"]) == ("small", {"bleu1": 21.0})
-    assert line["data"] == {"corpus": "Stories", "reduced": True, "train_documents": 1000, "fingerprint": "f"}
-    for name in ("config_sha256", "commit", "hardware", "date", "budget", "trees", "curve"):
-        assert line[name]
-
-
-def test_what_is_recorded_reads_back(store, project):
-    items = np.random.default_rng(1).normal(size=50)
-    items[3] = np.nan
-    stored = [store("Base", seed, {"bleu1": 10.0 + seed}, {"bleu1": items}) for seed in (1, 2)]
-    record("toy", size="small")
-    shutil.rmtree(project / "results")
-    found = tracked()
-    assert [each.metrics for each in found] == [each.metrics for each in stored]
-    assert found[0].curve == stored[0].curve
-    assert found[0].data == stored[0].data
-    np.testing.assert_allclose(item_scores(found, "bleu1"), items, rtol=1e-6)
-
-
-def test_a_recorded_test_does_not_replace_the_reason_for_which_there_is_none(store, project):
-    generator = np.random.default_rng(1)
-    base = generator.normal(10, 1, 50)
-    better = base + 1 + generator.normal(0, 0.1, 50)
-    for row, scores in (("Base", base), ("DM-Base", better)):
-        store(row, 1, {"bleu1": float(scores.mean())}, {"bleu1": scores})
-
-    def found():
-        (pair,) = {
-            (item.p_items, item.untested) for item in compare(read_ours(load_definition("toy"), size="small"))[0]
-        }
-        return pair
-
-    before = found()
-    assert before[0] < 0.05
-    record("toy", size="small")
-    assert found() == before
-    store("DM-Base", 1, {"bleu1": float(better.mean())}, {"bleu1": better[1:]})
-    assert found()[0] is None
-    assert "49" in found()[1]
-
-
-def test_items_are_left_out_of_a_large_file_and_what_they_gave_is_kept(store, monkeypatch, project):
-    monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", 0)
+def two_systems(store):
+    """One seed each of two systems that differ by one in each of 50 items, but for noise."""
     generator = np.random.default_rng(1)
     base = generator.normal(10, 1, 50)
     for row, scores in (("Base", base), ("DM-Base", base + 1 + generator.normal(0, 0.1, 50))):
         store(row, 1, {"bleu1": float(scores.mean())}, {"bleu1": scores})
-    before = tracked_page(load_definition("toy"), "small")
+
+
+def test_what_is_recorded_reads_back(store, project):
+    curve = tuple((float(x), 90.0 - x) for x in range(100))
+    stored = [
+        store("Base", 1, {"bleu1": 10.123456789}, {"bleu1": [9.0, 11.0]}, settings={"bleu1": "scorer a"}),
+        store("Base", 2, {"bleu1": 11.0}, curve=curve, clock=tuple((10 * x, 2.5 * x) for x, _ in curve)),
+        store("Base", 3, {"bleu1": 11.0}, curve=(), clock=tuple((10.0 * x, 2.5 * x) for x in range(100))),
+    ]
     record("toy", size="small")
-    assert not any("items" in each for each in lines())
-    bounds = {each["row"]: each["intervals"]["bleu1"] for each in lines() if "intervals" in each}
-    assert bounds["Base"][0] < base.mean() < bounds["Base"][1]
-    (tests,) = [each for each in lines() if "tests" in each]
-    assert {tests["row"], tests["other"]} == {"Base", "DM-Base"}
-    assert tests["tests"]["bleu1"]["n"] == 50
     shutil.rmtree(project / "results")
-    kept = lines()
-    store("DM-Base, left chain", 1, {"bleu1": 3.0})
+    first, second, third = tracked()
+    assert first.metrics == {"bleu1": 10.1235}
+    assert (first.data, first.budget, first.curve, first.settings) == (
+        stored[0].data, stored[0].budget, stored[0].curve, stored[0].settings,
+    )  # fmt: skip
+    assert not first.items
+    assert len(second.curve) == len(second.clock) <= 40
+    assert all(c == (10 * tokens, 2.5 * tokens) for (tokens, _), c in zip(second.curve, second.clock, strict=True))
+    assert (third.curve, third.clock[-1]) == ((), (990.0, 247.5))
+
+
+def test_what_items_gave_is_kept(store, project):
+    two_systems(store)
+    before = tracked_page(load_definition("toy"), "small")
+    compared = {item.row: item for item in compare(toy_results())[0]}
+    intervals = toy_results().intervals
     record("toy", size="small")
-    assert [each for each in lines() if "seed" not in each] == [each for each in kept if "seed" not in each]
+    (line,) = lines("comparison")
+    assert {line["row"], line["against"]} == {"Base", "DM-Base"}
+    assert (line["test"], line["items"], line["seeds"], line["other_seeds"]) == ("paired_t", 50, [1], [1])
+    shutil.rmtree(project / "results")
+    assert {place: pytest.approx(ends) for place, ends in intervals.items()} == toy_results().intervals
+    for item in compare(toy_results())[0]:
+        former = compared[item.row]
+        assert item.gain == pytest.approx(former.gain, rel=1e-3), "of metrics to six digits"
+        assert (item.p_items, item.items, item.verdict) == (pytest.approx(former.p_items), 50, former.verdict)
+        assert item.interval == pytest.approx(former.interval)
     assert before != page()
 
 
-def test_a_damaged_item_score_is_named(store, project):
-    store("Base", 1, {"bleu1": 2.0}, {"bleu1": [1.0, 2.0, 3.0]})
+def test_a_new_seed_adds_lines_and_ends_the_test_and_the_interval_of_the_others(store, project):
+    two_systems(store)
+    record("toy", size="small")
+    former = lines()
+    shutil.rmtree(project / "results")
+    store("DM-Base", 2, {"bleu1": 26.0})
+    record("toy", size="small")
+    assert lines()[: len(former)] == former
+    assert [(line["row"], line["seed"]) for line in lines("result")] == [("Base", 1), ("DM-Base", 1), ("DM-Base", 2)]
+    assert {*toy_results(local=False).intervals} == {("Base", "bleu1")}
+    shutil.rmtree(project / "results")
+    assert {item.p_items for item in compare(toy_results())[0]} == {None}
+
+
+def test_a_seed_that_is_made_again_replaces_its_lines_and_what_it_gave(store, project):
+    two_systems(store)
     record("toy", size="small")
     shutil.rmtree(project / "results")
+    store("DM-Base", 1, {"bleu1": 26.0}, config_sha256="new")
+    record("toy", size="small")
+    assert [(run.row, run.config_sha256) for run in tracked()] == [("Base", "c0ffee"), ("DM-Base", "new")]
+    assert lines("comparison") == []
+    assert [line["row"] for line in lines("intervals")] == ["Base"]
+    before = measured_path("toy").read_text()
+    record("toy", size="small")
+    assert measured_path("toy").read_text() == before
+
+
+def test_lines_of_the_other_size_and_of_rows_that_are_gone_stay(store):
     path = measured_path("toy")
-    path.write_text(re.sub("zlib:..", "zlib:xx", path.read_text()))
-    with pytest.raises(UserError, match=r"Base, seed 1: bleu1.*git checkout"):
-        record("toy", size="small")
+    path.parent.mkdir(parents=True)
+    others = [
+        {"kind": "result", "row": row, "size": size, "seed": 1} for row, size in (("Base", "paper"), ("Gone", "small"))
+    ]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in others))
+    store("Base", 1, {"bleu1": 10.0})
+    record("toy", size="small")
+    assert lines()[:2] == others
 
 
-def test_the_page_shows_what_is_tracked_whatever_lies_here(store, project):
+def test_the_page_shows_what_is_tracked_and_follows_its_tables_definition(store, project, change):
     store("Base", 1, {"bleu1": 11.0})
     assert "experiments/measured/toy-small.md: the tracked results, size small" in record("toy", size="small")
-    before = page()
-    assert "| Base | paper |" in before
-    assert "|  | measured | 11.00 |" in before
+    assert "|  | measured | 11.00 |" in page()
     store("Base", 1, {"bleu1": 12.0})
-    assert tracked_page(load_definition("toy"), "small") == before
-    assert "|  | measured | 12.00 |" in (record("toy", size="small") and page())
-
-
-def test_a_page_follows_its_tables_definition_without_local_results(store, project):
-    store("Base", 1, {"bleu1": 11.0})
-    record("toy", size="small")
+    assert tracked_page(load_definition("toy"), "small") == page(), "whatever lies here"
     shutil.rmtree(project / "results")
     assert "nothing to record" in record("toy", size="small")
-    path = project / "experiments/tables/toy.yaml"
-    path.write_text(path.read_text() + "notes: [Another word]\n")
+    change("seeds: [1, 2]", "seeds: [1, 2]\nnotes: [Another word]")
     assert record("toy", size="small").endswith("toy-small.md: the tracked results, size small")
     assert "Another word." in page()
 
 
-def test_lines_of_the_other_size_and_of_rows_that_are_gone_stay(store, project):
+def test_results_that_are_out_of_date_are_not_recorded(store, project, monkeypatch):
+    monkeypatch.setattr("depgen.reporting.results.why_outdated", lambda result, config: "made before it was changed")
     store("Base", 1, {"bleu1": 10.0})
-    path = measured_path("toy")
-    path.parent.mkdir(parents=True)
-    others = [{"row": "Base", "size": "paper", "seed": 1}, {"row": "Gone", "size": "small", "seed": 1}]
-    path.write_text("".join(f"{json.dumps(each)}\n" for each in others))
-    record("toy", size="small")
-    assert lines()[:2] == others
-    assert len(lines()) == 3
-
-
-def test_nothing_to_record_says_how_to_make_it(project):
-    with pytest.raises(UserError, match="depgen reproduce toy --size small"):
+    with pytest.raises(UserError, match=r"Base, seed 1: made before it was changed.*reproduce toy --size small --redo"):
         record("toy", size="small")
-
-
-@pytest.mark.parametrize("length", [1, 5, 40, 41, 100, 1000])
-def test_a_thinned_curve_keeps_its_ends_and_its_lowest_point(length):
-    curve = [(float(x), abs(x - length * 0.37)) for x in range(length)]
-    kept = [curve[index] for index in thin(curve, 40)]
-    assert len(kept) <= 40
-    assert (kept[0], kept[-1]) == (curve[0], curve[-1])
-    assert min(curve, key=lambda point: point[1]) in kept
-    assert kept == sorted(kept)
-
-
-def test_a_machine_with_one_seed_keeps_the_tracked_other(store, project):
-    store("Base", 1, {"bleu1": 10.0})
-    store("DM-Base", 1, {"bleu1": 20.0})
-    record("toy", size="small")
-    shutil.rmtree(project / "results")
-    store("DM-Base", 2, {"bleu1": 22.0})
-    record("toy", size="small")
-    assert {(each.row, each.seed): each.metrics["bleu1"] for each in tracked()} == {
-        ("Base", 1): 10.0, ("DM-Base", 1): 20.0, ("DM-Base", 2): 22.0,
-    }  # fmt: skip
-
-
-def test_a_local_result_replaces_the_tracked_one_of_its_seed(store):
-    store("Base", 1, {"bleu1": 10.0}, config_sha256="old")
-    record("toy", size="small")
-    store("Base", 1, {"bleu1": 11.0})
-    record("toy", size="small")
-    (found,) = tracked()
-    assert (found.metrics["bleu1"], found.config_sha256) == (11.0, "c0ffee")
-
-
-@pytest.mark.parametrize(
-    ("other", "named"),
-    [({"config_sha256": "01dc0de"}, "configuration .01dc0de.*c0ffee"), ({"trees": "gold"}, "trees .gold")],
-)
-def test_a_tracked_seed_of_another_training_is_not_lost(store, project, other, named):
-    store("Base", 1, {"bleu1": 10.0}, **other)
-    record("toy", size="small")
-    before = measured_path("toy").read_text()
-    shutil.rmtree(project / "results")
-    store("Base", 2, {"bleu1": 10.0})
-    with pytest.raises(UserError, match=rf"toy.jsonl: Base.*seed 1.*{named}.*--seeds \[1\] --redo"):
-        record("toy", size="small")
-    assert measured_path("toy").read_text() == before
+    assert not measured_path("toy").exists()
 
 
 def test_all_tables_that_have_results_are_recorded_at_once(store, project):
@@ -200,38 +146,13 @@ def test_all_tables_that_have_results_are_recorded_at_once(store, project):
         "experiments/measured/toy.jsonl: size small, Base",
         "experiments/measured/toy-small.md: the tracked results, size small",
     ]
-    assert not (project / "experiments/measured/only.jsonl").exists()
 
 
-def test_the_clock_is_thinned_with_the_curve(store, project):
-    curve = tuple((float(x), 90.0 - x) for x in range(100))
-    store("Base", 1, {"bleu1": 10.0}, curve=curve, clock=tuple((10 * x, 2.5 * x) for x, _ in curve))
-    store("DM-Base", 1, {"bleu1": 10.0}, curve=curve)
-    record("toy", size="small")
-    base, other = tracked()
-    assert len(base.curve) == len(base.clock) <= 40
-    assert all(clock == (10 * tokens, 2.5 * tokens) for (tokens, _), clock in zip(base.curve, base.clock, strict=True))
-    assert other.clock == ()
-
-
-def test_a_clock_without_a_curve_is_kept(store, project):
-    store("Base", 1, {"bleu1": 10.0}, curve=(), clock=tuple((10.0 * x, 2.5 * x) for x in range(100)))
-    record("toy", size="small")
-    (base,) = tracked()
-    assert not base.curve
-    assert 30 < len(base.clock) <= 40
-    assert base.clock[-1] == (990.0, 247.5)
-
-
-def test_a_second_seed_ends_the_recorded_test_and_interval(store, project, monkeypatch):
-    monkeypatch.setattr("depgen.reporting.record.MAX_BYTES", 0)
-    for row, value in (("Base", 10.0), ("DM-Base", 20.0)):
-        store(row, 1, {"bleu1": value}, {"bleu1": [value - 1, value + 0.1, value + 0.9]})
-    record("toy", size="small")
-    assert "[19.00, 20.90]" in page()
-    shutil.rmtree(project / "results")
-    store("DM-Base", 2, {"bleu1": 26.0})
-    record("toy", size="small")
-    assert not any("tests" in each for each in lines())
-    assert [each["row"] for each in lines() if "intervals" in each] == ["Base"]
-    assert read_ours(load_definition("toy"), size="small").figure("DM-Base", "bleu1").mean == 23.0
+@pytest.mark.parametrize("length", [1, 5, 40, 41, 100, 1000])
+def test_a_thinned_curve_keeps_its_ends_and_its_lowest_point(length):
+    curve = [(float(x), abs(x - length * 0.37)) for x in range(length)]
+    kept = [curve[index] for index in thin(curve, 40)]
+    assert len(kept) <= 40
+    assert (kept[0], kept[-1]) == (curve[0], curve[-1])
+    assert min(curve, key=lambda point: point[1]) in kept
+    assert kept == sorted(kept)

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -11,7 +10,6 @@ import yaml
 from depgen.cli import main
 from depgen.reporting.experiments import note_own_table
 from depgen.reporting.pictures.plotting import figure, save
-from depgen.reporting.record import record
 from depgen.reporting.report import report
 from depgen.reporting.results import result_path, write_result
 from tests.reporting.conftest import make_result
@@ -79,15 +77,13 @@ def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store
     assert len(found.identifiers) == len(set(found.identifiers))
     shown = found.texts
     for number in ("21.12", "23.38", "45.50", "44.25"):
-        assert number in shown, number
+        assert any(each.startswith(number) for each in shown), number
     heat_map = base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()
     assert f"data:image/png;base64,{heat_map}" in found.references
     assert base64.b64encode(b"drawn anew by the page").decode() not in text
     assert "Training: validation perplexity against training tokens seen; the best point of each run marked." in shown
     assert found.pages == [(drawn / "case.html").read_text()]
     assert "trees: some" in shown
-    provenance = ["data: Stories (reduced), 1,000 training documents", "seeds: 1", "2026-01-02"]
-    assert all(any(part in each for each in shown) for part in provenance)
 
 
 def test_the_page_opens_with_what_was_found(project, store):
@@ -96,43 +92,27 @@ def test_the_page_opens_with_what_was_found(project, store):
         store("Base", seed, {"bleu1": other, "perplexity": 9.0}, {"bleu1": [other - 1, other, other + 1]})
     report(output=project / "page.html")
     _, found = read(project / "page.html")
-    shown = found.texts[: found.texts.index("System")]
-    assert any(each.startswith("Comparisons that the tables name: 1 better, 1 undecided. ") for each in shown)
-    claim = shown.index("B-1: DM-Base better than Base")
-    assert [each for each in shown[claim:] if each][1:4] == [
-        "50.25 ± 0.35 against 44.25 ± 0.35", "seeds p 0.0035, items p 0.00073", "wins",
-    ]  # fmt: skip
-    assert not any("PPL: DM-Base" in each for each in shown)
-    assert found.texts[found.texts.index("50.25*") + 1] == "± 0.35"
+    shown = [each for each in found.texts[: found.texts.index("Differences over items only")] if each]
+    line = shown.index("DM-Base")
+    assert shown[line : line + 6] == ["DM-Base", "Base", "B-1", "+6.00", "0.0035", "0.00073"]
+    assert "wins" in shown
+    assert "PPL" not in shown
+    assert "50.25 ± 0.35*" in found.texts
 
 
-def test_numbers_of_the_page_have_their_marks(project, store):
-    store("Base", 1, {"bleu1": 10.0, "perplexity": 50.0})
-    store("Base", 2, {"bleu1": 11.0})
-    report(output=project / "page.html")
-    assert "50.00‡" in read(project / "page.html")[1].texts
-
-
-def test_your_own_tables_come_first_and_show_all_their_comparisons(project, store):
-    store("Base", 1, {"bleu1": 1.0})
+def test_your_own_tables_come_first_and_show_all_their_comparisons(project, store, change):
     content = yaml.safe_load((project / "experiments/tables/toy.yaml").read_text())
-    (project / "mine.yaml").write_text(yaml.safe_dump({**content, "table": "mine", "caption": "My systems"}))
-    shutil.copytree(project / "results/toy", project / "results/mine")
-    for row, value in (("Base", 9.0), ("DM-Base", 8.0)):
-        result = make_result(row, 1, {"bleu1": value}, table="mine")
-        write_result(result, result_path("mine", row, size="small", seed=1))
+    for name, path in (("mine", "mine.yaml"), ("dmlm_x", "experiments/tables/dmlm_x.yaml")):
+        (project / path).write_text(yaml.safe_dump({**content, "table": name}))
+    for name in ("toy", "mine", "dmlm_x"):
+        for row in ("Base", "DM-Base"):
+            write_result(make_result(row, 1, {"bleu1": 9.0}, table=name), result_path(name, row, size="small", seed=1))
     note_own_table(project / "mine.yaml", project / "results/mine")
-    (project / "experiments/tables/dmlm_x.yaml").write_text(yaml.safe_dump({**content, "table": "dmlm_x"}))
-    shutil.copytree(project / "results/toy", project / "results/dmlm_x")
-    (project / "results/dmlm_x/Base/small-seed1.json").unlink()
-    write_result(
-        make_result("Base", 1, {"bleu1": 3.0}, table="dmlm_x"), result_path("dmlm_x", "Base", size="small", seed=1)
-    )
     report(output=project / "page.html")
     text, found = read(project / "page.html")
     titles = ["Your own tables", "DMLM (Yang & Wan, 2022)", "Beyond the papers"]
     assert [each for each in found.texts if each in titles] == titles * 2, "contents and page"
-    assert "B-1: DM-Base not surely different from Base" in found.texts
+    assert found.texts[: found.texts.index("Differences over items only")].count("undecided") == 1
     assert re.findall(r'<section id="([^"]*)"', text) == [
         "found", "mine-small", "dmlm_x-small", "toy-small", "missing",
     ]  # fmt: skip
@@ -152,18 +132,6 @@ def test_a_page_of_some_tables_holds_no_others(project, store, drawn):
     assert any("No table 'toys'" in each for each in found.texts)
 
 
-def test_a_table_is_drawn_by_its_own_measures(project, store):
-    path = project / "experiments" / "tables" / "toy.yaml"
-    content = yaml.safe_load(path.read_text())
-    content["columns"] = [each for each in content["columns"] if each["key"] != "perplexity"]
-    content["columns"].append({"key": "parameters", "header": "Size", "higher_better": None})
-    path.write_text(yaml.safe_dump(content))
-    store("Base", 1, {"bleu1": 11.0, "selfbleu2": 1.0, "parameters": 1.0})
-    store("DM-Base", 1, {"bleu1": 13.0, "parameters": 2.0}, {"bleu1": [12.0, 14.0]})
-    said = report(output=project / "page.html")
-    assert "1 tables, 0 pictures" in said, "no curve of perplexity next to other measures"
-
-
 def test_text_is_never_markup(project, store):
     path = project / "experiments" / "tables" / "toy.yaml"
     content = yaml.safe_load(path.read_text())
@@ -178,79 +146,21 @@ def test_text_is_never_markup(project, store):
     assert "49" not in found.texts
 
 
-def test_what_is_missing_is_named(project, store):
-    store("Base", 1, {"bleu1": 1.0}, not_computed={"perplexity": "nobody came"})
-    path = project / "experiments" / "tables" / "other.yaml"
-    path.write_text((project / "experiments" / "tables" / "toy.yaml").read_text().replace("table: toy", "table: other"))
-    report(output=project / "page.html")
-    _, found = read(project / "page.html")
-    missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
-    assert "depgen reproduce other" in missing
-    assert any(each.startswith("Not computed: ") and "nobody came" in each for each in missing)
-    assert any(each.startswith("not run yet: ") and "DM-Base" in each for each in missing)
-
-
-def test_a_local_number_replaces_the_tracked_one(project, store):
-    store("Base", 1, {"bleu1": 1.0, "perplexity": 41.123456789})
-    record("toy", size="small")
-    report(output=project / "page.html")
-    _, found = read(project / "page.html")
-    assert found.texts.count("41.12") == 1
-    store("Base", 1, {"bleu1": 1.0, "perplexity": 42.5})
-    report(output=project / "page.html")
-    _, found = read(project / "page.html")
-    assert (found.texts.count("41.12"), found.texts.count("42.50")) == (0, 1)
-
-
-def test_columns_are_sorted_by_our_numbers_alone(project, store):
-    store("Base", 1, {"bleu1": 1.5, "perplexity": 41.25})
-    report(output=project / "page.html")
-    text, _ = read(project / "page.html")
-    values = [[part.strip() for part in each.split("|")] for each in re.findall(r'data-values="([^"]*)"', text)]
-    assert values == [["", "", ""], ["1.5", "", "41.25"], ["", "", ""], ["", "", ""], ["", "", ""]]
-
-
-def test_without_results_the_page_says_so(project, capsys):
-    assert main(["report", "--output", str(project / "empty.html")]) == 0
-    assert "0 tables, 0 pictures" in capsys.readouterr().out
-    _, found = read(project / "empty.html")
-    assert "Tables without any result" in found.texts
-    assert main(["report"]) == 0
-    assert (project / "results" / "report.html").is_file()
-
-
-def test_what_does_not_read_is_named_and_the_rest_is_shown(project, store):
-    store("Base", 1, {"bleu1": 1.5})
-    published = project / "experiments" / "tables"
-    (published / "other.yaml").write_text((published / "toy.yaml").read_text().replace("table: toy", "table: other"))
-    bad = project / "results" / "other" / "Base" / "small-seed1.json"
+def test_what_is_missing_or_does_not_read_is_named_and_the_rest_is_shown(project, store):
+    store("Base", 1, {"bleu1": 1.5}, not_computed={"perplexity": "nobody came"})
+    published = project / "experiments/tables"
+    for name in ("other", "unread"):
+        text = (published / "toy.yaml").read_text().replace("table: toy", f"table: {name}")
+        (published / f"{name}.yaml").write_text(text)
+    (published / "slip.yaml").write_text("captoin: x")
+    bad = project / "results/unread/Base/small-seed1.json"
     bad.parent.mkdir(parents=True)
     bad.write_text('{"table": ')
-    (published / "slip.yaml").write_text("captoin: x")
-    said = report(output=project / "page.html")
+    assert "1 tables" in report(output=project / "page.html")
     text, found = read(project / "page.html")
-    assert "1 tables" in said
     assert "1.50" in found.texts
     missing = found.texts[found.texts.index("What is missing", found.texts.index("What is missing") + 1) :]
-    assert any("small-seed1.json: expected JSON" in each for each in missing)
-    assert any("slip.yaml: " in each for each in missing)
+    assert {"depgen reproduce other", "DM-Base (not run yet)"} <= {*missing}
+    for words in ("nobody came", "small-seed1.json: expected JSON", "slip.yaml: "):
+        assert any(words in each for each in missing), words
     assert 'href="#"' not in text
-
-
-def test_a_folders_pictures_stand_once(project, store, drawn):
-    store("Base", 1, {"bleu1": 1.0})
-    record("toy", size="small")
-    shutil.rmtree(project / "results" / "toy" / "Base")
-    store("Base", 1, {"bleu1": 1.0}, size="paper")
-    path = project / "results" / "toy" / "Base"
-    (path / "small-seed1.json").rename(path / "paper-seed1.json")
-    assert report(output=project / "page.html").startswith(f"{project / 'page.html'}: 2 tables")
-    text, found = read(project / "page.html")
-    assert len(found.pages) == 1
-    assert text.count(base64.b64encode((drawn / "heat-map.png").read_bytes()).decode()) == 1
-
-
-def test_a_page_is_called_by_its_title(drawn, project):
-    (drawn / "case.html").write_text("<title>Endings &amp; more</title>")
-    report(output=project / "page.html")
-    assert f"<summary>{drawn.name}: Endings &amp; more</summary>" in (project / "page.html").read_text()

@@ -1,132 +1,286 @@
-import dataclasses
+"""Results of a table in one frame: what replaces what, means over seeds, and bootstrap intervals over items."""
+
 import json
+import math
+import shutil
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from depgen.errors import UserError
+from depgen.reporting.compare import compare
+from depgen.reporting.record import record
 from depgen.reporting.results import (
-    Result,
+    RecordedIntervals,
     item_scores,
+    measured_path,
     packed,
     read_result,
     read_results,
-    result_path,
     write_result,
 )
-from tests.reporting.conftest import make_result
+from depgen.reporting.table import load_definition
+from tests.reporting.conftest import first_column, make_result
+from tests.reporting.conftest import toy_results as toy
+
+ITEMS = 400
 
 
 def test_a_result_comes_back_as_it_was_written(tmp_path):
-    items = {"bleu1": packed(np.array([10.5]))}
+    items = {"bleu1": packed(np.array([10.5, np.nan]))}
     result = make_result("Base", 1, {"bleu1": 10.5}, not_computed={"union": "no weights"}, items=items)
     write_result(result, tmp_path / "r.json")
     assert read_result(tmp_path / "r.json") == result
+    assert np.array_equal(result.scores("bleu1"), [10.5, np.nan], equal_nan=True)
 
 
-def test_the_file_has_the_agreed_names(tmp_path):
-    write_result(make_result("Base", 1, {"bleu1": 10.5}), tmp_path / "r.json")
-    content = json.loads((tmp_path / "r.json").read_text())
-    assert set(content) == {
-        "table", "row", "size", "seed", "metrics", "not_computed", "items", "settings", "data", "trees",
-        "parameters", "budget", "hardware", "date", "commit", "config_sha256", "curve", "clock", "generation",
-        "measured_commit", "beginning", "weights_sha256", "processor_seconds", "precision", "run", "made_before",
-    }  # fmt: skip
-    assert content["curve"][0] == [10000.0, 90.0]
-    assert content["data"]["reduced"] is True
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"metrics": {"bleu1": "ten"}},
-            "metrics: bleu1: expected a number, found 'ten'. Delete it to make it again",
-        ),
-        ({"colour": "red"}, "unknown colour.* Delete it"),
-        ({"metrics": {"bleu1": float("nan")}}, "bleu1: expected a finite number, found nan. Delete it"),
-        ({"curve": None}, "curve: expected a list, found None. Delete it"),
-        ({"curve": [[1.0]]}, r"curve\[0\]: .* must be given"),
-        ({"seed": "1"}, "seed: expected a whole number, found '1'. Delete it"),
-        ({"budget": {"epochs": "4"}}, "budget: epochs: expected a whole number, found '4'"),
-        ({"data": {"corpus": "x"}}, "data: reduced must be given. Delete it"),
-        ({"items": ["a"]}, "items: expected names and values, found"),
-    ],
-)
-def test_what_is_no_result_is_refused_by_name(change, message):
-    content = dataclasses.asdict(make_result("Base", 1, {"bleu1": 10.5})) | change
-    with pytest.raises(UserError, match=message):
-        Result.from_dict(content, where="here.json")
-
-
-def test_missing_and_broken_files_are_named(tmp_path):
-    with pytest.raises(UserError, match=r"r\.json.*No such file"):
-        read_result(tmp_path / "r.json")
-    (tmp_path / "r.json").write_text('{"table": ')
-    with pytest.raises(UserError, match=r"r\.json: expected JSON, found: .* Delete it"):
-        read_result(tmp_path / "r.json")
-
-
-def test_numbers_that_are_not_finite_are_not_written(tmp_path):
-    with pytest.raises(UserError, match="perplexity of Base are not finite"):
-        write_result(make_result("Base", 1, {"perplexity": float("inf")}), tmp_path / "r.json")
-
-
-def test_results_come_by_seed(store):
+def test_results_come_by_seed_and_their_items_are_averaged(store):
     for seed in (10, 2, 1):
-        store("Base", seed, {"bleu1": float(seed)})
-    assert [result.seed for result in read_results("toy", "Base", size="small")] == [1, 2, 10]
-    assert read_results("toy", "Base", size="paper") == []
-    assert result_path("toy", "Base", size="small", seed=2).as_posix() == "results/toy/Base/small-seed2.json"
-
-
-def test_item_scores_are_averaged_over_seeds(store):
-    results = [
-        store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0, 3.0]}),
-        store("Base", 2, {"bleu1": 1.0}, {"bleu1": [3.0, 2.0, np.nan]}),
-    ]
-    assert np.array_equal(item_scores(results, "bleu1"), [2.0, 2.0, np.nan], equal_nan=True)
+        store("Base", seed, {"bleu1": float(seed)}, {"bleu1": [seed, 2.0, np.nan if seed == 2 else 0.0]})
+    results = read_results("toy", "Base", size="small")
+    assert [result.seed for result in results] == [1, 2, 10]
+    assert np.array_equal(item_scores(results[:2], "bleu1"), [1.5, 2.0, np.nan], equal_nan=True)
     assert item_scores(results, "other") is None
+    assert item_scores([*results, make_result("Base", 3, {})], "bleu1") is None, "a seed lacks them"
 
 
-def test_a_seed_without_scores_leaves_none(store):
-    results = [store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}), store("Base", 2, {"bleu1": 1.0})]
-    assert item_scores(results, "bleu1") is None
+def test_local_results_replace_a_rows_tracked_ones_and_never_mix_with_them(store, project):
+    for seed in (1, 2):
+        store("Base", seed, {"bleu1": 10.0 * seed}, settings={"bleu1": "scorer a"})
+    record("toy", size="small")
+    shutil.rmtree(project / "results")
+    assert (toy().figure("Base", "bleu1").mean, toy().source("Base")) == (15.0, "measured")
+    store("Base", 3, {"bleu1": 40.0}, settings={"bleu1": "scorer b"})
+    assert (toy().figure("Base", "bleu1").values, toy().source("Base")) == ({3: 40.0}, "local")
+    assert toy(local=False).figure("Base", "bleu1").mean == 15.0
+    lines = toy().frame
+    base = lines[(lines.row == "Base") & (lines.measure == "bleu1")]
+    assert base[["source", "value", "judge"]].values.tolist() == [["paper", 10.0, ""], ["local", 40.0, "scorer b"]]
+    assert len(lines[lines.source == "paper"]) == 6
 
 
-def test_seeds_with_other_numbers_of_items_are_refused(store):
-    results = [
-        store("Base", 1, {"bleu1": 1.0}, {"bleu1": [1.0, 2.0]}),
-        store("Base", 2, {"bleu1": 1.0}, {"bleu1": [1.0]}),
+def test_mean_and_deviation_over_seeds(store):
+    for seed, value in ((1, 10.0), (2, 12.0), (3, 14.0)):
+        store("Base", seed, {"bleu1": value})
+    store("DM-Base", 1, {"bleu1": 3.0})
+    figure = toy().figure("Base", "bleu1")
+    assert (figure.mean, figure.deviation, figure.values) == (12.0, 2.0, {1: 10.0, 2: 12.0, 3: 14.0})
+    assert toy().figure("DM-Base", "bleu1").deviation is None
+    assert toy().figure("Base", "selfbleu2") is None, "the paper's number is none of ours"
+
+
+def test_seeds_of_different_judges_have_no_mean(store):
+    store("Base", 1, {"bleu1": 10.0, "perplexity": 40.0}, settings={"bleu1": "scorer a"})
+    store("Base", 2, {"bleu1": 12.0, "perplexity": 42.0}, settings={"bleu1": "scorer b"})
+    assert toy().figure("Base", "bleu1") is None
+    assert toy().figure("Base", "perplexity").mean == 41.0
+
+
+def test_a_floor_has_one_result(store, change):
+    change("rows:\n", "rows:\n  - {name: Floor, experiment: base_toy, floor: source, in_paper: false}\n")
+    for seed in (1, 2):
+        store("Floor", seed, {"perplexity": 8.0 + seed})
+    assert toy().figure("Floor", "perplexity").values == {1: 9.0}
+
+
+RESULT = {
+    "kind": "result", "row": "Base", "size": "small", "seed": 1, "metrics": {"bleu1": 9.0}, "hardware": "x",
+    "data": {"corpus": "S", "reduced": False}, "date": "2026-01-01", "commit": "c", "config_sha256": "d",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("seeds", "holds"), [([1], False), ([1, 2], True)])
+def test_tracked_lines_are_read_and_an_interval_of_some_seeds_is_not_of_the_mean_of_all(project, seeds, holds):
+    lines = [
+        RESULT,
+        {**RESULT, "seed": 2, "metrics": {"bleu1": 11.0}},
+        {**RESULT, "size": "paper"},
+        {"kind": "curve", "row": "Base", "size": "small", "seed": 2, "curve": [[10.0, 90.0]]},
+        {"kind": "intervals", "row": "Base", "size": "small", "seeds": seeds, "intervals": {"bleu1": [8.0, 12.0]}},
     ]
-    with pytest.raises(UserError, match=r"bleu1 items: 2 of seed 1; 1 of seed 2\..*measure again"):
-        item_scores(results, "bleu1")
+    measured_path("toy").parent.mkdir(parents=True)
+    measured_path("toy").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    results = toy()
+    assert [(run.metrics["bleu1"], run.curve) for run in results.runs] == [(9.0, ()), (11.0, ((10.0, 90.0),))]
+    assert results.tracked.intervals == (RecordedIntervals("Base", "small", tuple(seeds), {"bleu1": (8.0, 12.0)}),)
+    assert results.intervals == ({("Base", "bleu1"): (8.0, 12.0)} if holds else {})
 
 
-@pytest.mark.parametrize("change", [{"table": "other"}, {"row": "DM-Base"}, {"size": "paper"}, {"seed": 2}])
-def test_a_result_in_anothers_place_is_refused(store, change):
-    result = store("Base", 1, {"bleu1": 1.0})
-    path = result_path("toy", "Base", size="small", seed=1)
-    path.write_text(json.dumps(dataclasses.asdict(result) | change))
-    with pytest.raises(UserError, match=r"small-seed1\.json .*belongs at results/.*: move it"):
-        read_results("toy", "Base", size="small")
+# -- intervals --------------------------------------------------------------------------------------------------------
 
 
-def test_scores_in_files_of_an_earlier_version_are_read_and_left_out_where_the_file_is_gone(store, caplog):
-    result = store("Base", 1, {"bleu1": 1.5})
-    path = result_path("toy", "Base", size="small", seed=1)
-    former = {"bleu1": "small-seed1/bleu1.npy", "bleu2": "small-seed1/bleu2.npy"}
-    path.write_text(json.dumps(dataclasses.asdict(result) | {"items": former}))
-    (path.parent / "small-seed1").mkdir()
-    np.save(path.parent / former["bleu1"], np.array([1.0, 2.0]))
-    (read,) = read_results("toy", "Base", size="small")
-    assert item_scores([read], "bleu1").tolist() == [1.0, 2.0]
-    assert item_scores([read], "bleu2") is None
-    assert "bleu2.npy can't be read" in caplog.text
+def ends(row="Base", column="bleu1", definition=None):
+    """The interval of a number; None where there is none."""
+    return toy(definition).intervals.get((row, column))
 
 
-@pytest.mark.parametrize("kept", ["", "zlib:eJxj", "other:eJxj"])
-def test_cut_scores_are_named_with_the_remedy(kept):
-    result = make_result("Base", 1, {"bleu1": 1.0}, items={"bleu1": kept})
-    with pytest.raises(UserError, match=r"Base, seed 1: bleu1: .*single items.* --remeasure"):
-        item_scores([result], "bleu1")
+@pytest.fixture
+def scores():
+    generator = np.random.default_rng(5)
+    return [generator.normal(10, 3, ITEMS) for _ in range(2)]
+
+
+def stored(store, scores):
+    for seed, each in enumerate(scores):
+        store("Base", seed, {"bleu1": float(np.nanmean(each))}, {"bleu1": each})
+
+
+def test_a_mean_has_the_interval_of_scipys_bootstrap(store, scores):
+    """Over two seeds: of the items' means over seeds."""
+    stored(store, scores)
+    mine = np.mean(scores, axis=0)
+    expected = stats.bootstrap((mine,), np.mean, n_resamples=20_000, method="percentile", rng=0).confidence_interval
+    assert ends() == pytest.approx((expected.low, expected.high), abs=0.03)
+
+
+def test_a_perplexity_weighs_its_items_by_their_tokens(store):
+    generator = np.random.default_rng(6)
+    tokens = generator.integers(1, 40, ITEMS).astype(float)
+    nll = generator.normal(4, 1, ITEMS) / np.sqrt(tokens) + 4
+    figure = float(np.exp((nll * tokens).sum() / tokens.sum()))
+    kept = {"perplexity": nll, "tokens": tokens}
+    store("Base", 1, {"perplexity": figure}, kept)
+    found = ends(column="perplexity")
+
+    def perplexity(nll, tokens):
+        return np.exp((nll * tokens).sum() / tokens.sum())
+
+    expected = stats.bootstrap(
+        (nll, tokens), perplexity, n_resamples=5_000, paired=True, vectorized=False, method="percentile", rng=0
+    ).confidence_interval
+    assert found == pytest.approx((expected.low, expected.high), rel=0.004)
+    assert found[0] < figure < found[1]
+    store("Base", 1, {"perplexity": figure}, {"perplexity": nll})
+    assert toy().intervals == {}
+
+
+def test_items_are_weighed_by_what_the_column_says(store):
+    """Right words of each sentence resampled: the interval is that of the share of all words."""
+    generator = np.random.default_rng(7)
+    words = generator.integers(1, 40, ITEMS).astype(float)
+    right = generator.binomial(words.astype(int), np.clip(0.9 - words / 80, 0, 1)).astype(float)
+    share, plain = 100 * right.sum() / words.sum(), float(np.mean(100 * right / words))
+    assert abs(share - plain) > 5
+    kept = {"bleu1": 100 * right / words, "parsed_words": words}
+    definition = load_definition("toy")
+    of_words = first_column(weights="parsed_words")
+    store("Base", 1, {"bleu1": share}, kept)
+    assert toy(definition).intervals == {}, "the plain mean of the sentences is not the figure"
+    found = ends(definition=of_words)
+    expected = stats.bootstrap(
+        (right, words), lambda a, b: 100 * a.sum() / b.sum(), n_resamples=5_000, paired=True, vectorized=False,
+        method="percentile", rng=0,
+    ).confidence_interval  # fmt: skip
+    assert found == pytest.approx((expected.low, expected.high), abs=0.15)
+    store("Base", 1, {"bleu1": share}, {"bleu1": kept["bleu1"]})
+    assert toy(of_words).intervals == {}
+
+
+def test_pieces_of_a_document_are_drawn_together(store, scores):
+    """As if each document were an item that weighs as much as it has pieces: here four each."""
+    mine = scores[0]
+    store("Base", 1, {"bleu1": float(mine.mean())}, {"bleu1": mine})
+    whole = ends()
+
+    def cut(documents):
+        items = {"bleu1": np.repeat(mine, 4), "bleu1_documents": documents}
+        store("Base", 1, {"bleu1": float(mine.mean())}, items)
+        return ends()
+
+    assert cut(np.repeat(np.arange(ITEMS), 4)) == pytest.approx(whole)
+    apart = cut(np.arange(4 * ITEMS))
+    assert apart[1] - apart[0] == pytest.approx((whole[1] - whole[0]) / 2, rel=0.1)
+    assert cut(np.zeros(4 * ITEMS)) is None, "one document is no sample"
+
+
+def test_undefined_items_do_not_count_and_repeats_are_the_same(store, scores):
+    holed = [np.where(np.arange(ITEMS) % 5 == 0, np.nan, each) for each in scores[:1]]
+    stored(store, holed)
+    first = ends()
+    assert first == ends()
+    assert first[0] < np.nanmean(holed[0]) < first[1]
+    width = 2 * 1.96 * np.nanstd(holed[0]) / np.sqrt(ITEMS * 0.8)
+    assert first[1] - first[0] == pytest.approx(width, rel=0.1)
+
+
+def test_a_figure_that_its_items_do_not_give_or_a_seed_lacks_has_no_interval(store, scores):
+    store("Base", 1, {"bleu1": 11.0}, {"bleu1": scores[0]})
+    assert toy().intervals == {}
+    stored(store, scores)
+    assert ends() is not None
+    store("Base", 3, {"bleu1": 16.0})
+    assert ends() is None
+
+
+def test_systems_with_other_numbers_of_items_do_not_move_each_others(store, scores):
+    stored(store, scores)
+    alone = ends()
+    store("DM-Base", 1, {"bleu1": float(scores[0][:50].mean())}, {"bleu1": scores[0][:50]})
+    assert ends() == alone
+    low, high = ends("DM-Base")
+    assert high - low > 2 * (alone[1] - alone[0])
+
+
+TOKENS = np.random.default_rng(8).integers(1, 40, ITEMS).astype(float)
+
+
+@pytest.fixture
+def two_systems(store, project):
+    """Nats per token and wrong words of the same sentences, which are hard for both systems, two seeds of each."""
+    path = project / "experiments/tables/toy.yaml"
+    weighed = "test: paired_bootstrap, weights: parsed_words}"
+    path.write_text(path.read_text().replace("decimals: 1, test: paired_bootstrap}", f"decimals: 1, {weighed}"))
+    generator = np.random.default_rng(9)
+    hardness, found = generator.normal(4, 1, ITEMS) / np.sqrt(TOKENS), {}
+    for row, easier in (("Base", 0.0), ("DM-Base", 0.1)):
+        for seed in (1, 2):
+            nll = 4 - easier + hardness + generator.normal(0, 0.2, ITEMS)
+            wrong = 100 * np.clip(nll / 8, 0, 1)
+            figures = {
+                "perplexity": float(np.exp((nll * TOKENS).sum() / TOKENS.sum())),
+                "selfbleu2": float((wrong * TOKENS).sum() / TOKENS.sum()),
+            }
+            items = {"perplexity": nll, "tokens": TOKENS, "selfbleu2": wrong, "parsed_words": TOKENS}
+            found.setdefault(row, []).append(store(row, seed, figures, items))
+    return found
+
+
+@pytest.mark.parametrize("key", ["perplexity", "selfbleu2"])
+def test_a_gain_has_the_interval_of_both_systems_resampled_at_once(two_systems, key):
+    comparisons, _ = compare(toy())
+    (gain,) = [each for each in comparisons if (each.row, each.column) == ("DM-Base", key)]
+    (loss,) = [each for each in comparisons if (each.row, each.column) == ("Base", key)]
+    assert gain.interval == pytest.approx(tuple(-end for end in reversed(loss.interval)))
+
+    items = {row: [each.scores(key) for each in two_systems[row]] for row in two_systems}
+
+    def figure(row, drawn):
+        weights = TOKENS[drawn]
+        means = [(each[drawn] * weights).sum() / weights.sum() for each in items[row]]
+        return np.mean(np.exp(means) if key == "perplexity" else means)
+
+    generator = np.random.default_rng(10)
+    draws = [generator.integers(0, ITEMS, ITEMS) for _ in range(3000)]
+    expected = np.quantile([figure("Base", drawn) - figure("DM-Base", drawn) for drawn in draws], [0.025, 0.975])
+    width = expected[1] - expected[0]
+    assert gain.interval == pytest.approx(tuple(expected), abs=0.06 * width)
+    assert gain.interval[0] < gain.gain < gain.interval[1]
+    alone = [ends(row, key) for row in two_systems]
+    assert width < 0.85 * math.hypot(*(high - low for low, high in alone)), "what is hard for both does not count"
+
+
+def test_items_that_do_not_belong_together_give_a_gain_no_interval(store, scores):
+    definition, figures = load_definition("toy"), [float(each.mean()) for each in scores]
+    pieces = np.repeat(np.arange(ITEMS // 4), 4)
+
+    def gain(second, definition=definition, **items):
+        store("Base", 1, {"bleu1": figures[0]}, {"bleu1": scores[0], **items})
+        store("DM-Base", 1, {"bleu1": float(second["bleu1"].mean())}, second)
+        return next(each.interval for each in compare(toy(definition))[0] if each.row == "DM-Base")
+
+    assert gain({"bleu1": scores[1]}) is not None
+    assert gain({"bleu1": scores[1][:50]}) is None
+    assert gain({"bleu1": scores[1]}, bleu1_documents=pieces) is None
+    assert gain({"bleu1": scores[1], "bleu1_documents": pieces}, bleu1_documents=pieces) is not None
+    assert gain({"bleu1": scores[1], "bleu1_documents": pieces[::-1]}, bleu1_documents=pieces) is None
+    assert gain({"bleu1": scores[1]}, first_column(test="welch_t")) is None

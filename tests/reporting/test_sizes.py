@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from depgen.reporting.definition import load_definition
 from depgen.reporting.reproduce import reproduce
 from depgen.reporting.results import read_results
+from depgen.reporting.table import load_definition
 from tests.invented_data import write_corpora
 
 

@@ -1,11 +1,10 @@
 """How surely a row's system prefers documents to other arrangements of sentences, as `depgen coherence` asks it."""
 
-from collections.abc import Collection, Sequence
-from typing import get_args
+from collections.abc import Sequence
 
 import numpy as np
 
-from depgen.evaluation.coherence.arrangements import CoherenceTask, Task
+from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.trained import load_trained
 from depgen.reporting.experiments import settings_as
@@ -32,10 +31,6 @@ class Coherence(Measure):
         for name in self.tasks:
             _add(found, assess(trained, settings_as(CoherenceTask, name)))
         return found
-
-    def keys(self) -> Collection[str]:
-        """The accuracy at every kind of task, and what belongs to it."""
-        return [f"{task}{more}" for task in get_args(Task) for more in ("", "_deviation", "_ties", "_distance")]
 
 
 def _add(found: Numbers, assessment: Assessment) -> None:

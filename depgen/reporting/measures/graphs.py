@@ -1,6 +1,6 @@
 """The sizes of the graphs that a row's system learns from."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -23,10 +23,6 @@ class GraphStatistics(Measure):
             return Numbers(not_computed=dict.fromkeys(SIZES, "it learns from no graphs"))
         table = AnnotatedSplit(data.corpus, "train", data.annotator, max_documents=data.max_documents).table()
         return numbers_of_graphs(sentence for each in table for sentence in document_of_row(each).sentences)
-
-    def keys(self) -> Collection[str]:
-        """Arcs, words, and the share of words without a head."""
-        return SIZES
 
 
 def numbers_of_graphs(sentences: Iterable[Sentence]) -> Numbers:

@@ -7,7 +7,7 @@ Deviations, all where the paper is silent:
 """
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,6 @@ class JudgedSamples(SampledBleu):
         found = super().measure_split(row, split)
         self._judge(row, split_texts(row.corpus, split, row.generation, number=row.generation.number), found)
         return found
-
-    def keys(self) -> Collection[str]:
-        """Those of samples, a perplexity a judge, and GPT-2's."""
-        return (*super().keys(), *self.judges, GPT2)
 
     def _judge(self, row: MeasuredRow, texts: Sequence[str], found: Numbers) -> None:
         """Add the perplexities of the texts."""

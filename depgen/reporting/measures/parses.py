@@ -1,6 +1,6 @@
 """What a row's trees and attention heads are worth against a treebank, and the floors of such trees."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import get_args
@@ -80,10 +80,6 @@ class Trees(Measure):
         """The accuracies, and the share of unknown words."""
         return measure_trees(row.job, [row.trained.run])
 
-    def keys(self) -> Collection[str]:
-        """DDA and UDA by each decoding, and the share of unknown words."""
-        return (*(f"{measure}_{each}" for measure in ("dda", "uda") for each in DECODINGS), "unknown_words")
-
 
 def measure_trees(job: Job, runs: Sequence[Path]) -> Numbers:
     """DDA and UDA of a run's trees against the table's treebank by each decoding, and the share of unknown words.
@@ -160,10 +156,6 @@ class Correlations(Measure):
             if direction in get_args(Direction) and relation not in found.relations:
                 numbers.not_computed[column.key] = f"{treebank.corpus.name} has no such relation"
         return numbers
-
-    def keys(self) -> Collection[str]:
-        """A direction and any relation."""
-        return [f"{each}_*" for each in get_args(Direction)]
 
 
 def _judged_by(treebank: ParsedTreebank, sentences: int) -> str:

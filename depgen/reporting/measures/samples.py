@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -85,10 +85,6 @@ class SampledBleu(Measure):
         return Numbers(
             {name: each for name, each in found.items() if name not in own}, not_computed=dict.fromkeys(own, reason)
         )
-
-    def keys(self) -> Collection[str]:
-        """Means and deviations over samples by temperature, and test BLEU-5 at the diversity of real text."""
-        return (MATCHED, CHOSEN, *SAMPLED, *(f"{name}_{each}" for name in SAMPLED for each in self.temperatures))
 
 
 def _scored(row: MeasuredRow, texts: Sequence[str], per_sample: int) -> dict[str, float]:
@@ -214,10 +210,6 @@ class GeneratedTrees(Measure):
         found.metrics["parsers_las_real"] = agreement(own, other, binarization).las
         return found
 
-    def keys(self) -> Collection[str]:
-        """By temperature; and the agreement of the parsers on the test split."""
-        return TREES
-
 
 class TextShapes(Measure):
     """Lengths of texts, depths of their trees, and decoding steps over tokens, text by text (Casas et al., 2020)."""
@@ -244,10 +236,6 @@ class TextShapes(Measure):
             raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")
         sentences = _drawn(_CorpusKey.of(row.corpus), split, row.generation.number, row.generation.seed)
         return _of_items(shapes([each for each in annotator.annotate(sentences) if len(each)]))
-
-    def keys(self) -> Collection[str]:
-        """Those of `depgen.evaluation.trees.generated_trees.shapes`."""
-        return SHAPES
 
 
 def _of_items(items: dict[str, Any]) -> Numbers:
@@ -285,10 +273,6 @@ class BoostedRelation(Measure):
             values = (adjectives / len(kept.texts), relations, scores.bleu[0][0], scores.self_bleu[0])
             found.metrics.update(zip(_boosted(factor), values, strict=True))
         return found
-
-    def keys(self) -> Collection[str]:
-        """By factor."""
-        return [name for factor in self.factors for name in _boosted(factor)]
 
 
 def _boosted(factor: float) -> list[str]:

@@ -1,6 +1,5 @@
 """How likely each row's system finds a text, how fast it scores it, and how fast it was trained."""
 
-from collections.abc import Collection
 from itertools import islice
 
 import numpy as np
@@ -14,7 +13,6 @@ from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.metrics.perplexity import perplexity
-from depgen.reporting.definition import TOKENS, WORDS
 from depgen.reporting.measurement import numbers_of_test
 from depgen.reporting.measures.parses import ParsedTreebank, treebank_of
 from depgen.reporting.measures.speed import now
@@ -22,6 +20,7 @@ from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.table import TOKENS, WORDS
 from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document
 
@@ -49,10 +48,6 @@ class Scores(Measure):
         """The numbers of `scores_of`."""
         text = treebank_of(self.text)
         return scores_of(load_trained(row.trained.run), text, row.facts)
-
-    def keys(self) -> Collection[str]:
-        """Perplexities, speeds and sizes."""
-        return (*PERPLEXITY.values(), "unk_rate", "scoring_speed", "training_speed", "inner_parameters")
 
 
 def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:
@@ -127,10 +122,6 @@ class FirstOfTest(Measure):
         bound = bound_in_words(scores.beam_size)
         found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
         return found
-
-    def keys(self) -> Collection[str]:
-        """Perplexities, and what they are over."""
-        return ("perplexity", "word_perplexity", TOKENS, WORDS)
 
 
 def _as_text(document: Document) -> TextDocument:

@@ -1,7 +1,7 @@
 """How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
 
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,6 @@ class SyntaxMeasure(Measure):
         beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
         tokens = usual_tokens(self.protocol, None)
         return self.measure_system(system=system, protocol=self.protocol, tokens=tokens, beam_size=beam_size)
-
-    def keys(self) -> Collection[str]:
-        """Accuracies, chance and the share of unknown words."""
-        return (self.key, f"{self.key}_*")
 
 
 class MinimalPairs(SyntaxMeasure):

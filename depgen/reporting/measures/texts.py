@@ -4,7 +4,7 @@ import dataclasses
 import json
 import logging
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,18 +12,18 @@ from typing import Any, Literal
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.evaluation.text.generation import json_lines
-from depgen.evaluation.text.measures import NAMES, TextEvaluation, TextOptions, text_metrics
+from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.evaluation.union.scoring import ROCSTORIES
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
-from depgen.reporting.definition import Column, TableDefinition
 from depgen.reporting.experiments import experiment_of
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import UNKNOWN, Result
+from depgen.reporting.table import Column, TableDefinition
 from depgen.training.experiment_runs import Depgen
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_files import read_lines
@@ -213,10 +213,6 @@ class Texts(Measure):
                 found.add(_named(evaluation, {column.measure or column.key: column.key}))
         found.metrics.update(texts=float(texts), empty=float(empty))
         return found
-
-    def keys(self) -> Collection[str]:
-        """The text measures, and how many texts there are."""
-        return (*NAMES, "texts", "empty")
 
 
 def _named(evaluation: TextEvaluation, names: Mapping[str, str]) -> Numbers:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import TableDefinition, chosen_table
 from depgen.reporting.pictures.plotting import figure, save
+from depgen.reporting.results import load_results
 from depgen.reporting.run_facts import read_curve
-from depgen.reporting.store import read_ours
+from depgen.reporting.table import TableDefinition, chosen_table
 from depgen.training.runs import experiment_name, find_run
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ def draw_curves(
 ) -> str:
     """Validation perplexity of a table's systems, or of any runs, in one picture: a line a run, its best point marked.
 
-    Returns where the picture went, and the best point of each line. A local result replaces the tracked one of its
-    seed. Phases that measure no perplexity leave a gap at the left.
+    Returns where the picture went, and the best point of each line. A row's local results replace its tracked
+    ones. Phases that measure no perplexity leave a gap at the left.
 
     Args:
         table: the table's name, or a YAML file of one.
@@ -105,7 +105,7 @@ def draw_curves(
 def _of_table(definition: TableDefinition, size: str, rows: Sequence[str], cost: Cost) -> Iterator[Curve]:
     """The curves of a table's results; rows that are named and have none are logged."""
     wanted = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
-    ours = read_ours(definition, size=size)
+    ours = load_results(definition, size=size)
     for name in wanted:
         points = {result.seed: _points(result.curve, result.clock, cost) for result in ours.of(name)}
         if not any(points.values()) and rows:

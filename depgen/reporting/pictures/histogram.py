@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.definition import chosen_table
 from depgen.reporting.pictures.plotting import figure, save
-from depgen.reporting.results import pooled_scores
-from depgen.reporting.store import read_ours
+from depgen.reporting.results import load_results, pooled_scores
+from depgen.reporting.table import chosen_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +25,7 @@ BINS = 25
 def draw_histogram(table: str, *, size: str | None = None, output: Path | None = None) -> str:
     """The share of items in each bin, one line for each row and measure that has scores of single items.
 
-    Whole numbers have a bin each. Seeds are pooled; a local result replaces the tracked one of its seed. The shares are
+    Whole numbers have a bin each. Seeds are pooled; a row's local results replace its tracked ones. The shares are
     written as CSV next to the picture.
 
     Args:
@@ -38,7 +37,7 @@ def draw_histogram(table: str, *, size: str | None = None, output: Path | None =
         UserError: no such table, no scores of single items, or no matplotlib.
     """
     definition, size, _ = chosen_table(table, size)
-    ours = read_ours(definition, size=size)
+    ours = load_results(definition, size=size)
     found = {
         (row.name, column.header): known
         for row in definition.rows

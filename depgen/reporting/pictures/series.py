@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import Column, chosen_table
 from depgen.reporting.pictures.plotting import figure, save
-from depgen.reporting.store import Figure as Measured
-from depgen.reporting.store import Ours, read_ours
+from depgen.reporting.results import Figure as Measured
+from depgen.reporting.results import Results, load_results
+from depgen.reporting.table import Column, chosen_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +23,7 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
 
     Floors are dashed lines.
 
-    A local result replaces the tracked one of its seed; tracked ones of another judge are left out. Returns the path of
-    the picture and the rows without results.
+    A row's local results replace its tracked ones. Returns the path of the picture and the rows without results.
 
     Args:
         table: the table's name, or a YAML file of one.
@@ -38,7 +37,7 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     definition, size, _ = chosen_table(table, size)
     if all(row.x is None for row in definition.rows):
         raise UserError(f"The rows of {definition.table} have no x: it is no series.")
-    ours = read_ours(definition, size=size)
+    ours = load_results(definition, size=size)
     columns = [column for column in definition.columns if _points(ours, column)]
     if not columns:
         command = f"depgen reproduce {definition.argument} --size {size}"
@@ -50,7 +49,7 @@ def draw_series(table: str, *, size: str | None = None, axis: str | None = None,
     return drawn + (f" Rows without results: {'; '.join(lacking)}." if lacking else "")
 
 
-def _points(ours: Ours, column: Column) -> dict[float, Measured]:
+def _points(ours: Results, column: Column) -> dict[float, Measured]:
     """A measure at each x that has it, from left to right."""
     found = {
         row.x: figure
@@ -60,7 +59,7 @@ def _points(ours: Ours, column: Column) -> dict[float, Measured]:
     return dict(sorted(found.items()))
 
 
-def series_figure(ours: Ours, columns: Sequence[Column], *, axis: str) -> "Figure":
+def series_figure(ours: Results, columns: Sequence[Column], *, axis: str) -> "Figure":
     """A panel a measure: its mean over seeds at each x, one standard deviation up and down where there are several."""
     drawing = figure(PANEL * len(columns), PANEL)
     for axes, column in zip(drawing.subplots(1, len(columns), squeeze=False)[0], columns, strict=True):

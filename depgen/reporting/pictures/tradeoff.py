@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from depgen.errors import UserError
 from depgen.locations import results_root
-from depgen.reporting.definition import Row, chosen_table
 from depgen.reporting.pictures.plotting import figure, save
-from depgen.reporting.store import Ours, read_ours
+from depgen.reporting.results import Results, load_results
+from depgen.reporting.table import Row, chosen_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,7 @@ def draw_tradeoff(table: str, *, size: str | None = None, output: Path | None = 
     """Validation BLEU-5 against Self-BLEU-5: a line a system, a marker a temperature, the chosen one filled.
 
     There is a panel a group of rows; real text, which has no temperature, is a cross in all. An ellipse shows one
-    standard deviation over samples. Means over seeds; a local result replaces the tracked one of its seed.
+    standard deviation over samples. Means over seeds; a row's local results replace its tracked ones.
 
     Args:
         table: the table's name, or a YAML file of one; it has the measure `SampledBleu`.
@@ -55,7 +55,7 @@ def draw_tradeoff(table: str, *, size: str | None = None, output: Path | None = 
         UserError: no such table, no results with both measures, or no matplotlib.
     """
     definition, size, _ = chosen_table(table, size)
-    ours = read_ours(definition, size=size)
+    ours = load_results(definition, size=size)
     systems = [found for row in definition.rows if (found := system_of(ours, row)) is not None]
     if not systems:
         raise UserError(
@@ -68,7 +68,7 @@ def draw_tradeoff(table: str, *, size: str | None = None, output: Path | None = 
     return f"{path}: BLEU-5 against the validation split and Self-BLEU-5. {drawn}."
 
 
-def system_of(ours: Ours, row: Row) -> System | None:
+def system_of(ours: Results, row: Row) -> System | None:
     """A row's points; None where it has none. The key of a point is its temperature, empty for real text."""
     names = {name for result in ours.of(row.name) for name in result.metrics if name.startswith(f"{QUALITY}_")}
     ends = sorted(each for name in names if not (each := name.removeprefix(QUALITY)).startswith(DEVIATION))
@@ -80,7 +80,7 @@ def system_of(ours: Ours, row: Row) -> System | None:
     return System(row, points, None if chosen is None else str(round(chosen.mean, 6))) if points else None
 
 
-def _point(ours: Ours, row: Row, end: str) -> Point | None:
+def _point(ours: Results, row: Row, end: str) -> Point | None:
     names = (QUALITY, DIVERSITY, f"{QUALITY}{DEVIATION}", f"{DIVERSITY}{DEVIATION}")
     found = [ours.figure(row.name, f"{name}{end}") for name in names]
     return None if None in found[:2] else Point(*(0.0 if each is None else each.mean for each in found))

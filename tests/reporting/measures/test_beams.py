@@ -12,12 +12,12 @@ from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation.loading import load_run
 from depgen.reporting import reproduce
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.scoring import FirstOfTest
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.pictures.trees import draw_trees
 from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
 from tests.reporting.measures.test_syntax import EXPERIMENTS, MEASURE

@@ -12,13 +12,11 @@ from depgen.evaluation.trained import load_trained
 from depgen.metrics.coherence import paired_interval
 from depgen.reporting import reproduce
 from depgen.reporting.compare import compare
-from depgen.reporting.definition import load_definition
 from depgen.reporting.experiments import settings_as
-from depgen.reporting.intervals import intervals
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.results import read_result
-from depgen.reporting.store import read_ours
-from depgen.reporting.tables import table
+from depgen.reporting.render import table
+from depgen.reporting.results import load_results, read_result
+from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.reporting.conftest import ORDER_COLUMN
 
@@ -146,16 +144,16 @@ def test_what_was_asked_stands_beside_the_figures(made):
 
 def test_the_printed_table_has_intervals_and_paired_differences(made):
     shown = table("coherent", size="small", format="markdown")
-    ours = read_ours(load_definition("coherent"), size="small")
+    ours = load_results(load_definition("coherent"), size="small")
     metrics = read_result(job_of("CODCLM").result).metrics
-    (low, high), _ = intervals(ours)["CODCLM", "order"]
+    low, high = ours.intervals["CODCLM", "order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
     (found,) = [
         each for each in compare(ours)[0] if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
     ]
     paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
-    assert "paired bootstrap: Accuracy, Insertion" in shown
+    assert "a paired bootstrap (Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
 
 

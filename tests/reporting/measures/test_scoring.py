@@ -14,12 +14,11 @@ from depgen.language_models.masked import MASKED_AT_ONCE
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.reporting.definition import TOKENS, load_definition
 from depgen.reporting.measures.parses import ParsedTreebank
-from depgen.reporting.measures.scoring import OWN, TOKENS_PER_BATCH, scores_of
-from depgen.reporting.numbers import Numbers
+from depgen.reporting.measures.scoring import TOKENS_PER_BATCH, scores_of
 from depgen.reporting.results import Budget, DataSource
 from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.table import TOKENS, load_definition
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
 
@@ -139,18 +138,6 @@ def test_inner_parameters_have_no_row_a_word():
     assert scores("documents").metrics["inner_parameters"] == pytest.approx(
         (sum(each.numel() for each in model.parameters()) - outside) / 1e6
     )
-
-
-def test_what_is_dropped_goes_with_its_items():
-    kept = Numbers(
-        {"perplexity": 40.0, "loss": 3.7, "dev_perplexity": 41.0}, {"perplexity": np.ones(3), TOKENS: np.ones(3)}
-    )
-    kept.drop(OWN)
-    assert kept.metrics == {"dev_perplexity": 41.0}
-    assert not kept.items
-    kept.add(scores("masked"))
-    assert kept.metrics["dev_perplexity"] == 41.0
-    assert "pseudo_perplexity" in kept.metrics
 
 
 def test_the_scoreboard_says_how_much_is_read_at_a_time(monkeypatch):

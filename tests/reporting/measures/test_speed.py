@@ -7,13 +7,12 @@ from depgen.backbones.transformer import Transformer
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.models.gilt import GiLT
-from depgen.reporting.checks import check_keys
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job
 from depgen.reporting.measurement import floor
 from depgen.reporting.measures import speed
 from depgen.reporting.measures.speed import BATCHED, MEMORY, SENTENCES, SPEED, TOKENS, WORDS, measure_speed
 from depgen.reporting.prepare import corpora_of
+from depgen.reporting.table import load_definition
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import run_depgen
 
@@ -109,7 +108,6 @@ def test_a_row_needs_neither_corpus_nor_training(experiment, tmp_path, monkeypat
     experiment("gilt")
     (tmp_path / "table.yaml").write_text(TABLE)
     definition = load_definition(str(tmp_path / "table.yaml"))
-    check_keys(definition, definition.rows, size="paper")
     job = Job(definition, definition.rows[0], "paper", 1)
     sizes = []
     step = GiLT.beginning

@@ -16,14 +16,14 @@ from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
 from depgen.models.dclm import DCLM
 from depgen.reporting import reproduce
-from depgen.reporting.definition import load_definition
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import texts
 from depgen.reporting.measures.texts import Texts, generated, prompts_of, texts_of
 from depgen.reporting.numbers import TrainedRow
+from depgen.reporting.render import table
 from depgen.reporting.results import read_result
-from depgen.reporting.tables import table
+from depgen.reporting.table import load_definition
 from depgen.trees.sentence import Document, Sentence
 from tests.reporting.conftest import EXPERIMENT
 
@@ -61,7 +61,7 @@ def a_job(table="free", row="DM-Base"):
 
 def with_texts(job, **how):
     """The job of a table with other settings of texts."""
-    return dataclasses.replace(job, definition=dataclasses.replace(job.definition, generation=Generation(**how)))
+    return dataclasses.replace(job, definition=job.definition.model_copy(update={"generation": Generation(**how)}))
 
 
 def write(job, trained, prompts=None, **how):
@@ -98,8 +98,8 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     assert (result.metrics["texts"], result.metrics["empty"]) == (12, empty)
     assert "gpt_cold" in result.not_computed
     page = table("free", size="small")
-    assert "Texts: 4 without a prompt, for each seed, top-p 0.3, 0.9, temperature 1.0" in page
-    assert "Welch's t-test: LM, p=0.3, p=0.9; none: GPT" in page
+    assert "samples 4, top_p 0.3 / 0.9, temperature 1.0, seed 10" in page
+    assert "items by Welch's t-test (LM, p=0.3, p=0.9)" in page
     assert "p=0.3, p=0.9: oracle oracle_toy" in page
     assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in page
     share = 100 * result.metrics["cold_unk_rate"]
@@ -166,9 +166,9 @@ def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
     written = SimpleNamespace(texts=["one day it rained", "", "she was late"])
     monkeypatch.setattr(texts, "generated", lambda *_, **__: written)
     monkeypatch.setattr(texts, "prompts_of", lambda *_: (("a", "b", "c"), ("one day", "e", "she was")))
-    columns = (dataclasses.replace(load_definition("toy").columns[0], key="bleu1"),)
+    columns = (load_definition("toy").columns[0].model_copy(update={"key": "bleu1"}),)
     job = a_job("toy")
-    job = dataclasses.replace(job, definition=dataclasses.replace(job.definition, columns=columns))
+    job = dataclasses.replace(job, definition=job.definition.model_copy(update={"columns": columns}))
     row = SimpleNamespace(
         job=job, generation=job.generation, corpus=None, options=TextOptions(resamples=10), depgen=None
     )
@@ -219,7 +219,7 @@ def test_a_short_story_is_refused_by_name():
 def test_a_column_of_union_takes_the_scorer_of_stories_unless_another_is_named(project, depgen):
     job = a_job("toy")
     assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), depgen).union is None
-    columns = (dataclasses.replace(job.definition.columns[0], key="union"),)
+    columns = (job.definition.columns[0].model_copy(update={"key": "union"}),)
     assert texts.options_for(job, columns, TextOptions(), depgen).union == "rocstories"
     assert texts.options_for(job, columns, TextOptions(union="mine"), depgen).union == "mine"
 
@@ -231,10 +231,10 @@ def test_no_oracle_is_trained_for_columns_that_want_none(free, depgen):
     free = a_job()
     mine = texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), depgen)
     assert (mine.oracle, mine.reverse) == ("mine", False)
-    reverse = (dataclasses.replace(free.definition.columns[0], key="rlm"),)
+    reverse = (free.definition.columns[0].model_copy(update={"key": "rlm"}),)
     assert texts.options_for(free, reverse, TextOptions(oracle="mine"), depgen).reverse
     assert depgen.calls == []
-    without = dataclasses.replace(free, definition=dataclasses.replace(free.definition, oracle=None))
+    without = dataclasses.replace(free, definition=free.definition.model_copy(update={"oracle": None}))
     with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
         texts.options_for(without, free.definition.columns, TextOptions(), depgen)
 

@@ -10,10 +10,10 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trees.attention import sentence_attention
 from depgen.locations import results_root
-from depgen.reporting.definition import load_definition
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.pictures import attention
 from depgen.reporting.pictures.attention import AttentionPicture, attention_figure, draw_attention
+from depgen.reporting.table import load_definition
 
 VOCABULARY = Vocabulary.of_words(["red", "figures", "fall", "."])
 

@@ -8,10 +8,10 @@ import pytest
 
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.reporting.definition import load_definition
 from depgen.reporting.pictures.histogram import draw_histogram, edges_of
 from depgen.reporting.pictures.tradeoff import system_of, tradeoff_figure
-from depgen.reporting.store import read_ours
+from depgen.reporting.results import load_results
+from depgen.reporting.table import load_definition
 
 
 def shares(path):
@@ -70,7 +70,7 @@ def test_a_system_is_a_line_whose_chosen_temperature_is_filled(project, store):
     path.write_text(path.read_text() + "  - {name: Real, experiment: base_toy, floor: train, in_paper: false}\n")
     store("Base", 1, METRICS)
     store("Real", 1, {"valid_bleu": 17.8, "self_bleu": 6.6})
-    ours = read_ours(load_definition("toy"), size="small")
+    ours = load_results(load_definition("toy"), size="small")
     systems = [found for row in ours.definition.rows if (found := system_of(ours, row)) is not None]
     assert [(each.row.name, [*each.points], each.chosen) for each in systems] == [
         ("Base", ["0.7", "1.0"], "1.0"),
@@ -92,7 +92,7 @@ def test_a_system_is_a_line_whose_chosen_temperature_is_filled(project, store):
 def test_a_temperature_that_three_seeds_choose_is_filled(project, store):
     for seed in (1, 2, 3):
         store("Base", seed, {**METRICS, "temperature": 0.7})
-    ours = read_ours(load_definition("toy"), size="small")
+    ours = load_results(load_definition("toy"), size="small")
     found = system_of(ours, ours.definition.row("Base"))
     assert found.chosen == "0.7"
     assert found.chosen in found.points

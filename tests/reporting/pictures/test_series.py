@@ -8,12 +8,12 @@ import yaml
 
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.reporting.definition import load_definition
 from depgen.reporting.pictures import series
 from depgen.reporting.pictures.plotting import save
 from depgen.reporting.pictures.series import draw_series, series_figure
 from depgen.reporting.record import record
-from depgen.reporting.store import read_ours
+from depgen.reporting.results import load_results
+from depgen.reporting.table import load_definition
 
 PLACES = {"Base": 8.0, "DM-Base": 1.0, "DM-Base, left chain": 2.0}
 
@@ -46,7 +46,7 @@ def test_each_measure_is_a_panel_from_left_to_right(table, store):
     for row, base, seeds in (("Base", 10.0, (1, 2, 3)), ("DM-Base", 20.0, (1,))):
         for seed in seeds:
             store(row, seed, {"bleu1": base + seed, "perplexity": 40.0 - base})
-    ours = read_ours(table, size="small")
+    ours = load_results(table, size="small")
     figure = series_figure(ours, [table.column(key) for key in ("bleu1", "perplexity")], axis="heads")
     assert [panel.get_title() for panel in figure.axes] == ["B-1", "PPL"]
     assert figure.get_supxlabel() == "heads"
@@ -88,7 +88,7 @@ def test_a_floor_is_a_line_in_the_panels_of_what_it_has(project, table, store, d
     assert perplexity.get_legend() is None
 
 
-def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, drawn, tmp_path):
+def test_local_results_go_before_tracked_ones(table, store, drawn, tmp_path):
     for seed, value in ((1, 10.0), (2, 20.0)):
         store("Base", seed, {"bleu1": value})
     record("toy", size="small")
@@ -99,7 +99,7 @@ def test_local_results_go_before_tracked_ones_of_the_same_seed(table, store, dra
     assert points(drawn[-1].axes[0]) == [[8.0, 15.0]]
     store("Base", 2, {"bleu1": 40.0})
     draw_series("toy", size="small")
-    assert points(drawn[-1].axes[0]) == [[8.0, 25.0]]
+    assert points(drawn[-1].axes[0]) == [[8.0, 40.0]]
 
 
 def test_a_table_that_is_no_series_and_one_without_results_are_refused(project, table):

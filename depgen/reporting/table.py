@@ -1,82 +1,99 @@
 """A table as one YAML file says it: columns, rows, the published numbers, and what makes each row of ours."""
 
-import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from depgen.decoding.settings import Sampling
-from depgen.errors import UserError, check_at_least, did_you_mean
-from depgen.reporting.experiments import experiment_of, is_path, table_names, table_path, table_settings
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from depgen.errors import UserError, did_you_mean
+from depgen.reporting.experiments import (
+    COLUMNS,
+    experiment_of,
+    experiments_root,
+    is_path,
+    table_names,
+    table_path,
+)
 from depgen.reporting.fields import read_as
 from depgen.reporting.generation import Generation
 from depgen.training.experiment import SIZES, Experiment
+from depgen.yaml_files import read_settings
 
 TestName = Literal["paired_t", "paired_bootstrap", "welch_t", "none"]
 TOKENS, WORDS = "tokens", "words"
 """The names of the items' numbers of tokens and of words."""
 _PERPLEXITIES = {"perplexity": TOKENS, "word_perplexity": WORDS}
-"""Figures that are exponentials of their items' mean, and what this mean is over."""
-_NAME = re.compile(r"[\w.-]*\w[\w.-]*")
+"""Measures that are exponentials of their items' mean, and what this mean is over."""
+_NAME = re.compile(r"[\w.+-]*\w[\w.+-]*")
 
 
-@dataclass(frozen=True)
-class Column:
+class _Part(BaseModel):
+    """A part of a table: an unknown name in it is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Column(_Part):
     """One measure of a table.
 
     Attributes:
-        key: its name in result files.
+        key: its name in result files. A table may give the key alone where `tables/columns.yaml` has the rest, and
+            then what differs.
         header: what is printed over it.
         higher_better: the direction of the measure; None for a size, in which no system wins.
         decimals: digits after the point.
-        test: between a system and the best other one: paired over items, or Welch's where the items of two systems do
-            not belong together.
-        items: the per-item scores that the test takes; None takes those named like the key.
-        spread: whether the notes give those pairs' ranges over seeds, and Levene's test that they spread alike.
-        weights: per-item numbers that the scores are weighed by, such as words where the figure is over all words; None
-            weighs every item alike (and nats per token by tokens).
+        test: between two systems over items: paired, or Welch's where their items do not belong together.
+        items: the item scores that the test takes; None takes those named like the key.
+        weights: numbers of the items that the scores are weighed by, such as words where the measure is over all words;
+            None weighs every item alike (and nats per token by tokens).
         explanation: one line for the notes, for measures that the paper lacks.
         measure: the text measure that it shows; None takes the one named like the key.
         top_p: the nucleus of the texts that are measured; None takes the table's own.
-        published_only: whether only the paper has figures of it, on data that are not at hand; ours stay empty.
+        published_only: whether only the paper has numbers of it, on data that are not at hand; ours stay empty.
         comparable: whether ours compare with the paper's; if not, no difference is printed.
     """
 
     key: str
     header: str
     higher_better: bool | None
-    decimals: int = 2
+    decimals: NonNegativeInt = 2
     test: TestName = "none"
     items: str | None = None
-    spread: bool = False
     weights: str | None = None
     explanation: str | None = None
     measure: str | None = None
-    top_p: float | None = None
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
     published_only: bool = False
     comparable: bool = True
 
-    def __post_init__(self) -> None:
-        check_at_least(0, decimals=self.decimals)
-        if self.top_p is not None:
-            Sampling(top_p=self.top_p)
+    @property
+    def scores(self) -> str:
+        """The name of its item scores."""
+        return self.items or self.key
 
     @property
     def weighed_by(self) -> str | None:
         """The items' numbers that their scores are weighed by, in intervals and in tests alike."""
-        return self.weights or _PERPLEXITIES.get(self.items or self.key)
+        return self.weights or _PERPLEXITIES.get(self.scores)
 
     @property
     def is_perplexity(self) -> bool:
-        """Whether the figure is the exponential of its items' mean, which are nats per token or per word."""
-        return (self.items or self.key) in _PERPLEXITIES
+        """Whether it is the exponential of its items' mean, which are nats per token or per word."""
+        return self.scores in _PERPLEXITIES
+
+    def gain(self, value: float, other: float) -> float:
+        """How much better a value is than another one.
+
+        >>> Column(key="ppl", header="PPL", higher_better=False).gain(40.0, 42.0)
+        2.0
+        """
+        return value - other if self.higher_better else other - value
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(_Part):
     """One system of a table.
 
     Attributes:
@@ -94,7 +111,7 @@ class Row:
         beam_size: hypotheses about the structure of a text that its measures sum over, where scores are bounds; None:
             those of the run.
         other_data: whether the row is to show what learning from other data comes to, which is no slip to warn of.
-        group: systems that are compared with one another (the paper's blocks); tests stay inside a group.
+        group: systems that are compared with one another (the paper's blocks); marks stay inside a group.
         against: rows that this one is judged against, one verdict each.
         in_paper: whether the paper has the row.
         values: published numbers by column key.
@@ -107,27 +124,20 @@ class Row:
 
     name: str
     experiment: str | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = Field(default_factory=dict)
     floor: str | None = None
     consensus_of: str | None = None
-    beam_size: int | None = None
+    beam_size: PositiveInt | None = None
     other_data: bool = False
     group: str | None = None
-    against: Sequence[str] = ()
+    against: tuple[str, ...] = ()
     in_paper: bool = True
-    values: Mapping[str, float] = field(default_factory=dict)
-    deviations: Mapping[str, float] = field(default_factory=dict)
-    stars: Sequence[str] = ()
+    values: Mapping[str, float] = Field(default_factory=dict)
+    deviations: Mapping[str, float] = Field(default_factory=dict)
+    stars: tuple[str, ...] = ()
     quoted: str | None = None
     x: float | None = None
     note: str | None = None
-
-    def __post_init__(self) -> None:
-        check_at_least(1, beam_size=self.beam_size)
-        if self.options and self.experiment is None:
-            raise UserError("options: expected an experiment, whose options they are.")
-        if alone := sorted(set(self.deviations) - set(self.values)):
-            raise UserError(f"deviations: {', '.join(alone)} have no values.")
 
     @property
     def is_floor(self) -> bool:
@@ -142,21 +152,20 @@ class Row:
     def options_at(self, size: str) -> dict[str, Any]:
         """The options at a size.
 
-        >>> Row("A", "a", options={"model.init_args.head_size": {"small": 256, "paper": 1024}}).options_at("small")
+        >>> row = Row(name="A", options={"model.init_args.head_size": {"small": 256, "paper": 1024}})
+        >>> row.options_at("small")
         {'model.init_args.head_size': 256}
 
         Raises:
             UserError: an option has values for other sizes alone.
         """
-        found = {}
+        options = dict(self.options)
         for name, value in self.options.items():
-            differs = isinstance(value, Mapping) and value and set(value) <= set(SIZES)
-            if differs and size not in value:
-                raise UserError(
-                    f"Row {self.name}: options: {name}: no value for size {size}, only for {', '.join(value)}."
-                )
-            found[name] = value[size] if differs else value
-        return found
+            if isinstance(value, Mapping) and value and set(value) <= set(SIZES):
+                if size not in value:
+                    raise UserError(f"Row {self.name}: options: {name}: no value for size {size}.")
+                options[name] = value[size]
+        return options
 
     def experiment_at(self, size: str) -> Experiment:
         """What makes the row at a size.
@@ -172,14 +181,13 @@ class Row:
     def slug(self) -> str:
         """The name as folders and make targets spell it: spaces and commas become one dash.
 
-        >>> Row("DM-Transformer, left chain").slug
+        >>> Row(name="DM-Transformer, left chain").slug
         'DM-Transformer-left-chain'
         """
         return re.sub(r"[^\w.+-]+", "-", self.name).strip("-")
 
 
-@dataclass(frozen=True)
-class TableDefinition:
+class TableDefinition(_Part):
     """A whole table.
 
     Attributes:
@@ -203,9 +211,9 @@ class TableDefinition:
     table: str
     caption: str
     source: str
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    sizes: tuple[str, ...] = SIZES
+    columns: Annotated[tuple[Column, ...], Field(min_length=1)]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1)]
+    sizes: Annotated[tuple[str, ...], Field(min_length=1)] = SIZES
     seeds: tuple[int, ...] | Mapping[str, tuple[int, ...]] = (1, 2)
     measures: tuple[Any, ...] = ()
     generation: Generation | None = None
@@ -239,8 +247,8 @@ class TableDefinition:
         for row in self.rows:
             if name in (row.name, row.slug):
                 return row
-        known = ", ".join(row.slug for row in self.rows)
         meant = did_you_mean(name, [each for row in self.rows for each in (row.name, row.slug)])
+        known = ", ".join(row.slug for row in self.rows)
         raise UserError(f"Table {self.table} has no row {name!r}.{meant} Its rows: {known}.")
 
     @property
@@ -273,12 +281,56 @@ def load_definition(name: str) -> TableDefinition:
         known = table_names()
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No table {name!r}: {path} is not there.{meant} Tables: {', '.join(known) or 'none'}.")
-    read = read_as(TableDefinition, table_settings(path), str(path))
-    definition = dataclasses.replace(read, given=name, rows=tuple(_located(row, path.parent) for row in read.rows))
+    settings = _settings(path)
+    for row in settings["rows"]:  # the file of an experiment may lie next to the table's
+        given = row.get("experiment")
+        if is_path(given) and not Path(given).is_file() and (path.parent / given).is_file():
+            row["experiment"] = str(path.parent / given)
+    definition = read_as(TableDefinition, {**settings, "given": name}, str(path))
     _check(definition, str(path))
-    for row in definition.rows:
-        _check_row(definition, row, f"{path}: row {row.name}")
     return definition
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """What a table's file holds, with the shared columns and the rows of another table in it."""
+    settings, none = read_settings(path), {"values": {}, "deviations": {}, "stars": [], "in_paper": False}
+    shared_path = experiments_root() / "tables" / COLUMNS
+    shared = read_settings(shared_path) if shared_path.is_file() else {}
+    columns = [{"key": each} if isinstance(each, str) else each for each in settings.get("columns") or ()]
+    settings["columns"] = [{**(shared.get(str(each.get("key"))) or {}), **each} for each in columns]
+    if isinstance(other := settings.get("rows"), str):
+        settings["rows"] = [{**row, **none} for row in read_settings(table_path(other))["rows"]]
+    settings["rows"] = [dict(row) for row in settings.get("rows") or ()]
+    return settings
+
+
+def _check(definition: TableDefinition, where: str) -> None:
+    """Raises UserError where two parts share a name or a folder, or one names another that is not there."""
+    keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
+    for kind, known in (("column", keys), ("row", names), ("folder of rows", [row.slug for row in definition.rows])):
+        if len(set(known)) != len(known):
+            raise UserError(f"{where}: a {kind} is there twice: {', '.join(known)}.")
+    for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
+        if not _NAME.fullmatch(name):
+            raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
+    samples = definition.generation and definition.generation.samples
+    for kind, values in (("seeds", definition.seeds), ("samples", samples)):
+        if isinstance(values, Mapping) and set(values) != set(definition.sizes):
+            raise UserError(f"{where}: {kind}: expected those of the sizes {', '.join(definition.sizes)}.")
+    trained = [row.name for row in definition.rows if row.trained is not None]
+    for row in definition.rows:
+        for size in definition.sizes:
+            row.options_at(size)
+        if row.is_floor and row.experiment is None and definition.parsing is None:
+            raise UserError(f"{where}: row {row.name}: expected `parsing` to name the trees that judge it.")
+        named = {
+            "columns": ({*row.values, *row.deviations, *row.stars}, keys),
+            "rows": (row.against, [name for name in names if name != row.name]),
+            "trained rows": ({row.consensus_of} - {None}, trained),
+        }
+        for kind, (given, known) in named.items():
+            if strangers := sorted(set(map(str, given)) - set(known)):
+                raise UserError(f"{where}: row {row.name}: {', '.join(strangers)}: no {kind} ({', '.join(known)}).")
 
 
 def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:
@@ -292,9 +344,7 @@ def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, st
 
 
 def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
-    """The table of that name, or every table: each with its size, and a line that says why this one.
-
-    Of all tables, each is at the given size or at its only one; tables without either are left out.
+    """The table of that name, or every table that has the given size or only one: each with its size and why this one.
 
     Raises:
         UserError: there is no such table, or it has no such size, or no table has it.
@@ -303,9 +353,8 @@ def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDe
         yield chosen_table(table, size)
         return
     definitions = [load_definition(name) for name in table_names()]
-    known = sorted({each for definition in definitions for each in definition.sizes})
-    if size and size not in known:
-        raise UserError(f"No table has a size {size!r}.{did_you_mean(size, known)} Expected one of {', '.join(known)}.")
+    if size:
+        choose_size([each for definition in definitions for each in definition.sizes], size)
     for definition in definitions:
         if not size or size in definition.sizes or len(definition.sizes) == 1:
             yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
@@ -318,63 +367,8 @@ def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str
         UserError: the table has no such size.
     """
     if size and size not in sizes:
-        raise UserError(f"No size {size!r} here: expected one of {', '.join(sizes)}.")
+        raise UserError(f"No size {size!r} here: expected one of {', '.join(dict.fromkeys(sizes))}.")
     if size:
         return size, f"Size {size}: as given."
     others = "".join(f" (--size {other} for the other)" for other in sizes[1:])
     return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."
-
-
-def _located(row: Row, folder: Path) -> Row:
-    """The row, with a path to an experiment that lies next to the table's file and not in the working folder."""
-    given = row.experiment
-    if given is not None and is_path(given) and not Path(given).is_file() and (folder / given).is_file():
-        return dataclasses.replace(row, experiment=str(folder / given))
-    return row
-
-
-def _check(definition: TableDefinition, where: str) -> None:
-    """Raises UserError unless names are unique and serve as folders, and every size has its seeds and texts."""
-    keys, names = [column.key for column in definition.columns], [row.name for row in definition.rows]
-    for kind, given in (("column", keys), ("row", names)):
-        if len(set(given)) != len(given):
-            raise UserError(f"{where}: a {kind} is listed twice: {', '.join(given)}.")
-    samples = definition.generation and definition.generation.samples
-    for kind, values in (("seeds", definition.seeds), ("samples", samples)):
-        if isinstance(values, Mapping) and set(values) != set(definition.sizes):
-            expected, found = ", ".join(definition.sizes), ", ".join(values)
-            raise UserError(f"{where}: {kind}: expected those of the sizes {expected}, found those of {found}.")
-    lists = {"columns": keys, "rows": names, "sizes": definition.sizes}
-    for kind, some in (*lists.items(), *(("seeds", definition.seeds_at(size)) for size in definition.sizes)):
-        if not some:
-            raise UserError(f"{where}: {kind}: expected at least one.")
-    for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
-        if not _NAME.fullmatch(name.replace("+", "-")):
-            raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
-    slugs = {row.slug: row.name for row in definition.rows}
-    for row in definition.rows:
-        if (other := slugs[row.slug]) != row.name:
-            raise UserError(
-                f"{where}: rows {row.name!r} and {other!r} share the folder {row.slug}; rename one of them."
-            )
-
-
-def _check_row(definition: TableDefinition, row: Row, where: str) -> None:
-    """Raises UserError unless all that a row names is in its table, and it has options for every size."""
-    if row.is_floor and row.experiment is None and definition.parsing is None:
-        kind = "floor" if row.floor else "consensus_of"
-        raise UserError(f"{where}: {kind}: expected `parsing` to name the trees that judge it.")
-    for size in definition.sizes:
-        row.options_at(size)
-    keys, names = {column.key for column in definition.columns}, {each.name for each in definition.rows}
-    trained = [each.name for each in definition.rows if each.trained is not None]
-    if row.consensus_of is not None and (row.consensus_of not in trained or row.floor or row.experiment):
-        raise UserError(
-            f"{where}: consensus_of {row.consensus_of!r}: expected a row that is trained ({', '.join(trained)}), and "
-            "neither a floor nor an experiment."
-        )
-    if strangers := sorted({*row.values, *row.stars} - keys):
-        raise UserError(f"{where}: {', '.join(strangers)} are no columns ({', '.join(sorted(keys))}).")
-    for other in row.against:
-        if other not in names or other == row.name:
-            raise UserError(f"{where}: against {other!r}, which is no{' other' if other == row.name else ''} row.")
