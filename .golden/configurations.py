@@ -132,7 +132,8 @@ def main() -> int:
     fingerprints = move.fingerprints() if hasattr(move, "fingerprints") else {}
     before, pages = asked(arguments.old, "configurations", "tables")
     (after,) = asked(arguments.new, "configurations")
-    old = {labels(label): each for label, each in before.items()}
+    gone = getattr(move, "gone", ())
+    old = {labels(label): each for label, each in before.items() if not label.startswith(gone)}
     wrong, digests = 0, {}
     for label in sorted(old.keys() | after.keys()):
         if label not in old or label not in after:

@@ -30,11 +30,15 @@ def main(tree: Path) -> None:
     for table in TABLES:
         path = tree / "experiments" / "measured" / f"{table}.jsonl"
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kept = []
         for line in lines:
             if line["row"].startswith("ITEXP"):
+                if line["kind"] == "curve" or line["kind"] == "intervals" and {*line["intervals"]} == {"perplexity"}:
+                    continue
                 line["metrics"] = {JOINT.get(name, name): value for name, value in line["metrics"].items()}
                 line["not_computed"] = {"perplexity": "the test is of texts with their trees"}
-                line.pop("curve", None)
+            kept.append(line)
+        lines = kept
         path.write_text("".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
 
 

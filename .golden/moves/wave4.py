@@ -8,6 +8,7 @@ import w4_sources
 import w4_tables
 import w4_trees
 
+gone = ("gilt_table1 GiLT, tree and content graph",)
 MOVES = (w4_bases, w4_gilt, w4_sources, w4_tables, w4_trees)
 
 
