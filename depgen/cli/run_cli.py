@@ -23,8 +23,8 @@ from depgen.cli.unusable import usable
 from depgen.data.module import CorpusData
 from depgen.data.run_record import DataRecord, data_tags, other_data
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.bounds import beam_of
 from depgen.evaluation.predictions import PredictionWriter
+from depgen.evaluation.unit_scores import beam_of
 from depgen.language_models.base import LanguageModel
 from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed

@@ -54,7 +54,7 @@ VERBS = {
     ),
     "score": Verb(
         "print log-probabilities and surprisals of words, sentences or documents",
-        "depgen.evaluation.likelihood.score:score",
+        "depgen.evaluation.score:score",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
     ),

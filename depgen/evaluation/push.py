@@ -8,7 +8,7 @@ from typing import Any
 from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.export import check_empty
-from depgen.evaluation.likelihood.over_trees import ScoresTrees
+from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.trained import load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight

@@ -1,19 +1,19 @@
 """A system's answers to a benchmark of syntax, the options of both verbs, and the files that answers go to."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from depgen.evaluation.loading import load_system
+from pandas import DataFrame
+
+from depgen.evaluation.frames import Row, check_table_output, written
 from depgen.evaluation.syntax.sentences import Protocol as ProtocolName
 from depgen.evaluation.syntax.sentences import usual_tokens
-from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, Tabular, as_json_lines, check_table_output, written_table
+from depgen.evaluation.system import System, load
 from depgen.evaluation.text_documents import Tokens
 from depgen.language_models.base import Likelihood
-from depgen.locations import write_atomically
 from depgen.trees.text_form import FormName
 
 MOST_UNKNOWN = 0.2
@@ -29,7 +29,7 @@ Item = TypeVar("Item", bound=_Item, covariant=True)
 
 
 @dataclass(frozen=True)
-class Answers(Tabular, Generic[Item]):
+class Answers(Generic[Item]):
     """A system's answers to all pairs or items of a benchmark.
 
     Attributes:
@@ -62,8 +62,7 @@ class BenchmarkOptions:
     """The options that `depgen minimal-pairs` and `depgen syntactic-suites` share.
 
     Attributes:
-        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
-        pretrained: in place of a run, a causal language model of the transformers library; see `depgen score`.
+        run: what `depgen.load` takes; by default the newest run.
         tokens: words are separated by `whitespace`, or by `rules` for English; by default rules for runs and the plain
             protocol.
         form: what words are brought into, as in `depgen score`.
@@ -76,7 +75,6 @@ class BenchmarkOptions:
     """
 
     run: str | None = None
-    pretrained: str | None = None
     tokens: Tokens | None = None
     form: FormName | None = None
     first_word_space: bool | None = None
@@ -92,15 +90,13 @@ class BenchmarkOptions:
         Raises:
             UserError: there is none, or several are named.
         """
-        return load_system(
-            self.run, self.pretrained, device=self.device, form=self.form, first_word_space=self.first_word_space
-        )
+        return load(self.run, device=self.device, form=self.form, first_word_space=self.first_word_space)
 
-    def scoring(self, protocol: ProtocolName) -> dict[str, Any]:
+    def scoring(self, protocol: ProtocolName, system: System) -> dict[str, Any]:
         """How sentences are scored, as `score_pairs` and `score_suites` take it."""
         return {
             "protocol": protocol,
-            "tokens": self.tokens or usual_tokens(protocol, self.pretrained),
+            "tokens": self.tokens or usual_tokens(protocol, system),
             "beam_size": self.beam_size,
             "tokens_per_batch": self.tokens_per_batch,
             "progress": sys.stderr.isatty(),
@@ -111,8 +107,8 @@ class BenchmarkOptions:
         check_table_output(item_output, json=True)
         check_table_output(self.output, json=self.json)
 
-    def written(self, found: Answers[_Item], rows: Sequence[Row], item_output: Path | None) -> str | None:
+    def written(self, found: Answers[_Item], rows: Sequence[Row], item_output: Path | None) -> Iterator[str] | None:
         """The rows as text, unless they go to a file; writes the items to theirs."""
         if item_output is not None:
-            write_atomically(item_output, as_json_lines(each.row() for each in found.items))
-        return written_table(rows, output=self.output, json=self.json, digits=2)
+            written([DataFrame([each.row() for each in found.items])], output=item_output, json=True)
+        return written([DataFrame(rows)], output=self.output, json=self.json)

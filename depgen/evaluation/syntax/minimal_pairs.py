@@ -1,13 +1,13 @@
 """`depgen minimal-pairs`: how often a system finds a grammatical sentence likelier than an ungrammatical one."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_of
+from depgen.evaluation.frames import Row
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.pairs import Pair, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.sentences import (
@@ -16,8 +16,8 @@ from depgen.evaluation.syntax.sentences import (
     score_sentences,
 )
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row
 from depgen.evaluation.text_documents import Tokens
+from depgen.evaluation.unit_scores import beam_of
 
 logger = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ def minimal_pairs(
     protocol: Protocol = "plain",
     item_output: Path | None = None,
     options: BenchmarkOptions = BenchmarkOptions(),  # noqa: B008 - frozen
-) -> str | None:
+) -> Iterator[str] | None:
     """How often a system finds the grammatical sentence of a pair likelier, per cent; tab-separated.
 
     A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all paradigms). Ties are
@@ -203,7 +203,7 @@ def minimal_pairs(
     options.check_outputs(item_output)
     pairs = read_pairs(file)
     system = options.system()
-    found = score_pairs(system, pairs, **options.scoring(protocol))
+    found = score_pairs(system, pairs, **options.scoring(protocol, system))
     rows = found.rows()
     _report(rows[-1], system)
     return options.written(found, rows, item_output)
@@ -212,8 +212,8 @@ def minimal_pairs(
 def _report(overall: Row, system: System) -> None:
     logger.info(
         "%d pairs, %s log-likelihood%s, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
-        overall["pairs"], overall["likelihood"], as_words(overall["beam_size"]), overall["protocol"],
-        overall["accuracy"], overall["accuracy_by_token"], system.trained.checkpoint,
+        overall["pairs"], overall["likelihood"], "" if overall["beam_size"] is None else f" (beam {overall['beam_size']})", overall["protocol"],
+        overall["accuracy"], overall["accuracy_by_token"], system.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(

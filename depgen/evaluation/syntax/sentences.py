@@ -9,9 +9,9 @@ from jaxtyping import Bool, Float64, Int
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of
+from depgen.evaluation.unit_scores import DocumentIds, score_documents
 
 Protocol = Literal["plain", "paper"]
 """`paper`: that of the GiLT paper; `plain`: whole sentences, all pairs and all predictions."""
@@ -67,9 +67,9 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def usual_tokens(protocol: Protocol, pretrained: str | None) -> Tokens:
+def usual_tokens(protocol: Protocol, system: System) -> Tokens:
     """How words are separated if no option says it: by rules for runs in the plain protocol, as in most corpora."""
-    return "rules" if protocol == "plain" and pretrained is None else "whitespace"
+    return "rules" if protocol == "plain" and system.checkpoint != system.run else "whitespace"
 
 
 def documents_of(sentences: Sequence[TestSentence], tokens: Tokens) -> list[TextDocument]:
@@ -93,7 +93,7 @@ def score_sentences(
         UserError: the system gives texts no likelihood, can't read a sentence, reads none of its words, or gives a
             token a score that is no number.
     """
-    encoder = TextEncoder(system.trained, system.reading, system.reads_documents())
+    encoder = TextEncoder(system, system.reads_documents())
     read: list[EncodedSentence] = []
     places: dict[tuple[int, ...], int] = {}
     units: list[DocumentIds] = []
@@ -102,7 +102,7 @@ def score_sentences(
         ids = tuple(found[0].encoding.ids.tolist()) if found else ()
         if not ids:
             raise UserError(
-                f"{sentence.place}: the system reads no word of {sentence.text!r} in the form `{system.reading.form}`: "
+                f"{sentence.place}: the system reads no word of {sentence.text!r} in the form `{system.reading.known_form}`: "
                 "name another by --form, or leave the sentence out."
             )
         read.append(found[0])
@@ -110,7 +110,7 @@ def score_sentences(
             places[ids] = len(units)
             units += encoder.units(document, found)
     scores = score_documents(
-        system.model, units, vocabulary=system.tokenizer, tokens_per_batch=tokens_per_batch, progress=progress
+        system.model, units, vocabulary=system.vocabulary, tokens_per_batch=tokens_per_batch, progress=progress
     )
     return [
         _scored(each, scores[places[tuple(each.encoding.ids.tolist())]][0].astype(np.float64), sentence.place)

@@ -1,14 +1,14 @@
 """`depgen syntactic-suites`: how often predictions about a system's surprisals hold."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from depgen.evaluation.likelihood.bounds import as_words, beam_of
+from depgen.evaluation.frames import Row, json_ready
 from depgen.evaluation.syntax.answers import MOST_UNKNOWN, Answers, BenchmarkOptions
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
@@ -20,8 +20,8 @@ from depgen.evaluation.syntax.sentences import (
 )
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
 from depgen.evaluation.system import System
-from depgen.evaluation.tabular import Row, json_ready
 from depgen.evaluation.text_documents import Tokens
+from depgen.evaluation.unit_scores import beam_of
 
 logger = logging.getLogger(__name__)
 
@@ -271,7 +271,7 @@ def syntactic_suites(
     protocol: Protocol = "plain",
     item_output: Path | None = None,
     options: BenchmarkOptions = BenchmarkOptions(),  # noqa: B008 - frozen
-) -> str | None:
+) -> Iterator[str] | None:
     """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent; tab-separated.
 
     A row for each suite, each circuit (the mean of its suites) and all (the mean of the six circuits; of suites in none
@@ -290,7 +290,7 @@ def syntactic_suites(
     options.check_outputs(item_output)
     suites = read_suites(file)
     system = options.system()
-    found = score_suites(system, suites, **options.scoring(protocol))
+    found = score_suites(system, suites, **options.scoring(protocol, system))
     rows = found.rows()
     _report(next(row for row in reversed(rows) if row["level"] != "prediction"), found, system)
     return options.written(found, rows, item_output)
@@ -299,8 +299,8 @@ def syntactic_suites(
 def _report(overall: Row, found: SuiteScores, system: System) -> None:
     logger.info(
         "%d items, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
-        len(found.items), found.likelihood, as_words(found.beam_size), found.protocol,
-        overall["accuracy"], overall["name"], system.trained.checkpoint,
+        len(found.items), found.likelihood, "" if found.beam_size is None else f" (beam {found.beam_size})", found.protocol,
+        overall["accuracy"], overall["name"], system.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:
         logger.warning(
@@ -311,5 +311,5 @@ def _report(overall: Row, found: SuiteScores, system: System) -> None:
     if unread:
         logger.warning(
             "%d items have a critical region of which the system reads no word in the form `%s`: its surprisal is 0. "
-            "Name another form by --form.", unread, system.reading.form,
+            "Name another form by --form.", unread, system.reading.known_form,
         )  # fmt: skip

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from depgen.evaluation.loading import load_run
 from depgen.evaluation.syntax.answers import Answers
 from depgen.evaluation.syntax.minimal_pairs import score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from depgen.evaluation.syntax.sentences import Protocol, usual_tokens
 from depgen.evaluation.syntax.suites import read_suites
 from depgen.evaluation.syntax.syntactic_suites import score_suites
+from depgen.evaluation.system import load
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
@@ -40,9 +40,9 @@ class SyntaxMeasure(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
-        system = load_run(str(row.trained.run))
+        system = load(str(row.trained.run))
         beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
-        tokens = usual_tokens(self.protocol, None)
+        tokens = usual_tokens(self.protocol, system)
         return self.measure_system(system=system, protocol=self.protocol, tokens=tokens, beam_size=beam_size)
 
     def keys(self) -> Collection[str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
-from depgen.evaluation.forms import warn_of_another_form
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.reading import warn_of_another_form
+from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of
 from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
 from depgen.evaluation.trees.induced_parser import SystemParser
@@ -213,12 +213,10 @@ def _parser(
     """
     normalised = form is None and corpus is not None and form_of(corpus) not in (None, "lower")
     form = "as_is" if normalised else form
-    system = load_run(run, form=form)
+    system = load(run, form=form)
     if normalised and corpus is not None:
-        warn_of_another_form(system.trained.run, corpus)
-    return parser_of_system(
-        system.trained, system.reading, form=form, attention_head=attention_head, beam_size=beam_size
-    )
+        warn_of_another_form(system.reading.form, corpus)
+    return parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
 
 
 def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:

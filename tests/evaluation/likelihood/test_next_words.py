@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.next_words import figures_of_next_words
+from depgen.evaluation.next_words import figures_of_next_words
 from tests.contract.batches import DOCUMENTS, all_scores, vocabulary_of
 from tests.contract.systems import SYSTEMS, built
 

@@ -1,8 +1,10 @@
 """How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from jaxtyping import Float, Int
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
@@ -112,3 +115,28 @@ def sequence_losses(
     documents = [[ids.tolist()] for ids in sequences]
     scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
     return [-found.astype(np.float64) for (found,) in scores]
+
+
+@contextmanager
+def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
+    """Gives a system whose scores are bounds a beam of this size, and its own back afterwards; yields what counts.
+
+    Raises:
+        UserError: a size is named, but the system's scores are no bounds by a beam.
+    """
+    check_at_least(1, beam_size=size)
+    system: Any = model
+    own = getattr(system, "beam_size", None) if model.likelihood == "bound" else None
+    if own is None and size is not None:
+        raise UserError(
+            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
+            f"{model.likelihood}: leave it out."
+        )
+    if own is None:
+        yield None
+        return
+    system.beam_size = own if size is None else size
+    try:
+        yield system.beam_size
+    finally:
+        system.beam_size = own
