@@ -260,6 +260,6 @@ def test_where_memory_runs_out_the_options_that_save_it_are_named(place, monkeyp
     def exhausted(*_, **__):
         raise error
 
-    monkeypatch.setattr("depgen.evaluation.likelihood.score.load_system", exhausted)
+    monkeypatch.setattr("depgen.evaluation.score.load", exhausted)
     assert main(["score", str(place / "text.txt"), "--run", "lm"]) == 2
     assert "tokens_per_batch" in capsys.readouterr().err

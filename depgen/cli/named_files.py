@@ -8,10 +8,13 @@ from pathlib import Path
 from depgen.annotation.parser_folders import find_parser
 from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest, no_file
+from depgen.hub import model_folder
 from depgen.training.runs import BEST, RESUME, announced_run, find_run
 
 _READERS = ("score", "evaluate-text", "draw")
 """Verbs whose first argument is a file."""
+_SCORERS = ("score", "minimal-pairs", "syntactic-suites")
+"""Verbs that take a pretrained model in place of a run."""
 _CONFIG = ("--config", "-c")
 _FILES = (
     *_CONFIG,
@@ -25,7 +28,7 @@ _FILES = (
 )
 """Options that name a file to read, in every verb that has them."""
 _NAMES = (
-    *_FILES, "--run", "--resume", "--init_from", "--checkpoint", "--ckpt_path", "--parser", "--pretrained", "--input",
+    *_FILES, "--run", "--resume", "--init_from", "--checkpoint", "--ckpt_path", "--parser", "--input",
     "--output", "--oracle", "--encoder",
 )  # fmt: skip
 """Options that name a file, a run or a model."""
@@ -82,7 +85,7 @@ def check_named(verb: str, arguments: Sequence[str]) -> None:
         elif name == "--parser" and verb == "parse":
             find_parser(value, packages=True)
         elif name in run_options and announced_run() is None:
-            _check_run(value, holding=run_options[name])
+            _check_run(value, holding=run_options[name], or_pretrained=verb in _SCORERS)
 
 
 def _refuse_empty(arguments: Sequence[str]) -> None:
@@ -116,6 +119,11 @@ def _check_file(name: str) -> None:
         raise no_file(Path(name))
 
 
-def _check_run(name: str, *, holding: str) -> None:
-    if not Path(name).is_file():
+def _check_run(name: str, *, holding: str, or_pretrained: bool) -> None:
+    if Path(name).is_file():
+        return
+    try:
         find_run(name, holding=holding)
+    except UserError:
+        if not or_pretrained or model_folder(name) is None:
+            raise

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _Text = TypeVar("_Text", covariant=True)
-FLOAT_FORMAT = "%.6f"
-"""Of numbers in columns of floats; columns of objects, such as fields of a user's file, are written as they are."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,15 +67,18 @@ def check_table_output(output: Path | None, *, json: bool) -> None:
         )
 
 
-def written(frames: Iterable["DataFrame"], *, output: Path | None, json: bool) -> Iterator[str] | None:
+def written(frames: Iterable["DataFrame"], *, output: Path | None, json: bool, digits: int = 6) -> Iterator[str] | None:
     """Frames of the same columns as one text, a part each; None once they are in the file, which is then whole.
 
     Args:
         frames: one below the other.
         output: a file, with commas if its name ends in `.csv`, else with tabs; None: the parts are returned.
         json: JSON lines.
+        digits: after the point in columns of floats; columns of objects, such as fields of a user's file, are written
+            as they are.
     """
-    parts = _parts(frames, "," if output is not None and output.suffix.lower() == ".csv" else "\t", json=json)
+    comma = output is not None and output.suffix.lower() == ".csv"
+    parts = _parts(frames, "," if comma else "\t", json=json, digits=digits)
     if output is None:
         return parts
     unfinished = output.with_name(f".{output.name}.part")
@@ -90,14 +91,14 @@ def written(frames: Iterable["DataFrame"], *, output: Path | None, json: bool) -
     return None
 
 
-def _parts(frames: Iterable["DataFrame"], separator: str, *, json: bool) -> Iterator[str]:
+def _parts(frames: Iterable["DataFrame"], separator: str, *, json: bool, digits: int) -> Iterator[str]:
     for number, frame in enumerate(frames):
         if json:
             yield frame.to_json(orient="records", lines=True, force_ascii=False, double_precision=15)
         else:
             as_numbers = dict.fromkeys(frame.select_dtypes("bool"), int)
             yield frame.astype(as_numbers).to_csv(
-                sep=separator, index=False, header=number == 0, float_format=FLOAT_FORMAT, lineterminator="\n"
+                sep=separator, index=False, header=number == 0, float_format=f"%.{digits}f", lineterminator="\n"
             )
 
 

@@ -24,7 +24,6 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.scores import LEVELS, By, TextColumns, Unit, in_unit, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -135,7 +134,6 @@ class TreeScorer:
 
     Attributes:
         trained: the system.
-        reading: how sentences are given to it.
         trees: the sentences' own, or sampled ones.
         number: of trees that are drawn for a sentence.
         parser: the name of the parser that they are drawn from, see `depgen.annotation.named_parser`.
@@ -146,7 +144,6 @@ class TreeScorer:
     """
 
     trained: Trained
-    reading: Reading
     trees: Trees
     number: int
     parser: str
@@ -169,7 +166,7 @@ class TreeScorer:
             kind = type(self.trained.model).__name__
             raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
         annotator = None if self.trees == "gold" else self._annotator()
-        encoder = TextEncoder(self.trained, self.reading, as_one=False)
+        encoder = TextEncoder(self.trained, as_one=False)
         read, _ = encoder.encoded(documents)  # refuses what is too long
         filled = [each for sentences in read for each in sentences if len(each.encoding.ids)]
         bounds = self._bounds(filled, annotator)
@@ -182,6 +179,12 @@ class TreeScorer:
         names = ["document", "sentence", *COUNTS, *bound_of_samples(np.zeros(1), np.zeros(1), [0] * number)]
         found = pd.DataFrame(rows, columns=names)
         found[[*TREE_COUNTS]] = found[[*TREE_COUNTS]].fillna(0).astype(int)
+        if without := int(np.isneginf(found["log_prob"]).sum()):
+            logger.warning(
+                "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of "
+                "all sums. More trees may help.",
+                without, len(found),
+            )  # fmt: skip
         found.attrs = {"trees": self.trees, "number_of_trees": number, "parser": scheme}
         return found
 
@@ -206,7 +209,7 @@ class TreeScorer:
                     joint = self._joint(some, [[_gold_tree(sentence)] for sentence in some])
                     yield from (bound_of_samples(joint[[place]], np.zeros(1), [0]) for place in range(len(some)))
                 else:
-                    words = [Sentence(tuple(self.reading.spelt(each.sentence, each.kept))) for each in some]
+                    words = [Sentence(tuple(self.trained.reading.spelt(each.sentence, each.kept))) for each in some]
                     yield from self._bounds_of(some, annotator.distributions(words), first)
                 advance(len(some))
 

@@ -54,7 +54,7 @@ system = depgen.load({place!r})
 """
 
 
-_SCORE = 'print(system.score(["a sentence of words"]).texts[0].log_prob)'
+_SCORE = 'print(system.score("a sentence of words"))'
 _WRITE = "print(system.generate(number=1, max_new_tokens=20)[0].text)"
 """What systems do that give no probability to a text without its tree."""
 

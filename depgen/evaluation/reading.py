@@ -28,8 +28,8 @@ class Reading:
     """How a run's data module gives sentences and documents to its system when that is tested.
 
     Attributes:
-        form: what words are brought into, that of the corpus which the run has learnt from; None where this does not say,
-            and words stay as they are.
+        form: what words are brought into, that of the corpus which the run has learnt from; None where this does not
+            say, and words stay as they are.
         final_word_twice: the last token of every sentence is repeated, as some systems of 2015 were trained; it
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.

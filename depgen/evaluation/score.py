@@ -27,7 +27,7 @@ from depgen.evaluation.scores import (
 )
 from depgen.evaluation.system import Reads, System, load
 from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents, warn_of_raw_text
-from depgen.evaluation.unit_scores import beam_of
+from depgen.evaluation.unit_scores import as_words, beam_of
 from depgen.trees.conllu import TagColumn
 from depgen.trees.file_formats import FileFormat
 from depgen.trees.text_form import FormName
@@ -179,11 +179,11 @@ def _report(totals: pd.DataFrame, system: System, unit: Unit, beam_size: int | N
         f" ({total['unread']} more are not read in the form `{system.reading.known_form}`)" if total["unread"] else ""
     )
     logger.info(
-        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %.2f, per token %.2f, "
-        "per known word %.2f. Read %s by %s.",
+        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %.2f, per token "
+        "%.2f, per known word %.2f. Read %s by %s.",
         total["words"], unread, 100 * total["unknown"] / max(1, total["words"]), total["tokens"],
         " with <eos>" if total["ends"] else "", system.model.likelihood,
-        "" if beam_size is None else f" (beam {beam_size})", total["log_prob"] / (math.log(2) if unit == "bits" else 1),
+        as_words(beam_size), total["log_prob"] / (math.log(2) if unit == "bits" else 1),
         unit, name.replace("_", "-"), total[name], total[f"token_{name}"], total[f"known_word_{name}"],
         "document by document" if as_documents else "sentence by sentence", system.checkpoint,
     )  # fmt: skip

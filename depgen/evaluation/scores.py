@@ -94,7 +94,9 @@ def score_words(
                 for position, (word, is_end, span) in enumerate(own, start=1)
             ]
     names = ["document", "sentence", "position", "word", "is_end", "start", "end"]
-    return pd.DataFrame(words, columns=names).join(_by_word(tokens, len(words), next_words=next_words))
+    frame = pd.DataFrame(words, columns=names)
+    frame = frame.astype({"document": int, "sentence": int, "position": int, "is_end": bool})  # of no word too
+    return frame.join(_by_word(tokens, len(words), next_words=next_words))
 
 
 def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_words: bool) -> pd.DataFrame:

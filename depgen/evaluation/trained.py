@@ -35,7 +35,7 @@ class Trained:
     vocabulary: Vocabulary
     run: Path
     checkpoint: Path
-    reading: Reading = Reading()
+    reading: Reading = Reading()  # noqa: RUF009 - frozen
 
     def check_exact(self) -> None:
         """Raises UserError unless the system's likelihood of a text is exact."""

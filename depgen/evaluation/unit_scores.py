@@ -140,3 +140,12 @@ def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
         yield system.beam_size
     finally:
         system.beam_size = own
+
+
+def as_words(beam_size: int | None) -> str:
+    """What a log line says of a beam: nothing without one.
+
+    >>> as_words(20)
+    ' (beam 20)'
+    """
+    return "" if beam_size is None else f" (beam {beam_size})"

@@ -111,4 +111,4 @@ class BenchmarkOptions:
         """The rows as text, unless they go to a file; writes the items to theirs."""
         if item_output is not None:
             written([DataFrame([each.row() for each in found.items])], output=item_output, json=True)
-        return written([DataFrame(rows)], output=self.output, json=self.json)
+        return written([DataFrame(rows)], output=self.output, json=self.json, digits=2)

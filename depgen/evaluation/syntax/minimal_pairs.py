@@ -17,7 +17,7 @@ from depgen.evaluation.syntax.sentences import (
 )
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import Tokens
-from depgen.evaluation.unit_scores import beam_of
+from depgen.evaluation.unit_scores import as_words, beam_of
 
 logger = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ def minimal_pairs(
 def _report(overall: Row, system: System) -> None:
     logger.info(
         "%d pairs, %s log-likelihood%s, protocol %s: %.1f %% right (mean of paradigms), %.1f %% a token. Scored by %s.",
-        overall["pairs"], overall["likelihood"], "" if overall["beam_size"] is None else f" (beam {overall['beam_size']})", overall["protocol"],
+        overall["pairs"], overall["likelihood"], as_words(overall["beam_size"]), overall["protocol"],
         overall["accuracy"], overall["accuracy_by_token"], system.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:

@@ -102,8 +102,8 @@ def score_sentences(
         ids = tuple(found[0].encoding.ids.tolist()) if found else ()
         if not ids:
             raise UserError(
-                f"{sentence.place}: the system reads no word of {sentence.text!r} in the form `{system.reading.known_form}`: "
-                "name another by --form, or leave the sentence out."
+                f"{sentence.place}: the system reads no word of {sentence.text!r} in the form "
+                f"`{system.reading.known_form}`: name another by --form, or leave the sentence out."
             )
         read.append(found[0])
         if ids not in places:

@@ -21,7 +21,7 @@ from depgen.evaluation.syntax.sentences import (
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Condition, Item, Metric, Suite, read_suites
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import Tokens
-from depgen.evaluation.unit_scores import beam_of
+from depgen.evaluation.unit_scores import as_words, beam_of
 
 logger = logging.getLogger(__name__)
 
@@ -299,7 +299,7 @@ def syntactic_suites(
 def _report(overall: Row, found: SuiteScores, system: System) -> None:
     logger.info(
         "%d items, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
-        len(found.items), found.likelihood, "" if found.beam_size is None else f" (beam {found.beam_size})", found.protocol,
+        len(found.items), found.likelihood, as_words(found.beam_size), found.protocol,
         overall["accuracy"], overall["name"], system.checkpoint,
     )  # fmt: skip
     if not overall["decided"]:

@@ -69,12 +69,12 @@ class InducedParser(SystemParser):
                 word is empty.
         """
         check_words(sentences)
-        if self.trained.reading.form is None:
-            raise UserError(
-                f"The corpus of {self.trained.run} does not say in which form its text is: name it by `form`, one of "
-                f"{', '.join(FORMS)} (depgen.trees.text_form)."
-            )
         with self._network() as network:
+            if self.trained.reading.form is None:
+                raise UserError(
+                    f"The corpus of {self.trained.run} does not say in which form its text is: name it by `form`, one "
+                    f"of {', '.join(FORMS)} (depgen.trees.text_form)."
+                )
             found = predicted_heads(
                 network,
                 self.trained.vocabulary,

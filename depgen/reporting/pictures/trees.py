@@ -1,6 +1,7 @@
 """Dependency trees and graphs as pictures, the gold one above the other: Appendix A.5 of Shen et al. (2022)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -211,11 +212,10 @@ def _parser(
     Raises:
         UserError: there is no such run, it does not parse, or lacks an option.
     """
-    normalised = form is None and corpus is not None and form_of(corpus) not in (None, "lower")
-    form = "as_is" if normalised else form
     system = load(run, form=form)
-    if normalised and corpus is not None:
+    if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
         warn_of_another_form(system.reading.form, corpus)
+        system = replace(system, reading=replace(system.reading, form="as_is"))
     return parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
 
 

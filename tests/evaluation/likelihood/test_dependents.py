@@ -44,7 +44,7 @@ def trained(experiment, tmp_path, monkeypatch):
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
     found = Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
     monkeypatch.setattr(dependents, "newest_of", lambda experiment: {"experiment": tmp_path}[experiment.file.stem])
-    monkeypatch.setattr(dependents, "load_trained", lambda reference, device: {tmp_path: found}[reference])
+    monkeypatch.setattr(dependents, "load_trained", lambda reference, **_: {tmp_path: found}[reference])
     monkeypatch.setattr(dependents, "TOKENS_PER_BATCH", 150)
     return found
 

@@ -9,8 +9,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.answers import BenchmarkOptions
-from depgen.evaluation.syntax.minimal_pairs import minimal_pairs, score_pairs
+from depgen.evaluation.syntax.minimal_pairs import score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from tests.evaluation.syntax.toys import unigrams
 from tests.invented_models import write_gpt2
@@ -174,7 +173,7 @@ def test_scores_do_not_depend_on_the_batch_and_the_same_tokens_tie(tiny, tmp_pat
 
 def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     path, items, table = invented(tmp_path, number=3), tmp_path / "items.jsonl", tmp_path / "rows.jsonl"
-    options = [str(path), "--pretrained", str(tiny), "--device", "cpu"]
+    options = [str(path), "--run", str(tiny), "--device", "cpu"]
     assert main(["minimal-pairs", *options, "--item_output", str(items)]) == 0
     out, err = capsys.readouterr()
     head, *lines = (line.split("\t") for line in out.splitlines())
@@ -189,5 +188,3 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
         assert main(["minimal-pairs", *options, *wrong]) == 2
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err
-    with pytest.raises(UserError, match="only one of --run x and --pretrained"):
-        minimal_pairs(path, options=BenchmarkOptions(run="x", pretrained=str(tiny)))

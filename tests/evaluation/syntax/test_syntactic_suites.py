@@ -182,7 +182,7 @@ def test_regions_equal_those_encoded_apart(tiny, tmp_path, protocol, stop):
 def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     path = write_suite(tmp_path / "fgd.json", suite_of(GPT2_ITEM, formulas=["(5;%what%) < (5;%that%)"], name="fgd"))
     items = tmp_path / "items.jsonl"
-    options = ["--pretrained", str(tiny), "--device", "cpu", "--item_output", str(items)]
+    options = ["--run", str(tiny), "--device", "cpu", "--item_output", str(items)]
     assert main(["syntactic-suites", str(path), *options]) == 0
     out, err = capsys.readouterr()
     head, *lines = (line.split("\t") for line in out.splitlines())

@@ -10,8 +10,8 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.unit_scores import _alike, score_documents, sequence_losses
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.unit_scores import _alike, score_documents, sequence_losses
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.models.masked_transformer import MaskedTransformer
