@@ -105,7 +105,7 @@ def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_wor
     table = pd.DataFrame({name: np.concatenate([part[name] for part in tokens] or [[]]) for name in names})
     rows = table.groupby("row")
     of_words = {
-        "tokens": rows.size(), "unknown": rows["unknown"].any(), "log_prob": rows["log_prob"].sum(),
+        "tokens": rows.size(), "unknown": rows["unknown"].any(), "log_prob": rows["log_prob"].sum(skipna=False),
         **({"entropy": rows["entropy"].first(), "rank": rows["rank"].max()} if next_words else {}),
     }  # fmt: skip
     found = pd.DataFrame(of_words).reindex(range(words))
@@ -129,13 +129,13 @@ def sums(words: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
             "tokens": words["tokens"],
             "unknown": words["unknown"],
             "unread": ~read,
-            "log_prob": words["log_prob"].fillna(0.0),
-            "known_log_prob": words["log_prob"].where(~words["unknown"]).fillna(0.0),
+            "log_prob": words["log_prob"].where(read, 0.0),
+            "known_log_prob": words["log_prob"].where(read & ~words["unknown"], 0.0),
         }
     )
     if by:
-        return parts.groupby([words[name] for name in by], sort=False).sum()
-    return parts.groupby(np.zeros(len(parts), dtype=int)).sum().reindex([0], fill_value=0)
+        return parts.groupby([words[name] for name in by], sort=False).sum(skipna=False)
+    return parts.groupby(np.zeros(len(parts), dtype=int)).sum(skipna=False).reindex([0], fill_value=0)
 
 
 def with_perplexities(sums: pd.DataFrame, likelihood: Likelihood) -> pd.DataFrame:

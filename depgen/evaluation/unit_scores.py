@@ -35,6 +35,8 @@ def score_documents(
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
 
+    Documents of the same tokens are read once, so that they tie exactly.
+
     What kind they are says `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
 
     Args:
@@ -50,16 +52,18 @@ def score_documents(
     """
     assert not model.training, "scores are those of evaluation"
     tokens_per_batch = tokens_per_batch or tokens_at_once(model)
-    found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
-    with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
-        batches = partial(_alike if model.likelihood == "bound" else batches_of, documents)
+    keys = [tuple(map(tuple, document)) for document in documents]
+    read = list(dict(zip(keys, documents, strict=True)).values())
+    found: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
+    with progress_bar("scoring", total=len(read), unit="documents", shown=progress) as advance:
+        batches = partial(_alike if model.likelihood == "bound" else batches_of, read)
         for places in batches(tokens_per_batch=tokens_per_batch, batch_size=batch_size):
             with torch.autocast(model.device.type, enabled=False):
-                scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
+                scores = model.sentence_log_probs([read[place] for place in places], vocabulary=vocabulary)
             for place, each in zip(places, scores, strict=True):
-                found[place] = each
+                found[tuple(map(tuple, read[place]))] = each
             advance(len(places))
-    return found
+    return [found[key] for key in keys]
 
 
 def tokens_at_once(model: LanguageModel) -> int:

@@ -11,8 +11,8 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import dependents
-from depgen.evaluation.likelihood.dependents import dependent_loss, future_dependent_targets
+from depgen.evaluation import dependents
+from depgen.evaluation.dependents import dependent_loss, future_dependent_targets
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 
