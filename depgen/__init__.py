@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from depgen.errors import UserError
-    from depgen.evaluation.loading import load
-    from depgen.evaluation.system import System
+    from depgen.evaluation.system import System, load
     from depgen.training.hyper_parameters import build
 
 __version__ = "0.1.0"
@@ -20,7 +19,7 @@ _MODULES = {
     "System": "depgen.evaluation.system",
     "UserError": "depgen.errors",
     "build": "depgen.training.hyper_parameters",
-    "load": "depgen.evaluation.loading",
+    "load": "depgen.evaluation.system",
 }
 
 

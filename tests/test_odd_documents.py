@@ -10,7 +10,7 @@ from depgen.data.documents import DocumentData
 from depgen.data.formats import JsonLines
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.unit_scores import score_documents
 from tests.models.documents import CONTEXTS, small_model
 
 LONG = 1100

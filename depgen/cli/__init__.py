@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
@@ -55,7 +55,7 @@ def main(args: Sequence[str] | None = None) -> int:
     return 0 if arguments else USAGE_ERROR
 
 
-def _dispatch(arguments: list[str]) -> str | None:
+def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
     if arguments[:1] == ["help"] and len(arguments) > 1:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
@@ -144,11 +144,11 @@ def _without_modules(arguments: list[str]) -> list[str]:
     return others
 
 
-def _print(text: str | None) -> None:
-    if not text:
-        return
+def _print(text: str | Iterator[str] | None) -> None:
+    """Print a text, or the parts of a long one as they are made."""
     try:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        for part in [text] if isinstance(text, str) else text or ():
+            sys.stdout.write(part if part.endswith("\n") or not part else f"{part}\n")
         sys.stdout.flush()
     except BrokenPipeError:  # `depgen ... | head`: point stdout elsewhere, so that Python's own flush at exit is silent
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

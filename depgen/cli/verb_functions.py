@@ -3,7 +3,7 @@
 import importlib
 import inspect
 from collections import abc
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, get_args, get_origin
 
 from depgen.cli.system_options import add_options_of_run
@@ -11,8 +11,8 @@ from depgen.cli.verbs import Verb, as_sentence
 from depgen.errors import UserError, user_errors_unwrapped
 
 
-def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
-    """Parse a verb's arguments by its function's signature, call it, and return what it returns.
+def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Iterator[str] | None:
+    """Parse a verb's arguments by its function's signature, call it, and return what it prints.
 
     Raises:
         UserError: raised by the function.
@@ -31,7 +31,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | None:
     for name, kind in _spread(verb).items():
         given[name] = kind(**{key: getattr(ready, key) for key in inspect.signature(kind).parameters})
     result = function(**given)
-    return None if result is None else str(result)
+    return result if result is None or isinstance(result, abc.Iterator) else str(result)
 
 
 def _spread(verb: Verb) -> dict[str, type]:

@@ -54,20 +54,20 @@ VERBS = {
     ),
     "score": Verb(
         "print log-probabilities and surprisals of words, sentences or documents",
-        "depgen.evaluation.likelihood.score:score",
+        "depgen.evaluation.score:score",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
     ),
     "minimal-pairs": Verb(
         "count how often a system prefers the grammatical sentence of a pair: BLiMP, or your own pairs",
-        "depgen.evaluation.syntax.minimal_pairs:minimal_pairs",
+        "depgen.evaluation.syntax.measures:minimal_pairs",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
         spread=("options",),
     ),
     "syntactic-suites": Verb(
         "count how often SyntaxGym's predictions about surprisals hold of a system",
-        "depgen.evaluation.syntax.syntactic_suites:syntactic_suites",
+        "depgen.evaluation.syntax.measures:syntactic_suites",
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
         spread=("options",),
@@ -163,7 +163,7 @@ VERBS = {
     ),
     "dependent-loss": Verb(
         "split a run's loss: future dependents of earlier words, and other words",
-        "depgen.evaluation.likelihood.dependents:dependent_loss",
+        "depgen.evaluation.dependents:dependent_loss",
         also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(

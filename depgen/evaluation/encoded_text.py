@@ -8,10 +8,9 @@ from jaxtyping import Bool
 
 from depgen.data.vocabulary import Encoding
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import DocumentIds
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.unit_scores import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.trees.sentence import Sentence
 
@@ -41,12 +40,10 @@ class TextEncoder:
 
     Attributes:
         trained: the system.
-        reading: how sentences and documents are given to it.
         as_one: whether a document is encoded as one (or in the run's segments), or each sentence by itself.
     """
 
     trained: Trained
-    reading: Reading
     as_one: bool
 
     def encoded(self, documents: Sequence[TextDocument]) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
@@ -59,9 +56,9 @@ class TextEncoder:
         vocabulary, found = self.trained.vocabulary, list[EncodedSentence]()
         together, begins = self.as_one and not isinstance(self.trained.model, DocumentLanguageModel), True
         for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
-            kept = self.reading.kept(sentence)
-            words = self.reading.spelt(sentence, kept)
-            encoding = self.reading.encode(words, vocabulary, begins=begins)
+            kept = self.trained.reading.kept(sentence)
+            words = self.trained.reading.spelt(sentence, kept)
+            encoding = self.trained.reading.encode(words, vocabulary, begins=begins)
             found.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == vocabulary.unk))
             begins = begins and not words if together else True
         return found
@@ -77,7 +74,7 @@ class TextEncoder:
             for each, place in zip(sentences, document.places, strict=True)
             if (ids := each.encoding.ids.tolist())
         ]
-        parts = self.reading.segments(filled) if self.as_one else [[each] for each in filled]
+        parts = self.trained.reading.segments(filled) if self.as_one else [[each] for each in filled]
         return [self._unit(part) for part in parts]
 
     def _unit(self, sentences: Sequence[tuple[list[int], str]]) -> DocumentIds:

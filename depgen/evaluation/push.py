@@ -9,7 +9,7 @@ from depgen import __version__
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
 from depgen.evaluation.export import check_empty
-from depgen.evaluation.likelihood.over_trees import ScoresTrees
+from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.trained import load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
@@ -55,7 +55,7 @@ system = depgen.load({place!r})
 """
 
 
-_SCORE = 'print(system.score(["a sentence of words"]).texts[0].log_prob)'
+_SCORE = 'print(system.score("a sentence of words"))'
 _WRITE = "print(system.generate(number=1, max_new_tokens=20)[0].text)"
 """What systems do that give no probability to a text without its tree."""
 

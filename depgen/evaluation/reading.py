@@ -1,20 +1,26 @@
 """How a run's system is given a text: in which form, with last words once or twice, whole or in segments."""
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
+from depgen.data.corpus import Corpus, WithSteps, form_of
 from depgen.data.documents import Segmentation, segment_bounds
+from depgen.data.experiment import data_of
+from depgen.data.steps import Rewrite
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
-from depgen.evaluation.forms import kept_reading
+from depgen.training.checkpoints import load_checkpoint
+from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,8 @@ class Reading:
     """How a run's data module gives sentences and documents to its system when that is tested.
 
     Attributes:
-        form: what words are brought into.
+        form: what words are brought into, that of the corpus which the run has learnt from; None where this does not
+            say, and words stay as they are.
         final_word_twice: the last token of every sentence is repeated, as some systems of 2015 were trained; it
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.
@@ -31,15 +38,20 @@ class Reading:
             hold the space before them, as GPT-2's do.
     """
 
-    form: FormName = "as_is"
+    form: FormName | None = None
     final_word_twice: bool = False
     longest: int | None = None
     segmentation: Segmentation = "paper"
     first_word_space: bool = True
 
+    @property
+    def known_form(self) -> FormName:
+        """The form, `as_is` where none is known."""
+        return self.form or "as_is"
+
     def kept(self, sentence: Sentence) -> list[bool]:
         """Whether each word of a sentence is read."""
-        return FORMS[self.form].kept(sentence)
+        return FORMS[self.known_form].kept(sentence)
 
     def words(self, sentence: Sentence) -> list[str]:
         """Those that are read, as they are."""
@@ -47,7 +59,7 @@ class Reading:
 
     def spelt(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
         """The words to keep, in the form."""
-        spelt = FORMS[self.form].spelt
+        spelt = FORMS[self.known_form].spelt
         return [spelt(word) for word, keep in zip(sentence.words, kept, strict=True) if keep]
 
     def encode(self, words: Sequence[str], vocabulary: Vocabulary, *, begins: bool = True) -> Encoding:
@@ -75,15 +87,81 @@ class Reading:
         return [sentences[begin:end] for begin, end in pairwise(bounds)]
 
 
-def reading_of(data: object, form: FormName | None = None) -> Reading:
-    """That of a data module; by default in the form of its corpus, and `as_is` where this does not say."""
-    return _reading(getattr(data, "reading", {}), form)
+def reading_of_run(run: Path, *, checkpoint: Path | None = None) -> Reading:
+    """That of a run folder whose settings name a data module; else what a checkpoint keeps of it."""
+    settings = run / "config.yaml"
+    if settings.is_file():
+        return reading_of(data_of(settings))
+    states = load_checkpoint(checkpoint, mmap=True).values() if checkpoint and checkpoint.is_file() else ()
+    kept = (state["reading"] for state in states if isinstance(state, Mapping) and "reading" in state)
+    return Reading(**next(kept, {}))
 
 
-def reading_of_run(run: Path, form: FormName | None = None, *, checkpoint: Path | None = None) -> Reading:
-    """The same of a run folder whose settings name a data module; else what a checkpoint keeps of that."""
-    return _reading(kept_reading(run, checkpoint=checkpoint), form)
+def reading_of(data: object) -> Reading:
+    """How a data module gives texts to a system."""
+    return Reading(**getattr(data, "reading", {}))
 
 
-def _reading(found: Mapping[str, Any], form: FormName | None) -> Reading:
-    return Reading(**{**found, "form": form or found.get("form") or "as_is"})
+# -- corpora in a form ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IntoForm(Rewrite):
+    """Brings sentences into a form, their trees closed over the words that go; what is in it already stays as it is.
+
+    Of `bare`, words that lose their root are roots, as by `BareWords`; of others, one of them is, as by `Normalized`.
+    """
+
+    into: FormName
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """The sentence in the form, maybe without words."""
+        form = FORMS[self.into]
+        orphans: Orphans = "roots" if self.into == "bare" else "one_root"
+        kept = keep_words(sentence, form.kept(sentence), orphans=orphans)
+        return replace(kept, words=tuple(map(form.spelt, kept.words)))
+
+    def form(self, form: FormName | None) -> FormName | None:
+        """The one that it is brought into."""
+        return self.into
+
+    def name(self, name: str) -> str:
+        """What results call such a corpus."""
+        return f"{name} (brought into the form `{self.into}`)"
+
+
+def in_form(corpus: Corpus, reading: Reading) -> Corpus:
+    """A corpus in the form that a run reads; its name says where it had to be brought into it.
+
+    A corpus that is in the form stays as it is, and so does any where the run's form is unknown, which is logged.
+    """
+    if reading.form is None:
+        logger.warning(
+            "The run's corpus does not say in which form its text is, so %s is read as it is: words that are spelt "
+            "otherwise there are unknown. Name the form by --form; as_is means none.",
+            corpus.name,
+        )
+        return corpus
+    if reading.form in ("as_is", form_of(corpus)):
+        return corpus
+    return WithSteps(corpus, steps=(IntoForm(reading.form),))
+
+
+_BROUGHT_BY: Mapping[FormName, str] = {
+    "bare": "The step depgen.data.steps.BareWords brings a corpus into that form",
+    "ptb": "The step depgen.data.steps.Normalized brings a treebank into that form",
+    "stories": "the step depgen.data.steps.PlaceholdersForNames brings stories into that form",
+    "lower": "The step depgen.data.steps.Lowercase brings a corpus into that form",
+}
+
+
+def warn_of_another_form(trained_on: FormName | None, corpus: Corpus) -> None:
+    """Say in the log that a corpus is not in the form of the text that a run has learnt from, where that is known."""
+    given = form_of(corpus)
+    if trained_on is not None and trained_on in _BROUGHT_BY and trained_on != given:
+        logger.warning(
+            "The run has learnt from text in the form `%s`, but %s %s: punctuation is read too or missing, and words "
+            "that are spelt otherwise are unknown. %s.",
+            trained_on, corpus.name, f"is in the form `{given}`" if given else "does not say that it is in it",
+            _BROUGHT_BY[trained_on],
+        )  # fmt: skip

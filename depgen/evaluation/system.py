@@ -1,22 +1,27 @@
-"""A trained system that scores, generates, parses and encodes texts; the verbs call the same functions."""
+"""A trained system that scores, generates, parses and encodes texts; the verbs call the same functions.
 
+`depgen.load` finds a run, a checkpoint or a pretrained model that is on this machine. Nothing is fetched.
+"""
+
+import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
-from depgen.data.vocabulary import Vocabulary
+import torch
+
+from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary
 from depgen.decoding.heads import Decoding
-from depgen.errors import UserError, check_at_least, check_one_of
+from depgen.errors import UserError, check_at_least, check_one_of, did_you_mean
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.hidden_states import HiddenStates, Pooling, states_of_documents
-from depgen.evaluation.likelihood.bounds import beam_of
-from depgen.evaluation.likelihood.over_trees import Trees, TreeScorer, TreeScores
-from depgen.evaluation.likelihood.score_table import By, Unit, without_clashes
-from depgen.evaluation.likelihood.scored_text import ScoredDocument, score_texts
-from depgen.evaluation.likelihood.scores import Scores
+from depgen.evaluation.over_trees import Trees, TreeScorer, bound_table
 from depgen.evaluation.reading import Reading
+from depgen.evaluation.scores import By, TextColumns, Unit, score_table, score_words
+from depgen.evaluation.states import Pooling, states_of_words
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (
     Text,
@@ -28,48 +33,34 @@ from depgen.evaluation.text_documents import (
     string_document,
     warn_of_raw_text,
 )
-from depgen.evaluation.trained import Trained
+from depgen.evaluation.trained import Trained, checked_device, load_trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
-from depgen.language_models.base import LanguageModel
+from depgen.evaluation.unit_scores import beam_of
+from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.locations import models_root, runs_root
+from depgen.models.causal_lm import CausalLM
+from depgen.training.runs import all_runs, experiment_name, newest_run
 from depgen.trees.text_form import FormName
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Reads = Literal["sentence", "document"]
 
 
-@dataclass(frozen=True)
-class System:
+class System(Trained):
     """A system in evaluation mode; `depgen.load` makes it.
 
-    Texts are lists of strings (a single string is refused), and results are in the order of the texts. Each line of a
-    string is a sentence. No result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is
-    refused by `UserError`.
-
-    Attributes:
-        trained: the model, its vocabulary, and where they come from.
-        reading: how the model is given a text.
-        form: the form of text that was named when it was loaded; None: that of the run's corpus.
+    Texts are a string or a list of strings, and results are in their order. Each line of a string is a sentence. No
+    result depends on `batch_size` or `tokens_per_batch`. What a kind of system can't do is refused by `UserError`.
     """
-
-    trained: Trained
-    reading: Reading
-    form: FormName | None = None
-
-    @property
-    def model(self) -> LanguageModel:
-        """The Lightning module."""
-        return self.trained.model
-
-    @property
-    def tokenizer(self) -> Vocabulary:
-        """The vocabulary: `pieces(word)` are the ids of a word, `decode(ids)` the text of ids."""
-        return self.trained.vocabulary
 
     def score(
         self,
-        texts: Iterable[TextWithFields],
+        texts: TextWithFields | Iterable[TextWithFields],
         *,
         given: str | Iterable[str] | None = None,
         by: By = "word",
@@ -81,15 +72,17 @@ class System:
         tokens_per_batch: int | None = None,
         batch_size: int | None = None,
         progress: bool = False,
-    ) -> Scores:
-        """Log-probability and surprisal of each word, with its characters in the string.
+    ) -> "DataFrame":
+        """Log-probability and surprisal of each word, with its characters in the string; see `score_words`.
+
+        Rows of sentences and documents hold sums, and perplexities per word, per token and per known word.
 
         Args:
             texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
-            by: what a row of the table is: a `word`, `sentence` or `document` (a string), or `all`.
-            unit: of the table; attributes are in nats.
+            by: what a row is: a `word`, `sentence` or `document` (a string), or `all`.
+            unit: of log-probabilities, surprisals and entropies.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
             beam_size: (systems whose scores are bounds) structures of a text that are summed over; by default as in
@@ -107,33 +100,27 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents, contexts = documents_of(texts, tokens, with_fields=True), list[TextDocument]()
+        documents, contexts = documents_of(texts, tokens), list[TextDocument]()
         if given is not None:
             if reads == "sentence":
                 raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
             reads, contexts = "document", _contexts(given, len(documents), tokens)
-        encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
-        with beam_of(self.model, beam_size) as size:
-            empty = Scores((), self.model.likelihood, by, unit, next_words, size)
-            documents = without_clashes(documents, empty.columns())
-            read = list(map(_joined, contexts, documents)) if contexts else documents
-            scored = [] if not documents else score_texts(
-                encoder, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words,
-                progress=progress,
+        with beam_of(self.model, beam_size) as beam:
+            words = score_words(
+                TextEncoder(self, self.reads_documents(reads)),
+                list(map(_joined, contexts, documents)) if contexts else documents,
+                tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words, progress=progress,
             )  # fmt: skip
-        found = tuple(map(_without_context, scored, documents))
-        ends = (
-            next((word for word in reversed(each) if not word.is_end), None)
-            for document, text in zip(documents, found, strict=True)
-            for each in text.sentences
-            if document.by_spaces
-        )
-        warn_of_raw_text([(word.word, word.unknown) for word in ends if word is not None])
-        return replace(empty, texts=found)
+        if contexts:
+            before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
+            words = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
+        warn_of_raw_text(words, documents)
+        texts = TextColumns.of(documents)
+        return score_table(words, texts, likelihood=self.model.likelihood, by=by, unit=unit, beam_size=beam)
 
     def score_over_trees(
         self,
-        texts: Iterable[TextWithFields],
+        texts: TextWithFields | Iterable[TextWithFields],
         *,
         trees: Trees = "sampled",
         number_of_trees: int = 100,
@@ -144,7 +131,7 @@ class System:
         tokens: Tokens = "whitespace",
         tokens_per_batch: int | None = None,
         progress: bool = False,
-    ) -> TreeScores:
+    ) -> "DataFrame":
         """A lower bound of each sentence's log-probability, by a system that scores a text with its tree (ITEXP).
 
         Args:
@@ -155,8 +142,8 @@ class System:
             parser: the name or folder of a SuPar dependency parser. Its scores of arcs make a distribution over
                 projective trees with one root.
             seed: of the samples.
-            by: what a row of the table is: a `sentence`, `document` (a string), or `all`.
-            unit: of the table; attributes are in nats.
+            by: what a row is: a `sentence`, `document` (a string), or `all`.
+            unit: of log-probabilities and surprisals.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as
                 are fast on the device. No score depends on it.
@@ -167,14 +154,15 @@ class System:
         """
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
-        scorer = TreeScorer(
-            self.trained, self.reading, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress
-        )
-        return scorer.score(documents_of(texts, tokens, with_fields=True), by=by, unit=unit)
+        if by == "word":
+            raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
+        scorer = TreeScorer(self, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress)
+        documents = documents_of(texts, tokens)
+        return bound_table(scorer.sentences(documents), TextColumns.of(documents), by=by, unit=unit)
 
     def generate(
         self,
-        prompts: Iterable[Text] | None = None,
+        prompts: Text | Iterable[Text] | None = None,
         *,
         number: int = 1,
         max_new_tokens: int = 100,
@@ -204,8 +192,7 @@ class System:
                 a length that the system can't read them.
         """
         generator = TextGenerator(
-            self.trained,
-            self.reading,
+            self,
             options,
             number=number,
             max_new_tokens=max_new_tokens,
@@ -217,7 +204,7 @@ class System:
 
     def parse(
         self,
-        texts: Iterable[Text],
+        texts: Text | Iterable[Text],
         *,
         decoding: Decoding = "tree",
         attention_head: tuple[int, int] | None = None,
@@ -255,20 +242,17 @@ class System:
         check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         parser = parser_of_system(
-            self.trained, self.reading, form=self.form, decoding=decoding, attention_head=attention_head,
-            beam_size=beam_size, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
-            others=[each.trained for each in others],
+            self, decoding=decoding, attention_head=attention_head, beam_size=beam_size,
+            tokens_per_batch=tokens_per_batch, batch_size=batch_size, others=others,
         )  # fmt: skip
         documents = documents_of(texts, tokens)
         parsed = parse_documents(parser, documents, progress=progress)
-        by_spaces = [document.by_spaces for document in documents for _ in document.sentences]
-        pairs = zip(parsed.sentences, by_spaces, strict=True)
-        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each, raw in pairs if raw])
+        warn_of_raw_text(parsed.to_frame(), documents)
         return parsed
 
-    def hidden_states(
+    def states(
         self,
-        texts: Iterable[Text],
+        texts: Text | Iterable[Text],
         layer: int = -1,
         *,
         pooling: Pooling = "last",
@@ -277,8 +261,8 @@ class System:
         tokens_per_batch: int = 8192,
         batch_size: int | None = None,
         progress: bool = False,
-    ) -> HiddenStates:
-        """The hidden state of each word.
+    ) -> "DataFrame":
+        """The hidden state of each word, a column `state_0`, `state_1`, … for each dimension; see `states_of_words`.
 
         In systems that predict from left to right, a state depends on the words up to its own; in masked systems on the
         whole sentence, in which nothing is masked. DMLM's are those of its backbone, before they are mixed.
@@ -299,10 +283,9 @@ class System:
         """
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        encoder = TextEncoder(self.trained, self.reading, self.reads_documents(reads))
-        return states_of_documents(
-            encoder, documents_of(texts, tokens), layer=layer, pooling=pooling, tokens_per_batch=tokens_per_batch,
-            batch_size=batch_size, progress=progress,
+        return states_of_words(
+            TextEncoder(self, self.reads_documents(reads)), documents_of(texts, tokens), layer=layer, pooling=pooling,
+            tokens_per_batch=tokens_per_batch, batch_size=batch_size, progress=progress,
         )  # fmt: skip
 
     def attention(
@@ -332,9 +315,9 @@ class System:
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
         words = self.reading.words(document.sentences[0])
-        encoding = self.reading.encode(words, self.tokenizer)
+        encoding = self.reading.encode(words, self.vocabulary)
         return sentence_attention(
-            self.model, self.tokenizer, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
+            self.model, self.vocabulary, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
         )
 
     def coherence(self, task: CoherenceTask, *, tokens_per_batch: int = 65_536, progress: bool = False) -> Assessment:
@@ -351,7 +334,7 @@ class System:
         Raises:
             UserError: it is no run's system, gives texts no likelihood, or there is nothing to ask about.
         """
-        return assess(self.trained, task, form=self.form, tokens_per_batch=tokens_per_batch, progress=progress)
+        return assess(self, task, tokens_per_batch=tokens_per_batch, progress=progress)
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.
@@ -385,7 +368,144 @@ def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
     )  # fmt: skip
 
 
-def _without_context(scored: ScoredDocument, text: TextDocument) -> ScoredDocument:
-    """The scores of the text's own sentences, which are the last ones."""
-    own = scored.sentences[len(scored.sentences) - len(text.sentences) :]
-    return replace(scored, sentences=own, places=text.places, sentence_ids=text.sentence_ids)
+# -- loading ----------------------------------------------------------------------------------------------------------
+
+Place = Literal["run", "pretrained"]
+_PROBE = ("The", "cat", "sat.")
+"""Words by which a tokenizer shows whether it cuts each by itself."""
+
+
+def load(
+    name: str | Path | None = None,
+    *,
+    device: str | None = None,
+    dtype: torch.dtype | str | None = None,
+    form: FormName | None = None,
+    first_word_space: bool | None = None,
+) -> System:
+    """The system of a run or checkpoint, or a pretrained causal language model, in evaluation mode.
+
+    A name is looked up as a path, a run under `$DEPGEN_RUNS`, a folder under `$DEPGEN_MODELS` and a model or run in
+    the local hub cache (`hf download NAME`). A name that is found in several of these places is refused. Nothing is
+    fetched.
+
+    Args:
+        name: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint file, or a folder or hub
+            name of a pretrained model; by default the newest run.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        dtype: of the weights, such as `torch.bfloat16` or its name; by default as in the checkpoint.
+        form: what words are brought into before the system sees them; by default the form of the run's corpus.
+        first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
+            GPT-2's. By default runs have the space, as in their training, and pretrained models have none.
+
+    Raises:
+        UserError: no such system, or several of that name; no such device or dtype.
+    """
+    check_one_of(form=(form, FormName))
+    if name == "":
+        raise UserError("Expected the name of a system, found an empty one.")
+    kind, where = ("run", None) if name is None else located(name)
+    trained = _pretrained(where, device) if kind == "pretrained" and where else load_trained(where, device=device)
+    reading = replace(trained.reading, form=form or trained.reading.form)
+    if first_word_space is not None:
+        reading = replace(reading, first_word_space=first_word_space)
+    if dtype is not None:
+        trained.model.to(_dtype(dtype))
+    return System(trained.model, trained.vocabulary, trained.run, trained.checkpoint, reading)
+
+
+def _pretrained(folder: Path, device: str | None) -> Trained:
+    """A causal language model of the transformers library that was not trained here.
+
+    Raises:
+        UserError: it can't be given a text word by word.
+    """
+    from depgen.backbones.pretrained import PretrainedTransformer
+
+    vocabulary = _vocabulary(required_folder(str(folder), holding=TOKENIZER_FILE))
+    model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
+    model.to(checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu"))
+    return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
+
+
+def _vocabulary(folder: Path) -> Vocabulary:
+    """The tokenizer of a pretrained model, with the token that begins and ends a text.
+
+    Raises:
+        UserError: texts begin and end by two different tokens, or a word's pieces depend on the words before it.
+    """
+    from tokenizers import Tokenizer
+
+    content = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+    tokenizer = Tokenizer.from_str(content)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    begin, end = config.get("bos_token_id"), config.get("eos_token_id")
+    if end is None or begin not in (None, end):
+        raise UserError(
+            f"{folder / 'config.json'}: expected one token that begins and ends a text, as GPT-2 has, found "
+            f"bos_token_id {begin} and eos_token_id {end}. Train a run on top of such a model, or take another."
+        )
+    vocabulary = Vocabulary(content, specials={"eos": str(tokenizer.id_to_token(end))})
+    first, *others = _PROBE
+    found = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
+    if found != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:
+        raise UserError(
+            f"{folder / TOKENIZER_FILE}: expected a tokenizer that cuts each word by itself, with the space before it, "
+            "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
+        )
+    return vocabulary
+
+
+def located(name: str | Path) -> tuple[Place, Path]:
+    """What a name means and where it is.
+
+    Raises:
+        UserError: nothing has that name, or several have.
+    """
+    if (found := _the_one_of(name, _places(name))) is not None:
+        return found
+    meant = did_you_mean(str(name), dict.fromkeys(experiment_name(run) for run in all_runs()))
+    raise UserError(
+        f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
+        f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "
+        "fit`, or fetch a model where there is a network with `hf download NAME`."
+    )
+
+
+def _the_one_of(name: str | Path, places: list[tuple[Place, Path]]) -> tuple[Place, Path] | None:
+    """The only one of the places that have a name; None where there is none."""
+    found = {path.resolve(): (kind, path) for kind, path in places}
+    if len(found) > 1:
+        listed = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
+        raise UserError(f"Expected one system of the name {name}, found several: {listed}. Name one by its whole path.")
+    return next(iter(found.values()), None)
+
+
+def _places(name: str | Path) -> list[tuple[Place, Path]]:
+    """All that has the name; of several runs of an experiment or a folder, the newest."""
+    path, text = Path(name).expanduser(), str(name)
+    if path.is_file():
+        return [("run", path)]
+    found = _in_folder(path)
+    if isinstance(name, Path) or path.is_absolute() or text.startswith((".", "~")):
+        return found
+    found += _in_folder(runs_root() / text, "run")
+    found += _in_folder(models_root() / text, "pretrained")
+    cached = None if names_a_folder(text) else cached_folder(text)
+    return found if cached is None else [*found, *_in_folder(cached)]
+
+
+def _in_folder(folder: Path, only: Place | None = None) -> list[tuple[Place, Path]]:
+    """The run, the newest of the runs or the pretrained model that a folder holds."""
+    if only != "pretrained" and (folder / "run.json").is_file():
+        return [("run", folder)]
+    if only != "run" and (folder / "config.json").is_file():
+        return [("pretrained", folder)]
+    return [("run", newest_run(folder))] if only != "pretrained" and all_runs(folder) else []
+
+
+def _dtype(dtype: torch.dtype | str) -> torch.dtype:
+    found = dtype if isinstance(dtype, torch.dtype) else getattr(torch, dtype, None)
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise UserError(f"dtype: expected float32, float64, bfloat16 or float16, found {dtype}.")
+    return found

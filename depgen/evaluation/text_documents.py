@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from depgen.data.formats import JsonLines
 from depgen.data.tokenization import split_sentences, token_spans, tokenize
@@ -16,6 +16,9 @@ from depgen.trees.conllu import TagColumn, read_blocks
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_files import FileFormat, Separator, format_of, read_columns, read_lines
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -72,17 +75,11 @@ TextWithFields = Text | Mapping[str, Any]
 
 
 def check_texts(texts: object, name: str = "texts") -> None:
-    """Raises UserError for what is iterated over by letters or by the names of columns, where a list of texts is meant.
-
-    Raises:
-        UserError: it is a single string, a mapping, or a table such as a `pandas.DataFrame`.
-    """
-    if isinstance(texts, str):
-        raise UserError(f"{name}: expected a list of strings, found the string {texts[:40]!r}: put it into a list.")
-    if isinstance(texts, Mapping) or not callable(getattr(texts, "columns", check_texts)):
+    """Raises UserError for a table such as a `pandas.DataFrame`, which is iterated over by its columns' names."""
+    if not callable(getattr(texts, "columns", check_texts)):
         raise UserError(
-            f"{name}: expected a list of strings, found a {type(texts).__name__}, which gives the names of its columns "
-            "or fields: give one column, such as table['text'], or table.to_dict('records') to score."
+            f"{name}: expected strings, found a {type(texts).__name__}: give one column, such as table['text'], or "
+            "table.to_dict('records') to score."
         )
 
 
@@ -102,24 +99,22 @@ def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace")
     return TextDocument(name, sentences, tuple(places), tuple(found), text, by_spaces=tokens == "whitespace")
 
 
-def documents_of(
-    texts: Iterable[TextWithFields], tokens: Tokens = "whitespace", *, with_fields: bool = False
-) -> list[TextDocument]:
-    """The texts of a list as documents; UserError where one is no text.
+def documents_of(texts: TextWithFields | Iterable[TextWithFields], tokens: Tokens = "whitespace") -> list[TextDocument]:
+    """Texts as documents; UserError where one is no text.
 
     Args:
-        texts: strings or documents.
+        texts: a text or a list of texts: strings, mappings with a string under `text` or `sentence`, or documents.
         tokens: how strings are cut into words.
-        with_fields: whether a text may be a mapping with its string under `text` or `sentence` and other fields.
     """
     check_texts(texts)
-    return [_text(text, f"text-{number}", tokens, with_fields) for number, text in enumerate(texts, start=1)]
+    every = [texts] if isinstance(texts, str | Mapping | TextDocument) else texts
+    return [_text(text, f"text-{number}", tokens) for number, text in enumerate(every, start=1)]
 
 
-def _text(text: TextWithFields, name: str, tokens: Tokens, with_fields: bool) -> TextDocument:
+def _text(text: TextWithFields, name: str, tokens: Tokens) -> TextDocument:
     if isinstance(text, TextDocument):
         return text
-    if not with_fields or not isinstance(text, Mapping):
+    if not isinstance(text, Mapping):
         return string_document(text, name, tokens)
     used = next((each for each in TEXT if each in text), None)
     if used is None:
@@ -137,19 +132,24 @@ def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # no
     return document_of(text, name=name, tokens=tokens)
 
 
-def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
+def warn_of_raw_text(words: "DataFrame", documents: Sequence[TextDocument]) -> None:
     """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it.
 
     Args:
-        last_words: the last word of each sentence of texts whose words are separated by white space, and whether it is
-            unknown.
+        words: a row for each word: `document`, `sentence`, `word` and `unknown`.
+        documents: the texts; those whose words white space separates count.
     """
-    raw = [word for word, unknown in last_words if unknown and _WITH_PUNCTUATION.search(word)]
-    if raw and 2 * len(raw) >= len(last_words):
+    raw = [number for number, document in enumerate(documents, start=1) if document.by_spaces]
+    words = words[words["document"].isin(raw)]
+    if "is_end" in words:
+        words = words[~words["is_end"]]
+    last = words.groupby(["document", "sentence"])[["word", "unknown"]].last()
+    odd = last.loc[last["unknown"] & last["word"].str.contains(_WITH_PUNCTUATION), "word"]
+    if len(odd) and 2 * len(odd) >= len(last):
         logger.warning(
             "%d of %d sentences end in an unknown word with punctuation, such as %r. For raw English text, give "
             "--tokens rules (in Python tokens='rules').",
-            len(raw), len(last_words), raw[0],
+            len(odd), len(last), odd.iloc[0],
         )  # fmt: skip
 
 

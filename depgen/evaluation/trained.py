@@ -1,7 +1,7 @@
 """A trained system out of its run folder, with the vocabulary that travels with it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +10,13 @@ from jsonargparse import ArgumentError
 
 from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, load_vocabulary, vocabulary_of_checkpoint
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
+from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.language_models.base import LanguageModel
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_of_checkpoint
+from depgen.trees.text_form import FormName
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Trained:
         vocabulary: the run's own.
         run: the run folder, or the folder of a checkpoint that holds its vocabulary and lies in no run.
         checkpoint: the file that the weights come from.
+        reading: how the model is given a text.
     """
 
     model: LanguageModel
     vocabulary: Vocabulary
     run: Path
     checkpoint: Path
+    reading: Reading = Reading()  # noqa: RUF009 - frozen
 
     def check_exact(self) -> None:
         """Raises UserError unless the system's likelihood of a text is exact."""
@@ -42,11 +46,16 @@ class Trained:
             )
 
 
-def load_trained(reference: str | Path | None, *, device: str | None = None) -> Trained:
+def load_trained(reference: str | Path | None, *, device: str | None = None, form: FormName | None = None) -> Trained:
     """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.
 
     Nothing pickled is executed: checkpoints are read with `weights_only`. Classes that a run may name are those of
     `depgen.training.class_paths`.
+
+    Args:
+        reference: what names the run.
+        device: cpu, cuda, …; None: a GPU where there is one.
+        form: what words are brought into; None: the form of the run's corpus.
 
     Raises:
         UserError: there is no such run or checkpoint, it is damaged, it neither lies in a run folder nor holds its
@@ -61,7 +70,8 @@ def load_trained(reference: str | Path | None, *, device: str | None = None) -> 
     where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
     model = _model_of(checkpoint, content, where)
     model.enter_phase(int(content.get("phase", 0)))
-    return Trained(model.eval(), vocabulary, run, checkpoint)
+    reading = reading_of_run(run, checkpoint=checkpoint)
+    return Trained(model.eval(), vocabulary, run, checkpoint, replace(reading, form=form or reading.form))
 
 
 def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> LanguageModel:

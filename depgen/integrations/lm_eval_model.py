@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from depgen.decoding.generation import generate
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.loading import load
+from depgen.evaluation.system import load
 from depgen.integrations.next_word_model import NextWordModel, SystemTokenizer
 
 
@@ -46,7 +46,7 @@ class DepgenLM(HFLM):  # type: ignore[misc]
         **options: Any,  # noqa: ANN401, of the base
     ) -> None:
         system = load(run, device=device)
-        trained_here = (system.trained.checkpoint != system.trained.run) if add_bos_token is None else add_bos_token
+        trained_here = (system.checkpoint != system.run) if add_bos_token is None else add_bos_token
         self.begins = trained_here
         super().__init__(pretrained=NextWordModel(system).eval(), tokenizer=SystemTokenizer(system), **options)
 

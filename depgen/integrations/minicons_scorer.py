@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minicons.scorer import IncrementalLMScorer
 
-from depgen.evaluation.loading import load
+from depgen.evaluation.system import load
 from depgen.integrations.next_word_model import NextWordModel, SystemTokenizer
 
 

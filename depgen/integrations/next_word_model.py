@@ -35,18 +35,18 @@ class NextWordModel(nn.Module):
         if not isinstance(system.model, LeftToRight):
             raise UserError(
                 f"Expected a system that predicts each token from those before it, found a "
-                f"{type(system.model).__name__} in {system.trained.run}: score its texts by depgen.load(..).score."
+                f"{type(system.model).__name__} in {system.run}: score its texts by depgen.load(..).score."
             )
         if isinstance(system.model, StructuredLanguageModel):
             raise UserError(
                 f"Expected a system that builds no structure with its tokens, found a {type(system.model).__name__} in "
-                f"{system.trained.run}, whose distribution over the next token depgen does not compute: score its "
+                f"{system.run}, whose distribution over the next token depgen does not compute: score its "
                 "texts by depgen.load(..).score."
             )
         self.model: LeftToRight = system.model
         longest = self.model.longest_scored
         positions = {} if longest is None else {"max_position_embeddings": longest + 1}  # <eos> in front
-        self.config = PretrainedConfig(vocab_size=system.tokenizer.size, **positions)
+        self.config = PretrainedConfig(vocab_size=system.vocabulary.size, **positions)
 
     @property
     def device(self) -> torch.device:
@@ -85,14 +85,14 @@ class SystemTokenizer(PreTrainedTokenizerFast):  # type: ignore[misc]
     """
 
     def __init__(self, system: System) -> None:
-        end = system.tokenizer.specials["eos"]
-        tokenizer = Tokenizer.from_str(system.tokenizer.tokenizer)
+        end = system.vocabulary.specials["eos"]
+        tokenizer = Tokenizer.from_str(system.vocabulary.tokenizer)
         super().__init__(
             tokenizer_object=tokenizer, bos_token=end, eos_token=end, pad_token=end, padding_side="right",
             model_input_names=["input_ids", "attention_mask"],
         )  # fmt: skip
         self._reading: Reading = system.reading
-        self._pieces = system.tokenizer.splits_words
+        self._pieces = system.vocabulary.splits_words
 
     def __call__(self, text: str | Sequence[str], *arguments: Any, **options: Any) -> Any:  # noqa: ANN401, D102
         texts = self.spelt(text) if isinstance(text, str) else list(map(self.spelt, text))

@@ -10,7 +10,7 @@ from spacy.language import Language
 
 
 def _parser(run: str | None, device: str | None, form: Any) -> Any:  # noqa: ANN401, imported where it is used
-    from depgen.evaluation.loading import load
+    from depgen.evaluation.system import load
     from depgen.integrations.spacy_parser import Parser
 
     return Parser(load(run, device=device, form=form))

@@ -14,7 +14,7 @@ come at both sides of it at the next level, and then a word. All words of a leve
 
 A sentence's probability is that of its words and its tree together: the product over its placeholders of
 p(expansion | level) p(word | level, expansions). It is at most the probability of the words: `likelihood` is `bound`.
-Sums over trees are tighter bounds (`depgen.evaluation.likelihood.over_trees`).
+Sums over trees are tighter bounds (`depgen.evaluation.over_trees`).
 
 Deviations
     D1. Written positions get no expansion, in training, scoring and generation. The authors' code draws one there when

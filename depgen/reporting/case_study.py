@@ -19,7 +19,7 @@ import numpy as np
 from depgen.data.corpus import Corpus
 from depgen.data.experiment import data_of
 from depgen.errors import UserError, did_you_mean
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
@@ -247,7 +247,7 @@ def _written(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterato
         of_seed = replace(job, seed=seed)
         run = finished_run(of_seed)
         if run is not None:
-            found = load_run(run).generate(
+            found = load(run).generate(
                 study.invented, seed=study.seed + seed, max_new_tokens=how.max_new_tokens,
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip

@@ -13,7 +13,7 @@ import torch
 from depgen.data.batch import Batch, ItemBatch
 from depgen.data.stream import Segments, StreamColumns
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.unit_scores import score_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight

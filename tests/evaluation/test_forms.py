@@ -9,7 +9,7 @@ from depgen.cli import main
 from depgen.data.corpora import Ewt, Ptb
 from depgen.data.corpus import WithSteps
 from depgen.data.steps import BareWords, Lowercase, SingleSentences
-from depgen.evaluation.forms import IntoForm, form_of_run, in_form_of_run, warn_of_another_form
+from depgen.evaluation.reading import IntoForm, Reading, in_form, reading_of_run, warn_of_another_form
 from depgen.trees.sentence import Document, Sentence
 
 PTB = Ptb(name="lines")
@@ -38,27 +38,28 @@ def warnings(caplog):
 
 @pytest.mark.slow
 def test_a_corpus_in_another_form_is_named_with_the_remedy(parsing_run, caplog):
-    assert form_of_run(parsing_run) == "bare"
-    warn_of_another_form(parsing_run, BARE)
+    form = reading_of_run(parsing_run).form
+    assert form == "bare"
+    warn_of_another_form(form, BARE)
     assert not warnings(caplog)
-    warn_of_another_form(parsing_run, PTB)
-    warn_of_another_form(parsing_run, Ewt(name="raw"))
+    warn_of_another_form(form, PTB)
+    warn_of_another_form(form, Ewt(name="raw"))
     other, unsaid = warnings(caplog)
-    assert "has learnt from text in the form `bare`, but lines is in the form `ptb`" in other
+    assert "The run has learnt from text in the form `bare`, but lines is in the form `ptb`" in other
     assert "but raw does not say that it is in it" in unsaid
     assert "depgen.data.steps.BareWords brings a corpus into that form" in other
 
 
 def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
-    assert form_of_run(tmp_path) is None
+    assert reading_of_run(tmp_path) == Reading()
     lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
     data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": lines}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
-    warn_of_another_form(tmp_path, PTB)
+    warn_of_another_form(reading_of_run(tmp_path).form, PTB)
     assert not warnings(caplog)
     lines["class_path"] = "depgen.data.corpora.Ptb"
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
-    warn_of_another_form(tmp_path, Ewt(steps=BARE.steps, name="words"))
+    warn_of_another_form(reading_of_run(tmp_path).form, Ewt(steps=BARE.steps, name="words"))
     (warning,) = warnings(caplog)
     assert "in the form `ptb`, but words is in the form `bare`" in warning
     assert "depgen.data.steps.Normalized brings" in warning
@@ -100,13 +101,13 @@ def test_trees_are_closed_over_the_words_that_go():
     )
 
 
-def test_a_corpus_is_left_as_it_is_where_nothing_is_known_or_to_be_done(parsing_run, tmp_path, caplog):
+def test_a_corpus_is_left_as_it_is_where_nothing_is_known_or_to_be_done(caplog):
     raw, bare = Ewt(), BARE
-    assert in_form_of_run(parsing_run, bare) is bare
-    assert in_form_of_run(parsing_run, raw, "as_is") is raw
-    assert in_form_of_run(tmp_path, raw, "lower").form == "lower"
+    assert in_form(bare, Reading("bare")) is bare
+    assert in_form(raw, Reading("as_is")) is raw
+    assert in_form(raw, Reading("lower")).form == "lower"
     assert not warnings(caplog)
-    assert in_form_of_run(tmp_path, raw) is raw
+    assert in_form(raw, Reading()) is raw
     (warning,) = warnings(caplog)
     assert "does not say in which form its text is, so UD English-EWT is read as it is" in warning
 
@@ -115,9 +116,9 @@ def test_a_run_on_lower_case_is_warned_too(tmp_path, caplog):
     lowered = {"class_path": "depgen.data.corpora.Brown", "init_args": {"steps": ["depgen.data.steps.Lowercase"]}}
     data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": lowered}}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"data": data}))
-    warn_of_another_form(tmp_path, Ewt(steps=[Lowercase()]))
+    warn_of_another_form(reading_of_run(tmp_path).form, Ewt(steps=[Lowercase()]))
     assert not warnings(caplog)
-    warn_of_another_form(tmp_path, Ewt())
+    warn_of_another_form(reading_of_run(tmp_path).form, Ewt())
     (warning,) = warnings(caplog)
     assert "in the form `lower`" in warning
     assert "depgen.data.steps.Lowercase" in warning

@@ -11,7 +11,7 @@ import torch
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_pretrained, located
+from depgen.evaluation.system import located
 from tests.fixtures.make import trained
 from tests.invented_models import write_gpt2
 
@@ -36,6 +36,11 @@ def environment(place, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(place / "hub"))
 
 
+def sums(scores):
+    """The log-probability of each text."""
+    return scores.groupby("document")["log_prob"].sum().tolist()
+
+
 def by_transformers(folder, text, *, space, dtype=torch.float32):
     """Nats of all tokens of a text and its end, by the library's own network and tokenizer."""
     from tokenizers import Tokenizer
@@ -51,7 +56,7 @@ def by_transformers(folder, text, *, space, dtype=torch.float32):
 @pytest.mark.parametrize("space", [None, False, True])
 def test_a_pretrained_model_scores_without_training_as_the_library_does(place, space):
     system = depgen.load("tiny", device="cpu", first_word_space=space)
-    found = [text.log_prob for text in system.score(TEXTS)]
+    found = sums(system.score(TEXTS))
     folder = place / "models" / "tiny"
     assert found == pytest.approx([by_transformers(folder, text, space=bool(space)) for text in TEXTS], abs=1e-5)
     other = [by_transformers(folder, text, space=not space) for text in TEXTS]
@@ -73,8 +78,8 @@ def test_states_equal_those_of_the_library_and_are_pooled_by_word(place):
         states = layers[layer][0, 1:].numpy()
         for pooling, pool in {"last": lambda s: s[-1], "first": lambda s: s[0], "mean": lambda s: s.mean(0)}.items():
             expected = np.stack([pool(states[owner == word]) for word in range(4)])
-            (found,) = system.hidden_states([text], layer, pooling=pooling)
-            np.testing.assert_allclose(found.states, expected, atol=1e-5)
+            found = system.states(text, layer, pooling=pooling).filter(like="state_")
+            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_words_equal_those_of_minicons(place):
@@ -88,9 +93,9 @@ def test_words_equal_those_of_minicons(place):
     )  # fmt: skip
     scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(folder).eval(), "cpu", tokenizer=tokenizer)
     system = depgen.load("tiny", device="cpu")
-    for text, scored in zip(TEXTS, system.score(TEXTS), strict=True):
+    words = system.score(TEXTS)
+    for text, ours in zip(TEXTS, sums(words[~words["is_end"]]), strict=True):
         (pairs,) = scorer.token_score([text], bos_token=True)
-        ours = sum(word.log_prob for word in scored.words if not word.is_end)
         assert ours == pytest.approx(sum(score for _, score in pairs[1:]), abs=1e-5 * len(pairs))
 
 
@@ -106,12 +111,11 @@ def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch,
     monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
     with pytest.raises(UserError, match=r"Expected one system of the name tiny, found several: .*\(run\); .*\(pretr"):
         located("tiny")
-    assert load_pretrained("tiny", device="cpu").trained.run == models / "tiny"
     shutil.copytree(models / "tiny", tmp_path / "elsewhere" / "tiny")
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path / "elsewhere")
-        with pytest.raises(UserError, match=r"several: .*\(pretrained\); .*\(pretrained\)"):
-            load_pretrained("tiny", device="cpu")
+        with pytest.raises(UserError, match=r"several: .*\(pretrained\); .*\(run\); .*\(pretrained\)"):
+            located("tiny")
     assert located(run) == located("tiny/2026-01-01_00-00-00") == ("run", run)
     assert located(str(run / "checkpoints" / "best.ckpt")) == ("run", run / "checkpoints" / "best.ckpt")
     monkeypatch.chdir(tmp_path / "runs")
@@ -124,15 +128,15 @@ def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch,
 def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
     path = tmp_path / "text.txt"
     path.write_text("\n".join(TEXTS))
-    assert main(["score", str(path), "--pretrained", "tiny", "--by", "sentence", "--json", "--device", "cpu"]) == 0
+    assert main(["score", str(path), "--run", "tiny", "--by", "sentence", "--json", "--device", "cpu"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    expected = [text.log_prob for text in depgen.load("tiny", device="cpu").score(TEXTS)]
+    expected = sums(depgen.load("tiny", device="cpu").score(TEXTS))
     assert [row["log_prob"] for row in rows] == pytest.approx(expected, abs=1e-5)
-    options = ["--pretrained", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
+    options = ["--run", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
     assert main(["score", str(path), *options]) == 0
     head, first, *_ = capsys.readouterr().out.splitlines()
     assert {"entropy", "rank"} <= {*head.split("\t")}
-    assert float(first.split("\t")[6]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
+    assert float(first.split("\t")[head.split("\t").index("log_prob")]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
 
 
 def test_weights_may_have_another_type(place):
@@ -140,7 +144,7 @@ def test_weights_may_have_another_type(place):
     assert system.model.backbone.output_weight.dtype == torch.float64
     folder, texts = place / "models" / "tiny", [*TEXTS, " ".join(TEXTS * 8)]
     exact = [by_transformers(folder, text, space=False, dtype=torch.float64) for text in texts]
-    assert [text.log_prob for text in system.score(texts)] == pytest.approx(exact, rel=0, abs=1e-10)
+    assert sums(system.score(texts)) == pytest.approx(exact, rel=0, abs=1e-10)
     with pytest.raises(UserError, match=r"float32, float64, bfloat16.* found int8"):
         depgen.load("tiny", device="cpu", dtype="int8")
 
@@ -179,11 +183,12 @@ def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     assert section.count("\n") <= 30
     names = {}
     exec(section.split("```python\n")[1].split("```")[0], names)
-    assert names["table"]["word"].tolist()[:2] == ["The", "cat"]
+    assert names["scores"]["word"].tolist()[:2] == ["The", "cat"]
     assert len(names["texts"]) == 4
-    assert names["states"].shape == (3, 16)
+    assert names["states"].filter(like="state_").shape == (3, 16)
     assert names["weights"].shape[0] >= 3
     assert [token.text for token in names["docs"][0]] == ["The", "cat", "sat", "on", "the", "mat."]
     assert len(names["graphs"]) == 1
     assert names["conllu"].count("\troot\t") == 1
-    assert names["after"][0].log_prob != pytest.approx(names["scores"][1].log_prob, abs=1e-3)
+    alone = names["scores"].loc[names["scores"]["document"] == 2, "surprisal"].sum()
+    assert names["after"]["surprisal"].sum() != pytest.approx(alone, abs=1e-3)

@@ -7,8 +7,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.evaluation.likelihood.score import score
-from depgen.evaluation.reading import Reading, reading_of_run
+from depgen.evaluation.score import score
 from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import newest_run
 
@@ -58,13 +57,9 @@ def test_scores_of_the_test_split_are_those_of_the_test(name, tmp_path, monkeypa
     text = tmp_path / "test.jsonl"
     lines = [json.dumps({"sentences": [" ".join(each.words) for each in document.sentences]}) for document in documents]
     text.write_text("".join(f"{line}\n" for line in lines))
-    row = json.loads(score(text, run=str(run), by="all", reads="document", json=True))
+    row = json.loads("".join(score(text, run=str(run), by="all", reads="document", json=True)))
     assert row["token_perplexity"] == pytest.approx(tested["test/perplexity"], rel=1e-5)
-    words = [json.loads(line) for line in score(text, run=str(run), reads="document", json=True).splitlines()]
+    printed = "".join(score(text, run=str(run), reads="document", json=True))
+    words = [json.loads(line) for line in printed.splitlines()]
     doubled = [each["word"] for each in words if each["tokens"] == 2]
     assert doubled == (["."] * row["sentences"] if name == "last words twice" else [])
-
-
-def test_what_a_run_does_not_say_is_read_plainly(tmp_path):
-    assert reading_of_run(tmp_path) == Reading()
-    assert reading_of_run(tmp_path, "bare") == Reading("bare")

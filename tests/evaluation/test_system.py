@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 import torch
 from pandas import DataFrame
@@ -15,11 +14,9 @@ from pandas import DataFrame
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.loading import load
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.system import System
+from depgen.evaluation.system import System, load
 from depgen.evaluation.text_documents import string_document
-from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM
@@ -52,70 +49,74 @@ def systems():
 def system_of(make, reading=Reading("as_is")):  # noqa: B008 - frozen
     model = spread(make(VOCABULARY.size))
     model.enter_phase(len(model.phases) - 1)
-    return System(Trained(model.eval(), VOCABULARY, Path("run"), Path("run/best.ckpt")), reading, reading.form)
+    return System(model.eval(), VOCABULARY, Path("run"), Path("run/best.ckpt"), reading)
+
+
+def in_form(system, form):
+    return replace(system, reading=Reading(form))
+
+
+def sums(scores):
+    """The log-probability of each text."""
+    return scores.groupby("document")["log_prob"].sum().tolist()
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_words_have_their_characters_and_texts_their_order(systems, name):
     scores = systems[name].score(TEXTS)
-    assert len(scores) == 3
-    for text, found in zip(TEXTS, scores, strict=True):
-        words = [word for word in found.words if not word.is_end]
-        assert [word.word for word in words] == text.split()
-        assert [text[word.start : word.end] for word in words] == text.split()
-        assert found.log_prob == pytest.approx(sum(word.log_prob for word in found.words))
-        assert all(word.surprisal == -word.log_prob for word in words)
-    assert [word.word for word in scores[1].words if word.unknown] == ["xylophone"]
-    assert [len(each.sentences) for each in scores] == [1, 2, 1]
+    words = scores[~scores["is_end"]]
+    for number, text in enumerate(TEXTS, start=1):
+        own = words[words["document"] == number]
+        assert own["word"].tolist() == text.split()
+        assert [text[start:end] for start, end in zip(own["start"], own["end"], strict=True)] == text.split()
+    assert (scores["surprisal"] == -scores["log_prob"]).all()
+    assert words.loc[words["unknown"], "word"].tolist() == ["xylophone"]
+    assert scores.groupby("document")["sentence"].nunique().tolist() == [1, 2, 1]
 
 
 def test_rules_cut_words_and_keep_their_characters(systems):
     text = "(the cat\n dogs' .)"
-    words = list(systems["masked"].score([text], tokens="rules")[0].words)
-    assert [word.word for word in words] == ["(", "the", "cat", "dogs", "'", ".", ")"]
-    assert [text[word.start : word.end] for word in words] == [word.word for word in words]
+    words = systems["masked"].score(text, tokens="rules")
+    assert words["word"].tolist() == ["(", "the", "cat", "dogs", "'", ".", ")"]
+    assert [text[start:end] for start, end in zip(words["start"], words["end"], strict=True)] == words["word"].tolist()
 
 
 def test_no_score_depends_on_the_batch(systems):
     for system in systems.values():
         together, apart = system.score(TEXTS), system.score(TEXTS, batch_size=1)
-        for one, other in zip(together, apart, strict=True):
-            assert one.log_prob == pytest.approx(other.log_prob, abs=1e-5)
+        np.testing.assert_allclose(together["log_prob"], apart["log_prob"], atol=1e-5)
 
 
 def distribution(system, before, *, reads=None):
     """Probabilities of every next word after a beginning, each by the score of the whole; and of the end."""
     index = len(before.split())
-    ends = system.score([before], reads=reads)[0].words[-1].log_prob
-    words = [system.score([f"{before} {word}"], reads=reads)[0].words[index].log_prob for word in WORDS]
-    unknown = system.score([f"{before} xylophone"], reads=reads)[0].words[index].log_prob
-    return np.exp([*words, unknown, ends])
+    texts = [*(f"{before} {word}" for word in WORDS), f"{before} xylophone"]
+    nats = [system.score(text, reads=reads)["log_prob"][index] for text in texts]
+    return np.exp([*nats, system.score(before, reads=reads)["log_prob"].iloc[-1]])
 
 
 @pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
 def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
     system, text = systems[name], "the cat ran ."
-    words = system.score([text, "dogs"], next_words=True)[0].words
+    words = system.score([text, "dogs"], next_words=True)
     for place in range(1, 5):
         probabilities = distribution(system, " ".join(text.split()[:place]))
         rest = 1 - probabilities.sum()  # <mask>, which no text holds
         every = np.append(probabilities, rest) if rest > 1e-6 else probabilities
-        assert words[place].entropy == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
-        own = math.exp(words[place].log_prob)
-        assert words[place].rank in {
+        assert words["entropy"][place] == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
+        own = math.exp(words["log_prob"][place])
+        assert words["rank"][place] in {
             1 + (probabilities > own * (1 + 1e-5)).sum(),
             2 + (probabilities > own * 1.00001).sum(),
         }
-    frame = system.score([text], next_words=True).to_frame()
-    assert list(frame.columns[-5:]) == ["start", "end", "entropy", "rank", "surprisal"]
-    assert frame["rank"].tolist() == [word.rank for word in words]
+    assert list(words.columns[-5:]) == ["start", "end", "entropy", "rank", "surprisal"]
 
 
 @pytest.mark.parametrize("make", [GiLT, Pushdown, partial(TransformerGrammar, labels=1)])
 def test_a_system_that_draws_a_structure_has_no_next_word(make):
     backbone = partial(Transformer, layers=2, width=8, attention_heads=2, feedforward=8, positions="relative")
     system = system_of(partial(make, backbone, beam_size=2))
-    assert system.score(["cat ran"])[0].log_prob < 0
+    assert (system.score("cat ran")["log_prob"] < 0).all()
     with pytest.raises(UserError, match=rf"{type(system.model).__name__} builds a structure.*leave out next_words"):
         system.score(["cat ran"], next_words=True)
 
@@ -124,15 +125,16 @@ def test_a_system_that_draws_a_structure_has_no_next_word(make):
 def test_a_continuation_is_scored_after_its_context(systems, name):
     system, contexts, texts = systems[name], ["a cat .", "dogs ran"], ["the dogs ran .", "a cat"]
     found = system.score(texts, given=contexts)
-    for context, text, scored in zip(contexts, texts, found, strict=True):
-        (whole,) = system.score([f"{context}\n{text}"], reads="document")
-        expected = [word.log_prob for word in whole.sentences[1]]
-        assert [word.log_prob for word in scored.words] == pytest.approx(expected, abs=1e-5)
-        assert [text[word.start : word.end] for word in scored.words if not word.is_end] == text.split()
+    for number, (context, text) in enumerate(zip(contexts, texts, strict=True), start=1):
+        whole, own = system.score(f"{context}\n{text}", reads="document"), found[found["document"] == number]
+        np.testing.assert_allclose(own["log_prob"], whole.loc[whole["sentence"] == 2, "log_prob"], atol=1e-5)
+        assert set(own["sentence"]) == {1}
+        words = own[~own["is_end"]]
+        assert [text[start:end] for start, end in zip(words["start"], words["end"], strict=True)] == text.split()
     alone, shared = system.score(texts, reads="document"), system.score(texts, given="a cat .")
-    assert [each.log_prob for each in found] != pytest.approx([each.log_prob for each in alone], abs=1e-3)
-    assert shared[0].log_prob == pytest.approx(found[0].log_prob, abs=1e-5)
-    assert system.score(texts, given="")[1].log_prob == pytest.approx(alone[1].log_prob, abs=1e-5)
+    assert sums(found) != pytest.approx(sums(alone), abs=1e-3)
+    assert sums(shared)[0] == pytest.approx(sums(found)[0], abs=1e-5)
+    assert sums(system.score(texts, given=""))[1] == pytest.approx(sums(alone)[1], abs=1e-5)
 
 
 def test_what_a_system_lacks_is_refused(systems):
@@ -148,11 +150,11 @@ def test_what_a_system_lacks_is_refused(systems):
     with pytest.raises(UserError, match=r"CausalLM, which does not parse.*GiLT and DTG.*Pushdown and TG"):
         systems["causal"].parse(TEXTS)
     with pytest.raises(UserError, match=r"form its text is: .*`form`"):
-        System(masked.trained, masked.reading).parse(TEXTS)
+        in_form(masked, None).parse(TEXTS)
     with pytest.raises(UserError, match=r"layer: .*CausalLM from 0 .*2, .*-3 to -1"):
-        systems["causal"].hidden_states(TEXTS, 3)
+        systems["causal"].states(TEXTS, 3)
     with pytest.raises(UserError, match=r"text-1:1: .*sentence .*39 tokens"):
-        systems["causal"].hidden_states(["a " * 40])
+        systems["causal"].states(["a " * 40])
     with pytest.raises(UserError, match=r"CausalLM has no option of generation 'sentences'\. It has top_p, "):
         systems["causal"].generate(TEXTS, sentences=2)
     with pytest.raises(UserError, match=r"DCLM has no option of generation 'beamsize'\. It has top_p, .*, sentences"):
@@ -167,19 +169,19 @@ def test_what_a_system_lacks_is_refused(systems):
         systems["causal"].score(TEXTS, given="the", reads="sentence")
 
 
-@pytest.mark.parametrize("method", ["score", "generate", "parse", "hidden_states"])
-def test_a_string_in_place_of_a_list_is_refused(systems, method):
-    with pytest.raises(UserError, match=r"a list of strings, found the string 'the cat': put it into a list"):
-        getattr(replace(systems["masked"], form="bare"), method)("the cat")
+@pytest.mark.parametrize("method", ["score", "parse", "states"])
+def test_a_string_is_a_list_of_one(systems, method):
+    call = getattr(in_form(systems["masked"], "bare"), method)
+    one, other = (
+        found if isinstance(found, DataFrame) else found.to_frame() for found in (call("a cat"), call(["a cat"]))
+    )
+    assert one.equals(other)
 
 
-@pytest.mark.parametrize(
-    ("table", "kind"), [({"text": ["the cat"]}, "dict"), (DataFrame({"text": ["a"]}), "DataFrame")]
-)
-@pytest.mark.parametrize("method", ["score", "generate", "parse", "hidden_states"])
-def test_a_table_in_place_of_its_column_is_refused(systems, method, table, kind):
-    with pytest.raises(UserError, match=rf"texts: .*found a {kind}.*give one column"):
-        getattr(replace(systems["masked"], form="bare"), method)(table)
+@pytest.mark.parametrize("method", ["score", "generate", "parse", "states"])
+def test_a_table_in_place_of_its_column_is_refused(systems, method):
+    with pytest.raises(UserError, match=r"texts: .*found a DataFrame.*give one column"):
+        getattr(in_form(systems["masked"], "bare"), method)(DataFrame({"text": ["a"]}))
 
 
 @pytest.mark.parametrize(
@@ -189,13 +191,12 @@ def test_a_table_in_place_of_its_column_is_refused(systems, method, table, kind)
             lambda system: system.score(["a"], by="letter"),
             "by: expected one of word, sentence, document, all, found letter",
         ),
-        (lambda system: system.score(["a"], given={"a": "b"}), "given: expected a list of strings, found a dict"),
         (lambda system: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
         (lambda system: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
         (lambda system: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),
         (lambda system: system.parse(["a"], decoding="greedy"), "decoding: expected one of argmax, tree, found greedy"),
         (
-            lambda system: system.hidden_states(["a"], pooling="max"),
+            lambda system: system.states(["a"], pooling="max"),
             "pooling: expected one of last, first, mean, found max",
         ),
         (lambda system: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
@@ -216,79 +217,63 @@ def test_wrong_choices_and_texts_are_refused_by_name(systems, call, message):
 
 
 @pytest.mark.parametrize("number", ["batch_size", "tokens_per_batch"])
-@pytest.mark.parametrize("method", ["score", "parse", "hidden_states"])
+@pytest.mark.parametrize("method", ["score", "parse", "states"])
 def test_batches_of_nothing_are_refused(systems, method, number):
     with pytest.raises(UserError, match=f"{number}: expected at least 1, found 0"):
-        getattr(replace(systems["masked"], form="bare"), method)(TEXTS, **{number: 0})
+        getattr(in_form(systems["masked"], "bare"), method)(TEXTS, **{number: 0})
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_texts_without_words_and_generators_are_texts_too(systems, name):
     system = systems[name]
-    blank = system.score(["", " \n\t\u2003"])
-    assert [text.words for text in blank] == [(), ()]
-    assert blank.to_frame().empty
-    (text, *_), (all_of_it,) = system.score(["", "cat"]), system.score([""], by="all").rows()
-    assert text == blank[0]
-    assert (all_of_it["words"], all_of_it["log_prob"]) == (0, None)
-    assert system.score(text for text in TEXTS) == system.score(TEXTS)
-    states = system.hidden_states(text for text in ["", "the cat"])
-    assert [text.words for text in states] == [(), ("the", "cat")]
+    assert system.score(["", " \n\t\u2003"]).empty
+    (everything,) = system.score("", by="all").to_dict("records")
+    assert (everything["documents"], everything["words"]) == (1, 0)
+    assert math.isnan(everything["log_prob"])
+    assert system.score(["", "cat"], by="document")["words"].tolist() == [0, 1]
+    assert system.score(text for text in TEXTS).equals(system.score(TEXTS))
+    assert system.states(text for text in ["", "the cat"])["word"].tolist() == ["the", "cat"]
     long = " ".join(["the dogs ran"] * 10 + ["cat"])
-    words = system.score([long])[0].words
-    assert [long[word.start : word.end] for word in words if not word.is_end] == long.split()
+    words = system.score(long)
+    words = words[~words["is_end"]]
+    assert [long[start:end] for start, end in zip(words["start"], words["end"], strict=True)] == long.split()
 
 
 def test_characters_are_those_of_the_string_whatever_is_in_it(systems):
     text = "the na\u00efve\u00a0\U0001f600\u2028z\u0301 \tcat\r\nran"
-    (found,) = systems["masked"].score([text])
-    assert [text[word.start : word.end] for word in found.words] == text.split() == [word.word for word in found.words]
-    assert len(found.words) == 6
-    (parsed,) = replace(systems["masked"], form="as_is").parse([text]).to_spacy()
+    words = systems["masked"].score(text)
+    spelt = [text[start:end] for start, end in zip(words["start"], words["end"], strict=True)]
+    assert spelt == text.split() == words["word"].tolist()
+    assert len(words) == 6
+    (parsed,) = in_form(systems["masked"], "as_is").parse(text).to_spacy()
     assert [token.text for token in parsed] == text.split()
-
-
-@pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
-def test_tables_hold_the_rows_that_the_command_prints(systems, by):
-    scores = systems["causal"].score(TEXTS, by=by, unit="bits")
-    frame = scores.to_frame()
-    assert len(frame) == {"word": 11 + 4, "sentence": 4, "document": 3, "all": 1}[by]
-    total = sum(text.log_prob for text in scores) / math.log(2)
-    assert frame["log_prob"].sum() == pytest.approx(total)
-    first = scores[0].to_frame()  # of words, in nats
-    assert first["word"].tolist() == [word.word for word in scores[0].words]
-    assert first["log_prob"].sum() == pytest.approx(scores[0].log_prob)
-    assert systems["causal"].score([]).rows() == []
 
 
 @pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
 def test_a_table_without_rows_has_the_columns_of_others(systems, by):
     named = [{"text": text, "item": number} for number, text in enumerate(TEXTS)]
     for texts, without in ((TEXTS, [""]), (TEXTS, []), (named, [{"text": "", "item": 1}])):
-        full, empty = (systems["causal"].score(each, by=by).to_frame() for each in (texts, without))
-        assert list(empty.columns) == list(full.columns)
+        full, empty = (systems["causal"].score(each, by=by) for each in (texts, without))
+        assert list(empty.columns.difference(["start", "end"])) == list(full.columns.difference(["start", "end"]))
         assert by in ("document", "all") or empty.empty
+        assert len(full) == {"word": 11 + 4, "sentence": 4, "document": 3, "all": 1}[by]
 
 
 def test_fields_of_texts_are_columns(systems, caplog):
     texts = [{"text": TEXTS[0], "item": 1, "condition": "a"}, TEXTS[1], {"item": 2, "text": TEXTS[2]}]
-    scores, plain = (systems["causal"].score(each, given="a cat .") for each in (texts, TEXTS))
-    frame, without = scores.to_frame(), plain.to_frame()
+    frame, without = (systems["causal"].score(each, given="a cat .") for each in (texts, TEXTS))
     assert frame.drop(columns=["item", "condition"]).equals(without)
     assert frame.groupby("document")["item"].first().dropna().to_dict() == {1: 1, 3: 2}
     assert set(frame.loc[frame["document"] == 1, "condition"]) == {"a"}
-    assert scores.texts[0].fields == {"item": 1, "condition": "a"}
-    assert systems["causal"].score([{"text": "a", "word": 1}]).to_frame()["word"][0] == "a"
+    assert systems["causal"].score({"text": "a", "word": 1})["word"][0] == "a"
     assert "called word: those of the texts are left out" in caplog.text
-    assert systems["causal"].score([{"text": "a", "start": 7}]).to_frame()["start"][0] == 0
+    assert systems["causal"].score({"text": "a", "start": 7})["start"][0] == 0
     assert "called start: those of the texts are left out" in caplog.text
     rows = [{name: TEXTS[0], "item": 1} for name in ("text", "sentence")]  # as a table's column is called
-    called = [systems["causal"].score([row]).to_frame() for row in rows]
+    called = [systems["causal"].score([row]) for row in rows]
     assert called[0].equals(called[1])
     with pytest.raises(UserError, match=r"^text-1: expected a string under 'text' or 'sentence', found 'words'"):
         systems["causal"].score([{"words": "a"}])
-    with pytest.raises(UserError, match=r"^text-1: expected a string, found \{.* of type dict"):
-        systems["causal"].hidden_states([{"text": "a"}])
 
 
 @pytest.mark.parametrize(("name", "method"), [("causal", "score"), ("masked", "parse")])
@@ -304,14 +289,6 @@ def test_unknown_words_with_punctuation_are_warned_of(systems, caplog, name, met
     assert "tokens='rules'" in caplog.text
 
 
-def test_tables_and_dictionaries_of_texts_are_no_lists_of_texts(systems):
-    for texts in ({"a": "the cat"}, pandas.DataFrame({"text": ["the cat"]})):
-        with pytest.raises(
-            UserError, match=f"texts: expected a list of strings, found a {type(texts).__name__}, .*give one column"
-        ):
-            systems["causal"].score(texts)
-
-
 GENERATED = ["the cat", "", "dogs ran\na", "the xylophone"]
 OPTIONS = {"number": 2, "top_p": 0.9, "max_new_tokens": 6, "seed": 3}
 
@@ -322,7 +299,7 @@ def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(sy
     texts = system.generate(GENERATED, **OPTIONS)
     assert [each.prompt for each in texts] == [prompt for prompt in GENERATED for _ in range(2)]
     assert_same_texts(texts, system.generate(GENERATED, batch_size=1, **OPTIONS))
-    assert_same_texts(texts[:2], system.generate(GENERATED[:1], **OPTIONS).texts)
+    assert_same_texts(texts.texts[:2], system.generate(GENERATED[:1], **OPTIONS))
     assert words_of(texts) != words_of(system.generate(GENERATED, **{**OPTIONS, "seed": 4}))
     assert system.generate([]).texts == ()
     assert system.generate(seed=3, max_new_tokens=6)[0].prompt == ""
@@ -350,19 +327,19 @@ def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
         if len(text.text.split()) == 3 and "<" not in text.text:
             new = text.text.split()
             if name == "documents":
-                scored = system.score([text.text], given=text.prompt)[0].words
+                words = system.score(text.text, given=text.prompt)
             else:
-                scored = system.score([f"{text.prompt} {text.text}"], reads="document")[0].words
-            words = [word for word in scored if not word.is_end][-3:]
-            assert len(words) == len(new)
-            assert text.log_prob == pytest.approx(sum(word.log_prob for word in words), abs=1e-5)
+                words = system.score(f"{text.prompt} {text.text}", reads="document")
+            own = words[~words["is_end"]][-3:]
+            assert own["word"].tolist() == new
+            assert text.log_prob == pytest.approx(own["log_prob"].sum(), abs=1e-5)
             compared += 1
     assert compared
 
 
 def test_systems_of_documents_generate_sentences(systems):
     texts = systems["documents"].generate(GENERATED, sentences=3, **OPTIONS)
-    assert [each.prompt_sentences for each in texts[4:6]] == [("dogs ran", "a")] * 2
+    assert [each.prompt_sentences for each in texts.texts[4:6]] == [("dogs ran", "a")] * 2
     assert all(len(each.sentences) == 3 and each.text == "\n".join(each.sentences) for each in texts)
     first = systems["documents"].generate(GENERATED, **OPTIONS)
     assert [each.sentences for each in first] == [each.sentences[:1] for each in texts]
@@ -375,7 +352,7 @@ def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
     texts = system.generate(["the cat", "dogs"], number=3, **options)
     assert [text.prompt for text in texts] == ["the cat"] * 3 + ["dogs"] * 3
     for first in (0, 3):
-        best = [text.log_prob for text in texts[first : first + 3]]
+        best = [text.log_prob for text in texts.texts[first : first + 3]]
         assert best == sorted(best, reverse=True)
         sampled = system.generate([texts[first].prompt], number=200, max_new_tokens=3)
         ended = [text.log_prob for text in sampled if len(text.text.split()) < 3]
@@ -390,16 +367,15 @@ def test_greedy_words_are_those_of_rank_1(systems):
     system = systems["causal"]
     prompt = "the cat"
     text = system.generate([prompt], greedy=True, max_new_tokens=4)[0].text
-    words = system.score([f"{prompt} {text}"], next_words=True)[0].words[2 : 2 + len(text.split())]
-    assert words
-    assert {word.rank for word in words} == {1}
+    ranks = system.score(f"{prompt} {text}", next_words=True)["rank"][2 : 2 + len(text.split())]
+    assert set(ranks) == {1}
 
 
 PARSED = ["the cat ran .\ndogs ran", "", "a  cat", "the xylophone ran ."]
 
 
 def test_trees_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(systems):
-    system = replace(systems["masked"], form="bare")
+    system = in_form(systems["masked"], "bare")
     parsed = system.parse(PARSED)
     assert [[sentence.words for sentence in text.sentences] for text in parsed] == [
         [("the", "cat", "ran", "."), ("dogs", "ran")], [], [("a", "cat")], [("the", "xylophone", "ran", ".")],
@@ -417,7 +393,7 @@ def test_trees_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(syst
 
 
 def test_an_attention_head_is_for_one_call(systems):
-    system = replace(systems["masked"], form="as_is")
+    system = in_form(systems["masked"], "as_is")
     text = [" ".join(WORDS * 3)]
     heads = [system.parse(text, attention_head=(1, head)).sentences[0].heads for head in (0, 1)]
     assert heads[0] != heads[1]
@@ -427,7 +403,7 @@ def test_an_attention_head_is_for_one_call(systems):
 
 
 def test_trees_become_those_of_spacy_and_nltk(systems):
-    system, text = replace(systems["masked"], form="bare"), "(the cat\n dogs' .)"
+    system, text = in_form(systems["masked"], "bare"), "(the cat\n dogs' .)"
     parsed = system.parse([text, "a cat"], tokens="rules")
     first, second = parsed.to_spacy()
     assert first.text == "(the cat dogs' .) "
@@ -448,7 +424,7 @@ def test_trees_become_those_of_spacy_and_nltk(systems):
 
 
 def test_trees_become_conllu(systems, tmp_path):
-    parsed = replace(systems["masked"], form="bare").parse(["(the cat\n dogs' .)", "a cat"], tokens="rules")
+    parsed = in_form(systems["masked"], "bare").parse(["(the cat\n dogs' .)", "a cat"], tokens="rules")
     path = tmp_path / "parsed.conllu"
     path.write_text(parsed.to_conllu())
     assert path.read_text().startswith("# sent_id = text-1:1\n# text = (the cat\n1\t(\t")
@@ -458,15 +434,15 @@ def test_trees_become_conllu(systems, tmp_path):
 
 def states_alone(system, text, layer):
     """The states of a sentence that is encoded by itself, without padding."""
-    ids, model = [i for word in text.split() for i in system.tokenizer.pieces(word)], system.model
+    ids, model = [i for word in text.split() for i in system.vocabulary.pieces(word)], system.model
     with torch.no_grad():
         if isinstance(model, DCLM):
-            return model.step(torch.tensor([[system.tokenizer.start, *ids]]), None)[0][0, 1:].numpy()
+            return model.step(torch.tensor([[system.vocabulary.start, *ids]]), None)[0][0, 1:].numpy()
         if isinstance(model, MaskedTransformer):
             output = model.backbone(torch.tensor([ids]), all_layers=True)
             first = 0
         else:
-            output, first = model.backbone(torch.tensor([[system.tokenizer.eos, *ids]]), all_layers=True), 1
+            output, first = model.backbone(torch.tensor([[system.vocabulary.eos, *ids]]), all_layers=True), 1
     return [*output.layers[:-1], output.hidden][layer][0, first:].numpy()
 
 
@@ -476,43 +452,41 @@ def test_states_are_those_of_the_sentence_alone_whatever_the_batch(systems, name
     system = systems[name]
     if name == "documents" and layer != -1:
         with pytest.raises(UserError, match="layer: expected -1 for a DCLM"):
-            system.hidden_states(TEXTS, layer)
+            system.states(TEXTS, layer)
         return
     texts = ["the cat ran .", "", "dogs", "the xylophone ran"]
-    together, apart = system.hidden_states(texts, layer), system.hidden_states(texts, layer, batch_size=1)
-    assert [text.words for text in together] == [tuple(text.split()) for text in texts]
-    for text, one, other in zip(texts, together, apart, strict=True):
-        np.testing.assert_allclose(one.states, other.states, atol=1e-6)
+    together, apart = system.states(texts, layer), system.states(texts, layer, batch_size=1)
+    assert together["word"].tolist() == " ".join(texts).split()
+    np.testing.assert_allclose(matrix(together), matrix(apart), atol=1e-6)
+    for number, text in enumerate(texts, start=1):
         if text:
-            np.testing.assert_allclose(one.states, states_alone(system, text, layer), atol=1e-6)
-    frame = together.to_frame()
-    assert frame["word"].tolist() == [word for text in together for word in text.words]
-    columns = [f"state_{dimension}" for dimension in range(together[0].states.shape[1])]
-    np.testing.assert_array_equal(frame[columns].to_numpy(dtype=np.float32)[:4], together[0].states)
-    first = frame[frame["document"] == 1].drop(columns="document")
-    assert together[0].to_frame().equals(first)
+            own = matrix(together[together["document"] == number])
+            np.testing.assert_allclose(own, states_alone(system, text, layer), atol=1e-6)
+
+
+def matrix(states):
+    """The states of words, a row each."""
+    return states.filter(like="state_").to_numpy()
 
 
 def test_states_of_documents_depend_on_the_sentences_before(systems, monkeypatch):
     system, text = systems["documents"], "a cat ran .\nthe dogs"
-    both = system.hidden_states([text, "the"])
-    second = system.hidden_states(["the dogs"])[0].states
-    assert np.abs(both[0].sentences[1].states - second).max() > 1e-3
-    monkeypatch.setattr("depgen.evaluation.token_states.PADDED_AT_ONCE", 3)
-    for one, other in zip(both, system.hidden_states([text, "the"]), strict=True):
-        np.testing.assert_allclose(one.states, other.states, atol=1e-6)
+    both = system.states([text, "the"])
+    second = both[(both["document"] == 1) & (both["sentence"] == 2)]
+    assert np.abs(matrix(second) - matrix(system.states("the dogs"))).max() > 1e-3
+    monkeypatch.setattr("depgen.evaluation.states.PADDED_AT_ONCE", 3)
+    np.testing.assert_allclose(matrix(both), matrix(system.states([text, "the"])), atol=1e-6)
     causal = systems["causal"]
-    whole = causal.hidden_states([text], reads="document")[0]
-    np.testing.assert_allclose(whole.states, states_alone(causal, text, -1), atol=1e-6)
+    whole = matrix(causal.states(text, reads="document"))
+    np.testing.assert_allclose(whole, states_alone(causal, text, -1), atol=1e-6)
 
 
 def test_words_that_are_not_read_have_no_state(systems):
-    bare = replace(systems["masked"], reading=Reading("bare"))
-    text, alone = bare.hidden_states(["( the cat .", "!"]), bare.hidden_states(["the cat"])
-    assert text[0].sentences[0].tokens == (0, 1, 1, 0)
-    assert np.isnan(text[0].states[[0, 3]]).all()
-    assert np.isnan(text[1].states).all()
-    np.testing.assert_allclose(text[0].states[1:3], alone[0].states, atol=1e-6)
+    bare = in_form(systems["masked"], "bare")
+    text, alone = bare.states(["( the cat .", "!"]), bare.states("the cat")
+    assert text["tokens"].tolist() == [0, 1, 1, 0, 0]
+    assert np.isnan(matrix(text)[[0, 3, 4]]).all()
+    np.testing.assert_allclose(matrix(text)[1:3], matrix(alone), atol=1e-6)
 
 
 def test_dependency_attention_weighs_the_mixture_of_each_word(systems):
@@ -524,14 +498,13 @@ def test_dependency_attention_weighs_the_mixture_of_each_word(systems):
     np.testing.assert_allclose(attention.matrix.sum(1), 1, atol=1e-6)
     assert not np.triu(attention.matrix, 1).any()
     backbone, ids = system.model.backbone, [3, 4, 6, 8]
-    assert ids == [i for word in sentence.split() for i in system.tokenizer.pieces(word)]
+    assert ids == [i for word in sentence.split() for i in system.vocabulary.pieces(word)]
     with torch.no_grad():
         hidden = backbone(torch.tensor([[0, *ids[:-1]]])).hidden[0]
         components = (hidden @ backbone.output_weight.T).softmax(-1)
         mixture = torch.from_numpy(attention.matrix) @ components
     expected = [mixture[place, token].log().item() for place, token in enumerate(ids)]
-    found = [word.log_prob for word in system.score([sentence])[0].words[:4]]
-    assert found == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(system.score(sentence)["log_prob"][:4], expected, atol=1e-5)
     frame = attention.to_frame()
     assert len(frame) == 1 + 2 + 3 + 4
     assert frame["weight"].sum() == pytest.approx(4, abs=1e-5)
@@ -570,8 +543,3 @@ def test_attention_that_is_not_there_is_refused(systems):
         systems["mixture"].attention("the cat", kind="dependency", layer=0)
     with pytest.raises(UserError, match="one sentence in one line, found 2"):
         systems["causal"].attention("the cat\nran")
-
-
-def test_the_tokenizer_is_the_vocabulary(systems):
-    tokenizer = systems["causal"].tokenizer
-    assert tokenizer.decode(tokenizer.pieces("cat")) == "cat"

@@ -62,8 +62,8 @@ def test_options_of_generation_that_we_lack_are_refused(models):
 def test_texts_of_runs_begin_as_in_their_training(gpt2):
     model = DepgenLM(str(gpt2), device="cpu", add_bos_token=True)
     system = depgen.load(gpt2, device="cpu")
-    words = system.score([TEXT])[0].words
+    words = system.score(TEXT)["log_prob"]
     ((found, _),) = model.loglikelihood(requests("loglikelihood", ("the cat", TEXT.removeprefix("the cat"))))
-    assert found == pytest.approx(sum(word.log_prob for word in words[2:-1]), abs=1e-5)
+    assert found == pytest.approx(words[2:-1].sum(), abs=1e-5)
     (whole,) = model.loglikelihood_rolling(requests("loglikelihood_rolling", (TEXT,)))
-    assert whole == pytest.approx(sum(word.log_prob for word in words[:-1]), abs=1e-5)
+    assert whole == pytest.approx(words[:-1].sum(), abs=1e-5)

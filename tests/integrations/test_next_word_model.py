@@ -10,10 +10,8 @@ from depgen.backbones.awd_lstm import AWDLSTM
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.loading import load
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.system import System
-from depgen.evaluation.trained import Trained
+from depgen.evaluation.system import System, load
 from depgen.integrations.next_word_model import NextWordModel, SystemTokenizer
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
@@ -33,12 +31,12 @@ MODELS = {
 def system_of(make, form="lower"):
     model = spread(make(VOCABULARY.size))
     model.enter_phase(len(model.phases) - 1)
-    return System(Trained(model.eval(), VOCABULARY, Path("run"), Path("run/best.ckpt")), Reading(form), form)
+    return System(model.eval(), VOCABULARY, Path("run"), Path("run/best.ckpt"), Reading(form))
 
 
 def by_library(system, text):
     """Nats of a text's tokens and its end, by the wrapped model and tokenizer."""
-    tokenizer, end = SystemTokenizer(system), system.tokenizer.eos
+    tokenizer, end = SystemTokenizer(system), system.vocabulary.eos
     ids = torch.tensor([[end, *tokenizer.encode(text), end]])
     log_probs = NextWordModel(system).eval()(ids[:, :-1]).logits
     return log_probs[0].gather(1, ids[0, 1:, None])[:, 0].sum().item()
@@ -47,15 +45,15 @@ def by_library(system, text):
 @pytest.mark.parametrize("name", MODELS)
 def test_texts_have_the_scores_of_the_system(name):
     system, texts = system_of(MODELS[name]), ["The cat  ran .", "dogs saw a xylophone", "."]
-    for text, scored in zip(texts, system.score(texts), strict=True):
-        assert by_library(system, text) == pytest.approx(scored.log_prob, abs=1e-5)
+    for text, log_prob in zip(texts, system.score(texts, by="document")["log_prob"], strict=True):
+        assert by_library(system, text) == pytest.approx(log_prob, abs=1e-5)
 
 
 @pytest.mark.parametrize("space", [False, True])
 def test_pieces_begin_as_the_system_begins_them(gpt2, space):
     system, texts = load(gpt2, device="cpu", first_word_space=space), ["the cat sat on the mat", "Again, the cat!"]
-    for text, scored in zip(texts, system.score(texts), strict=True):
-        assert by_library(system, text) == pytest.approx(scored.log_prob, abs=1e-5)
+    for text, log_prob in zip(texts, system.score(texts, by="document")["log_prob"], strict=True):
+        assert by_library(system, text) == pytest.approx(log_prob, abs=1e-5)
 
 
 def test_the_tokenizer_keeps_beginnings_and_pads_with_the_end():

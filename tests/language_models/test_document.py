@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from depgen.data.documents import DocumentData
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import Vocabulary, WordVocabulary
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.unit_scores import score_documents
 from depgen.language_models import document as document_language_model
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.training.adagrad import ClippedAdagrad

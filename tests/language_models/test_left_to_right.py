@@ -16,7 +16,7 @@ from depgen.data.stream import Segments, StreamColumns
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.unit_scores import score_documents
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.metrics.item_scores import KeptItems, Perplexity
 from depgen.models.causal_lm import CausalLM

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import score_documents
+from depgen.evaluation.unit_scores import score_documents
 from depgen.language_models.masked import MaskedLanguageModel, MaskedOutput
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer

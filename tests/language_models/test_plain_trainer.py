@@ -171,7 +171,7 @@ def test_a_checkpoint_of_a_pretrained_network_loads_where_that_is_not(make, data
     shutil.rmtree(tmp_path / "models")
     loaded = depgen.load(tmp_path / "one.ckpt", device="cpu")
     assert all(map(torch.equal, model.state_dict().values(), loaded.model.state_dict().values()))
-    assert loaded.score(["a b c"])[0].log_prob < 0
+    assert (loaded.score("a b c")["log_prob"] < 0).all()
     assert loaded.generate(["a b"], max_new_tokens=2)[0].prompt == "a b"
 
 
@@ -188,8 +188,8 @@ def test_the_vocabulary_travels_in_the_checkpoint(data, tmp_path):
     path = tmp_path / "checkpoints" / "best.ckpt"
     assert vocabulary_of_checkpoint(load_checkpoint(path)).types == data.vocabulary.types
     alone = depgen.load(path, device="cpu")
-    assert alone.tokenizer.types == data.vocabulary.types
-    assert alone.score(["a b c"])[0].log_prob < 0
+    assert alone.vocabulary.types == data.vocabulary.types
+    assert (alone.score("a b c")["log_prob"] < 0).all()
     fitted.test(model, data, ckpt_path=path, weights_only=True, verbose=False)
     (tmp_path / "train.txt").write_text("x y z x y\n" * 12)
     other = TextData(TextLines(str(tmp_path)), tokens_per_batch=20)
@@ -204,7 +204,7 @@ READINGS = {
     "documents": (
         partial(DCLM, context=partial(ContextToContext, size=6), embedding_size=6),
         lambda: DocumentData(STORIES, duplicate_final_word=True, eval_sentences_per_segment=2),
-        Reading("as_is", final_word_twice=True, longest=2),
+        Reading(final_word_twice=True, longest=2),
     ),
     "bare words": (
         partial(UDGN, **PARSES),

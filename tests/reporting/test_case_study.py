@@ -7,7 +7,7 @@ import pytest
 from depgen.cli import main
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.reporting.case_study import EMPTY, HUMAN, case_study, examples_of, load_study, study_names
 from depgen.reporting.generation import Generation
 from depgen.reporting.jobs import Job, fit
@@ -261,7 +261,7 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
     assert [(each.title, each.context) for each in found.examples] == [
         (f"Context {number}", text) for number, text in enumerate(invented, start=1)
     ]
-    texts = [each.text for each in load_run(run).generate(invented, seed=1 + 2, top_p=0.5, max_new_tokens=60)]
+    texts = [each.text for each in load(run).generate(invented, seed=1 + 2, top_p=0.5, max_new_tokens=60)]
     assert [each.texts for each in found.examples] == [(("DM-Base", (text or EMPTY,)),) for text in texts]
     assert "seeds of training: DM-Base 2." in found.notes[1]
     assert read_record(run)["finished"][:10] in found.notes[2]

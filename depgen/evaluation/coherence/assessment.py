@@ -21,9 +21,8 @@ from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.coherence.arrangements import CoherenceTask, Trial, trials
 from depgen.evaluation.coherence.scoring import LogLikelihoods, score_trials
-from depgen.evaluation.forms import warn_of_another_form
-from depgen.evaluation.reading import reading_of
-from depgen.evaluation.tabular import json_ready
+from depgen.evaluation.frames import json_ready
+from depgen.evaluation.reading import warn_of_another_form
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import check_output, write_atomically
 from depgen.metrics.coherence import (
@@ -165,7 +164,6 @@ def assess(
     trained: Trained,
     asked: CoherenceTask,
     *,
-    form: FormName | None = None,
     tokens_per_batch: int = 65_536,
     progress: bool = False,
 ) -> Assessment:
@@ -178,11 +176,11 @@ def assess(
     corpus = asked.corpus or getattr(data, "corpus", None)
     if not isinstance(corpus, Corpus):
         raise UserError(f"{trained.run} was trained on no corpus of documents: name one by --corpus.")
-    if form is None and form_of(corpus) not in (None, "lower"):
-        warn_of_another_form(trained.run, corpus)  # which can't be undone
+    if form_of(corpus) not in (None, "lower"):
+        warn_of_another_form(trained.reading.form, corpus)  # which can't be undone
     if trained.model.likelihood != "exact":
         logger.warning("%s gives a likelihood that is %s: not exact.", trained.run, trained.model.likelihood)
-    found, reading = trials(asked, corpus), reading_of(data, form)
+    found, reading = trials(asked, corpus), trained.reading
     scores = score_trials(
         trained.model,
         found,
@@ -204,7 +202,7 @@ def assess(
         "whole_documents": len({trial.document for trial in found}),
         "documents": len(found),
         "sentences": len(sentences),
-        "form": reading.form,
+        "form": reading.known_form,
         "unknown_share": float(np.mean([unknown[word] for word in words])) if words else 0.0,
         "task": f"{asked.task}: {asked.asked}",
         "seed": asked.seed,
@@ -257,8 +255,8 @@ def coherence(
     if output is not None:
         check_output(output)
     other = None if against is None else _read(against)
-    trained = load_trained(run, device=device)
-    found = assess(trained, questions, form=form, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
+    trained = load_trained(run, device=device, form=form)
+    found = assess(trained, questions, tokens_per_batch=tokens_per_batch, progress=sys.stderr.isatty())
     compared = {} if other is None or against is None else _compared(found, other, against)
     content = {**found.facts, **found.measures, **compared}
     if output is not None:

@@ -16,8 +16,8 @@ from jaxtyping import Float, Int
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.coherence.arrangements import Trial
-from depgen.evaluation.likelihood.documents import DocumentIds, score_documents
 from depgen.evaluation.reading import Reading
+from depgen.evaluation.unit_scores import DocumentIds, score_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.progress import progress_bar

@@ -1,12 +1,11 @@
 """Files of minimal pairs: BLiMP's JSON lines, or any JSON lines and tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from depgen.errors import UserError
-from depgen.evaluation.syntax.sentences import Protocol, TestSentence, one_line
 from depgen.locations import find_data, json_value
 from depgen.trees.text_files import Separator, read_columns, read_lines, unpacked
 
@@ -21,6 +20,20 @@ NAMES = {
 _ENDINGS = (".jsonl", ".tsv", ".csv")
 _EVERY = 10
 _FINAL = ".?!"
+
+
+@dataclass(frozen=True)
+class TestSentence:
+    """A sentence of a benchmark.
+
+    Attributes:
+        place: file and line or item, for messages.
+        text: with single blanks.
+    """
+
+    place: str
+    text: str
+    __test__ = False  # not a test case
 
 
 @dataclass(frozen=True)
@@ -150,7 +163,7 @@ def _text(row: Mapping[str, Any], name: str, place: str) -> str:
     return str(value)
 
 
-def pairs_of_protocol(pairs: list[Pair], protocol: Protocol) -> list[Pair]:
+def pairs_of_protocol(pairs: Sequence[Pair], protocol: Literal["plain", "paper"]) -> Sequence[Pair]:
     """All pairs; or, of the paper, every tenth of each paradigm, with the final punctuation as a word by itself.
 
     Raises:
@@ -175,3 +188,12 @@ def _with_final_apart(sentence: TestSentence) -> TestSentence:
             "take --protocol plain."
         )
     return TestSentence(sentence.place, one_line(f"{sentence.text[:-1]} {sentence.text[-1]}"))
+
+
+def one_line(text: str) -> str:
+    r"""The text with single blanks and none at its ends.
+
+    >>> one_line(" the  cat\n sat ")
+    'the cat sat'
+    """
+    return " ".join(text.split())

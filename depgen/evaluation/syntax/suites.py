@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from depgen.errors import UserError
 from depgen.evaluation.syntax.formulas import Formula, Region, parse_formula
-from depgen.evaluation.syntax.sentences import one_line
+from depgen.evaluation.syntax.pairs import one_line
 from depgen.evaluation.text_documents import Span
 from depgen.locations import find_data, json_value
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import Sampling
-from depgen.evaluation.likelihood.documents import DocumentIds
+from depgen.evaluation.unit_scores import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.nn.rows import Rows
 from depgen.nn.vocabulary import log_softmax_over_vocabulary

@@ -12,8 +12,7 @@ from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.reading import Reading
-from depgen.evaluation.tabular import Results, Row
+from depgen.evaluation.frames import Results, Row
 from depgen.evaluation.text.document_generation import continue_documents
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -81,7 +80,7 @@ class GeneratedText:
         return f"# sent_id = {identifier}\n# text = {' '.join(self.words)}\n{lines}\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GeneratedTexts(Results[GeneratedText]):
     """Generated texts in the order of the prompts, all texts of a prompt one after the other."""
 
@@ -112,7 +111,6 @@ class TextGenerator:
 
     Attributes:
         trained: the system.
-        reading: how prompts are given to it.
         options: the system's own options, by name.
         number: texts of each prompt.
         max_new_tokens: where a text, or a sentence of a document, is cut.
@@ -122,7 +120,6 @@ class TextGenerator:
     """
 
     trained: Trained
-    reading: Reading
     options: Mapping[str, Any] = field(default_factory=dict)
     number: int = 1
     max_new_tokens: int = 100
@@ -196,7 +193,7 @@ class TextGenerator:
 
     def _document(self, prompt: TextDocument, document: Sequence[Generated], seed: int) -> GeneratedText:
         sentences = [each.ids for each in document]
-        if self.reading.final_word_twice:
+        if self.trained.reading.final_word_twice:
             sentences = [self._without_repeat(ids) for ids in sentences]
         lines = tuple(_one_line(self.vocabulary, ids) for ids in sentences)
         before = tuple(" ".join(each.words) for each in prompt.sentences)
@@ -210,8 +207,8 @@ class TextGenerator:
 
     def _ids(self, sentence: Sentence, *, begins: bool = True) -> list[int]:
         """Token ids of a sentence in the form that the run has learnt from; none where that leaves no word."""
-        words = self.reading.words(sentence)
-        found: list[int] = self.reading.encode(words, self.vocabulary, begins=begins).ids.tolist()
+        words = self.trained.reading.words(sentence)
+        found: list[int] = self.trained.reading.encode(words, self.vocabulary, begins=begins).ids.tolist()
         return found
 
     def _ids_of_all(self, prompt: TextDocument) -> list[int]:
@@ -223,7 +220,7 @@ class TextGenerator:
 
     def _refuse_longer(self, sentences: int) -> None:
         """Refuse documents that the run's data module would cut: a segment knows nothing of the segments before it."""
-        longest = self.reading.longest
+        longest = self.trained.reading.longest
         if longest is not None and sentences > longest:
             raise UserError(
                 f"{self.trained.run} is tested on segments of at most {longest} sentences "

@@ -9,7 +9,7 @@ from typing import Any
 
 from depgen.errors import UserError
 from depgen.evaluation.file_texts import PROMPT, numbered_texts
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.evaluation.text.generated_text import GeneratedTexts
 from depgen.evaluation.text_documents import Text, read_documents
 from depgen.evaluation.trained import system_class
@@ -72,8 +72,8 @@ def generate(
         _check_ending(output, json=json)
     if conllu and json:
         raise UserError(f"--output {output} is CoNLL-U: leave out --json, or take another ending.")
-    system = load_run(run, device=device, form=form)
-    log.info("Writing with %s", system.trained.checkpoint)
+    system = load(run, device=device, form=form)
+    log.info("Writing with %s", system.checkpoint)
     trees = system.model.generation_options is ExpansionOptions
     if conllu and not (isinstance(system.model, GraphNetwork) or trees):
         raise UserError(

@@ -35,9 +35,9 @@ from jaxtyping import Float, Int
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import VOCABULARY_FILE, encode, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.text.outcome import MeasuredItems
 from depgen.evaluation.trained import load_trained
+from depgen.evaluation.unit_scores import sequence_losses
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen

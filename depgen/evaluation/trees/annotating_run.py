@@ -8,6 +8,7 @@ from depgen.errors import UserError
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.locations import below_runs
 from depgen.training.runs import named_checkpoint
+from depgen.trees.text_form import FormName
 
 
 class AnnotatingRun:
@@ -16,13 +17,14 @@ class AnnotatingRun:
     Args:
         run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
         device: cpu, cuda, …; None: a GPU where there is one.
+        form: what words are brought into; None: the form of the run's corpus.
     """
 
     remedy = ""
     """Said to a user whose run is missing."""
 
-    def __init__(self, run: str, device: str | None) -> None:
-        self.run, self.device = run, device
+    def __init__(self, run: str, device: str | None, form: FormName | None) -> None:
+        self.run, self.device, self.form = run, device, form
 
     def __getstate__(self) -> dict[str, Any]:
         assert self.source  # the newest run may be another one later
@@ -43,7 +45,7 @@ class AnnotatingRun:
     @cached_property
     def trained(self) -> Trained:
         """The system, in evaluation mode."""
-        return load_trained(self.source[1], device=self.device)
+        return load_trained(self.source[1], device=self.device, form=self.form)
 
 
 def called(run: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,10 +11,13 @@ from torch import Tensor, nn
 
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
-from depgen.evaluation.tabular import Row, Tabular
+from depgen.evaluation.frames import Row
 from depgen.evaluation.trees.bracketing import Bracketer
 from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Kind = Literal["dependency", "self"]
 BEGIN = "BOS"
@@ -37,7 +40,7 @@ class DependencyAttention(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Attention(Tabular):
+class Attention:
     """The attention of one layer over a sentence.
 
     In systems that predict from left to right, row t is that of the position that predicts `words[t]`: it weighs
@@ -76,6 +79,12 @@ class Attention(Tabular):
             for row, word in enumerate(self.words)
             for column in range(row + 1 if first == 0 else len(self.context))
         ]
+
+    def to_frame(self) -> "DataFrame":
+        """The same as a table."""
+        from pandas import DataFrame
+
+        return DataFrame(self.rows())
 
 
 @torch.inference_mode()

@@ -4,16 +4,16 @@ import numpy as np
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.likelihood.documents import batches_of
-from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument
+from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.bracketing import Bracketer, constituents_over_words
+from depgen.evaluation.unit_scores import batches_of
 from depgen.trees.constituency import UNNAMED, format_constituents
 from depgen.trees.sentence import Constituent
 
 
 def bracketed_lines(
-    system: System, document: TextDocument, *, beam_size: int | None = None, tokens_per_batch: int = 8192
+    system: Trained, document: TextDocument, *, beam_size: int | None = None, tokens_per_batch: int = 8192
 ) -> list[str]:
     """Each sentence with a pair of brackets around each constituent, and with its label where the system has labels.
 
@@ -31,13 +31,13 @@ def bracketed_lines(
     Raises:
         UserError: the system brackets no sentences.
     """
-    model, vocabulary = system.model, system.tokenizer
+    model, vocabulary = system.model, system.vocabulary
     if not isinstance(model, Bracketer):
         raise UserError(
             f"format: brackets: {type(model).__name__} brackets no sentences itself: take a run of Pushdown or TG, or "
             "leave the format out."
         )
-    encoder = TextEncoder(system.trained, system.reading, as_one=False)
+    encoder = TextEncoder(system, as_one=False)
     read = encoder.sentences(document)
     filled = [each for each in read if len(each.encoding.ids)]
     units, trees = encoder.units(document, read), {id(each): list[Constituent]() for each in read}

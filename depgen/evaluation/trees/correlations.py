@@ -24,7 +24,7 @@ from depgen.data.experiment import data_of
 from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.forms import in_form_of_run
+from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.base import LanguageModel
@@ -128,8 +128,8 @@ def head_correlations(
     """
     runs, found, read = list[str](), list[HeadCorrelations](), dict[str, list[Sentence]]()
     for reference in run or (None,):
-        trained = load_trained(reference, device=device)
-        brought = in_form_of_run(trained.run, corpus, form)
+        trained = load_trained(reference, device=device, form=form)
+        brought = in_form(corpus, trained.reading)
         if brought.name not in read:
             read[brought.name] = sentences_with_relations(brought, split)
         runs.append(str(trained.run))

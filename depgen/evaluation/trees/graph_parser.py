@@ -9,16 +9,14 @@ from jaxtyping import Int
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.likelihood.documents import batches_of
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.induced_parser import InducedParser, SystemParser, form_for_parsing
+from depgen.evaluation.trees.induced_parser import InducedParser, SystemParser
+from depgen.evaluation.unit_scores import batches_of
 from depgen.language_models.left_to_right import GraphNetwork
 from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
 from depgen.trees.sentence import Edge, Sentence
-from depgen.trees.text_form import FormName
 
 BEAM_SIZE = 20
 """Hypotheses about the graph of a sentence, where no number is named: that of the GiLT paper."""
@@ -45,7 +43,7 @@ class GraphParser(SystemParser):
         check_words(sentences)
         network: object = self.trained.model
         assert isinstance(network, GraphNetwork)
-        encoder = TextEncoder(self.trained, self.reading, as_one=False)
+        encoder = TextEncoder(self.trained, as_one=False)
         places = tuple(f"sentence {number}" for number in range(1, len(sentences) + 1))
         read = encoder.sentences(TextDocument("", tuple(sentences), places))
         filled = [place for place, each in enumerate(read) if len(each.encoding.ids)]
@@ -85,9 +83,7 @@ def edges_over_words(
 
 def parser_of_system(
     trained: Trained,
-    reading: Reading,
     *,
-    form: FormName | None,
     decoding: Decoding = "tree",
     attention_head: tuple[int, int] | None = None,
     beam_size: int | None = None,
@@ -107,8 +103,7 @@ def parser_of_system(
             raise UserError(f"A consensus of several runs is of trees, and {name} gives graphs: name one run.")
         if attention_head is not None or decoding != "tree":
             raise UserError(f"decoding and attention_head are of trees, and {name} gives graphs: leave them out.")
-        return GraphParser(trained, reading, tokens_per_batch, batch_size, beam_size or BEAM_SIZE)
-    reading = replace(reading, form=form_for_parsing(trained, form))
+        return GraphParser(trained, tokens_per_batch, batch_size, beam_size or BEAM_SIZE)
     if beam_size is not None:
         raise UserError(f"beam_size is of systems that search for graphs, and {name} gives trees: leave it out.")
-    return InducedParser(trained, reading, tokens_per_batch, batch_size, decoding, attention_head, tuple(others))
+    return InducedParser(trained, tokens_per_batch, batch_size, decoding, attention_head, tuple(others))

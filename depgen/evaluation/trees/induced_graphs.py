@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.trees.annotating_run import AnnotatingRun, called
 from depgen.evaluation.trees.graph_parser import BEAM_SIZE, GraphParser
 from depgen.language_models.left_to_right import GraphNetwork
@@ -32,7 +31,7 @@ class InducedGraphs(AnnotatingRun):
         self, run: str, *, beam_size: int = BEAM_SIZE, tokens_per_batch: int = 8192, device: str | None = None
     ) -> None:
         check_at_least(1, beam_size=beam_size)
-        super().__init__(run, device)
+        super().__init__(run, device, form="as_is")
         self.beam_size, self.tokens_per_batch = beam_size, tokens_per_batch
         self.scheme = f"graphs induced by {called(run)} (beam {beam_size})"
 
@@ -55,5 +54,5 @@ class InducedGraphs(AnnotatingRun):
         if not isinstance(self.trained.model, GraphNetwork):
             kind = type(self.trained.model).__name__
             raise UserError(f"run: expected a system that finds graphs, such as GiLT, found {kind}, {self.run}.")
-        parser = GraphParser(self.trained, Reading("as_is"), self.tokens_per_batch, beam_size=self.beam_size)
+        parser = GraphParser(self.trained, self.tokens_per_batch, beam_size=self.beam_size)
         return parser.annotate(sentences)

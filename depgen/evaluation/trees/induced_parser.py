@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from depgen.data.vocabulary import is_unknown
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
-from depgen.evaluation.forms import form_of_run
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.head_networks import network_of, parser_of
 from depgen.evaluation.trees.parsing import likely_heads, predicted_heads
@@ -19,23 +17,7 @@ from depgen.trees.annotator import check_words
 from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import put_words_back
 from depgen.trees.sentence import Sentence
-from depgen.trees.text_form import FORMS, FormName
-
-
-def form_for_parsing(trained: Trained, form: FormName | None = None) -> FormName:
-    """The form that sentences are brought into: the one that is named, or that of the run's corpus.
-
-    Raises:
-        UserError: none was named, and the run's corpus does not say; or the system does not parse.
-    """
-    parser_of(trained)
-    found = form or form_of_run(trained.run, checkpoint=trained.checkpoint)
-    if found is None:
-        raise UserError(
-            f"The corpus of {trained.run} does not say in which form its text is: name it by `form`, one of "
-            f"{', '.join(FORMS)} (depgen.trees.text_form)."
-        )
-    return found
+from depgen.trees.text_form import FORMS
 
 
 @dataclass(frozen=True)
@@ -44,13 +26,11 @@ class SystemParser(ABC):
 
     Attributes:
         trained: the system.
-        reading: how sentences are given to it.
         tokens_per_batch: parsed at once, padding included.
         batch_size: the most sentences at once; None: any number.
     """
 
     trained: Trained
-    reading: Reading
     tokens_per_batch: int = 8192
     batch_size: int | None = None
 
@@ -60,11 +40,11 @@ class SystemParser(ABC):
 
     def kept(self, sentence: Sentence) -> list[bool]:
         """Whether the system reads each word of a sentence."""
-        return self.reading.kept(sentence)
+        return self.trained.reading.kept(sentence)
 
     def unknown(self, sentence: Sentence) -> list[bool]:
         """Whether each word that the system reads is unknown to it; False for the words that it does not read."""
-        read = iter(self.reading.words(sentence))
+        read = iter(self.trained.reading.words(sentence))
         return [keep and is_unknown(self.trained.vocabulary, next(read)) for keep in self.kept(sentence)]
 
 
@@ -91,10 +71,15 @@ class InducedParser(SystemParser):
         """
         check_words(sentences)
         with self._network() as network:
+            if self.trained.reading.form is None:
+                raise UserError(
+                    f"The corpus of {self.trained.run} does not say in which form its text is: name it by `form`, one "
+                    f"of {', '.join(FORMS)} (depgen.trees.text_form)."
+                )
             found = predicted_heads(
                 network,
                 self.trained.vocabulary,
-                list(map(self.reading.words, sentences)),
+                list(map(self.trained.reading.words, sentences)),
                 decoding=self.decoding,
                 as_trees=True,
                 tokens_per_batch=self.tokens_per_batch,
@@ -111,7 +96,7 @@ class InducedParser(SystemParser):
             found = likely_heads(
                 network,
                 self.trained.vocabulary,
-                list(map(self.reading.words, sentences)),
+                list(map(self.trained.reading.words, sentences)),
                 least=least,
                 tokens_per_batch=self.tokens_per_batch,
                 batch_size=self.batch_size,

@@ -6,10 +6,9 @@ from functools import cached_property
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
-from depgen.evaluation.forms import form_of_run
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.trees.annotating_run import AnnotatingRun, called
-from depgen.evaluation.trees.induced_parser import InducedParser, form_for_parsing
+from depgen.evaluation.trees.induced_parser import InducedParser
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.annotator import Structure, check_words
 from depgen.trees.sentence import Sentence
@@ -63,8 +62,8 @@ class InducedTrees(AnnotatingRun):
     ) -> None:
         if likely_heads is not None and not 0 < likely_heads <= 1:
             raise UserError(f"likely_heads: expected a probability above 0 and at most 1, found {likely_heads}.")
-        super().__init__(run, device)
-        self.decoding, self.form, self.tokens_per_batch = decoding, form, tokens_per_batch
+        super().__init__(run, device, form)
+        self.decoding, self.tokens_per_batch = decoding, tokens_per_batch
         self.attention_head = attention_head
         self.likely_heads = None if likely_heads is None else float(likely_heads)
         self.structure: Structure = "tree" if likely_heads is None else "graph"
@@ -95,8 +94,7 @@ class InducedTrees(AnnotatingRun):
         """
         check_words(sentences)
         parser = InducedParser(
-            self.trained, Reading(self.text_form), self.tokens_per_batch, decoding=self.decoding,
-            attention_head=self.attention_head,
+            self.trained, self.tokens_per_batch, decoding=self.decoding, attention_head=self.attention_head
         )  # fmt: skip
         found = parser.annotate(sentences)
         return found if self.likely_heads is None else parser.with_graphs(found, least=self.likely_heads)
@@ -106,6 +104,9 @@ class InducedTrees(AnnotatingRun):
         """The form that sentences are brought into.
 
         Raises:
-            UserError: none was named, and the run's corpus does not say; or the run does not parse.
+            UserError: none was named, and the run's corpus does not say.
         """
-        return self.form or form_of_run(self.source[0]) or form_for_parsing(self.trained)
+        found = self.form or reading_of_run(self.source[0]).form
+        if found is None:
+            raise UserError(f"The corpus of {self.run} does not say in which form its text is: name it by `form`.")
+        return found

@@ -9,7 +9,7 @@ from typing import Literal
 from depgen.annotation.named_parser import parser_named
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument, Tokens, document_of, file_format, read_documents
 from depgen.evaluation.trained import named_runs
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
@@ -112,12 +112,12 @@ def parse(
     elif format == "brackets":
         if len(named := named_runs(run)) > 1:
             raise UserError(f"--format brackets: expected one run, found {len(named)}: a consensus is of trees.")
-        system = load_run(named[0], device=device, form=form)
+        system = load(named[0], device=device, form=form)
         lines = bracketed_lines(system, document, beam_size=beam_size, tokens_per_batch=tokens_per_batch)
         return _written("".join(f"{line}\n" for line in lines), output, sentences=len(lines))
     else:
-        system, *others = (load_run(each, device=device, form=form) for each in named_runs(run))
-        source = ", ".join(str(each.trained.checkpoint) for each in (system, *others))
+        system, *others = (load(each, device=device, form=form) for each in named_runs(run))
+        source = ", ".join(str(each.checkpoint) for each in (system, *others))
         parsed = system.parse(
             [document], decoding=decoding, attention_head=attention_head, beam_size=beam_size,
             tokens_per_batch=tokens_per_batch, others=others, progress=sys.stderr.isatty(),

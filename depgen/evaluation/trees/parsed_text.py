@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from depgen.annotation.spacy_documents import parsed_document
 from depgen.errors import UserError
-from depgen.evaluation.tabular import Results, Row
+from depgen.evaluation.frames import Results, Row
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trees.induced_parser import SystemParser
 from depgen.progress import progress_bar
@@ -100,7 +100,7 @@ class ParsedText:
     sentences: tuple[ParsedSentence, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ParsedTexts(Results[ParsedText]):
     """Parsed texts, in the order in which they were given."""
 

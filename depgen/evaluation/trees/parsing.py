@@ -23,7 +23,7 @@ from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown
 from depgen.decoding.heads import DECODINGS, Decoding, decoded_heads
 from depgen.errors import UserError
-from depgen.evaluation.forms import in_form_of_run
+from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained, named_runs
 from depgen.evaluation.trees.head_networks import Consensus, network_of, parser_of, validation_losses
@@ -108,9 +108,9 @@ def parsing_scores(
         UserError: no such run, one that does not parse, runs that differ in more than their seed, a treebank without
             trees or sentences, or one that would be judged by the trees that an attention head is chosen by.
     """
-    systems = [load_trained(each, device=device) for each in named_runs(run)]
+    systems = [load_trained(each, device=device, form=form) for each in named_runs(run)]
     network, vocabulary = network_of(systems), systems[0].vocabulary
-    corpus = in_form_of_run(systems[0].run, corpus, form)
+    corpus = in_form(corpus, systems[0].reading)
     chosen = [
         parses_by(each, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
         for each in systems

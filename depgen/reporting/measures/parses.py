@@ -9,7 +9,7 @@ import numpy as np
 
 from depgen.data.corpus import Corpus, Split
 from depgen.errors import UserError
-from depgen.evaluation.forms import in_form_of_run
+from depgen.evaluation.reading import in_form
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.correlations import Direction, correlations_of, sentences_with_relations
 from depgen.evaluation.trees.head_networks import network_of
@@ -68,7 +68,7 @@ def treebank_of_table(job: Job) -> ParsedTreebank:
 
 def _read_by(trained: Trained, treebank: ParsedTreebank) -> ParsedTreebank:
     """The treebank in the form of the text that a run has learnt from."""
-    return replace(treebank, corpus=in_form_of_run(trained.run, treebank.corpus))
+    return replace(treebank, corpus=in_form(treebank.corpus, trained.reading))
 
 
 class Trees(Measure):

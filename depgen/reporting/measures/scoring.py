@@ -6,9 +6,8 @@ import numpy as np
 
 from depgen.errors import check_at_least
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.likelihood.scored_text import PERPLEXITY, Totals, score_texts
-from depgen.evaluation.loading import load_run
-from depgen.evaluation.reading import reading_of_run
+from depgen.evaluation.scores import PERPLEXITY, score_words, sums, with_perplexities
+from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.language_models.document import DocumentLanguageModel
@@ -61,32 +60,31 @@ def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Number
     """
     documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
     model = trained.model
-    encoder = TextEncoder(trained, reading_of_run(trained.run), as_one=isinstance(model, DocumentLanguageModel))
+    encoder = TextEncoder(trained, as_one=isinstance(model, DocumentLanguageModel))
     began = now(model.device)
-    scored = score_texts(encoder, documents, tokens_per_batch=TOKENS_PER_BATCH)
+    scored = score_words(encoder, documents, tokens_per_batch=TOKENS_PER_BATCH)
     seconds = now(model.device) - began
-    totals = [Totals.of(document.words) for document in scored]
-    everything = Totals.of(word for document in scored for word in document.words)
+    by_document = sums(scored, ["document"])
+    (everything,) = with_perplexities(sums(scored), model.likelihood).to_dict("records")
     found = Numbers({"inner_parameters": _inner_parameters(trained)})
     tokens = facts.curve[-1][0] if facts.curve else facts.budget.train_tokens
     if facts.clock and tokens is not None and facts.clock[-1][1] > 0:  # validation included, at the last point logged
         found.metrics["training_speed"] = tokens / facts.clock[-1][1]
     else:
         found.not_computed["training_speed"] = "the run kept no wall time"
-    found.metrics["scoring_speed"] = everything.tokens / seconds
+    found.metrics["scoring_speed"] = everything["tokens"] / seconds
     name = PERPLEXITY[model.likelihood]
     for other in {*PERPLEXITY.values()} - {name}:
         found.not_computed[other] = f"its likelihood is {model.likelihood}"
-    perplexity, _, of_known_words = everything.perplexities(model.likelihood).values()
-    value = of_known_words if model.likelihood == "pseudo" else perplexity
-    if value is None:
+    value = everything[f"known_word_{name}" if model.likelihood == "pseudo" else name]
+    if np.isnan(value):
         found.not_computed[name] = "the text has no word that it knows"
         return found
     found.metrics[name] = value
     if model.likelihood == "exact":
-        words = np.array([each.words + each.ends for each in totals], dtype=np.float64)
-        found.metrics["unk_rate"] = everything.unknown / words.sum()
-        found.items.update({"perplexity": np.array([-each.log_prob for each in totals]) / words, TOKENS: words})
+        words = (by_document["words"] + by_document["ends"]).to_numpy(np.float64)
+        found.metrics["unk_rate"] = everything["unknown"] / words.sum()
+        found.items.update({"perplexity": -by_document["log_prob"].to_numpy() / words, TOKENS: words})
     return found
 
 
@@ -112,14 +110,15 @@ class FirstOfTest(Measure):
             UserError: the system gives documents no likelihood.
         """
         texts = [_as_text(each) for each in islice(row.corpus.documents("test"), self.documents)]
-        scores = load_run(str(row.trained.run)).score(texts, reads="document", beam_size=row.job.row.beam_size)
-        totals = [Totals.of(each.words) for each in scores.texts]
-        nll, tokens, words = np.array([(-each.log_prob, each.tokens, each.words + each.ends) for each in totals]).T
+        scores = load(str(row.trained.run)).score(texts, reads="document", beam_size=row.job.row.beam_size)
+        totals = sums(scores, ["document"])
+        nll, tokens, words = (-totals["log_prob"]).to_numpy(), *totals[["tokens", "words"]].to_numpy(np.float64).T
+        words = words + totals["ends"].to_numpy()
         over = {"perplexity": tokens, "word_perplexity": words}
         metrics = {name: perplexity(nll.sum(), each.sum()) for name, each in over.items()}
         found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))
         found.settings.update(dict.fromkeys(metrics, f"the first {len(texts):,} test sentences"))
-        bound = bound_in_words(scores.beam_size)
+        bound = bound_in_words(scores["beam_size"].iloc[0])
         found.settings.update({} if bound is None else {"perplexity" + BOUND: bound})
         return found
 

@@ -13,7 +13,7 @@ import torch
 from depgen.data.record import DataSource
 from depgen.data.vocabulary import Vocabulary, special_tokens
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.bounds import beam_of
+from depgen.evaluation.unit_scores import beam_of
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.structured import StructuredLanguageModel
 from depgen.reporting.numbers import Numbers

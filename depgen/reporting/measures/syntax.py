@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from depgen.evaluation.loading import load_run
-from depgen.evaluation.syntax.answers import Answers
-from depgen.evaluation.syntax.minimal_pairs import score_pairs
+from depgen.evaluation.measure import Measured
+from depgen.evaluation.syntax.measures import Protocol, score_pairs, score_suites
 from depgen.evaluation.syntax.pairs import read_pairs
-from depgen.evaluation.syntax.sentences import Protocol, usual_tokens
 from depgen.evaluation.syntax.suites import read_suites
-from depgen.evaluation.syntax.syntactic_suites import score_suites
+from depgen.evaluation.system import load
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
@@ -40,10 +38,9 @@ class SyntaxMeasure(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
-        system = load_run(str(row.trained.run))
+        system = load(str(row.trained.run))
         beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
-        tokens = usual_tokens(self.protocol, None)
-        return self.measure_system(system=system, protocol=self.protocol, tokens=tokens, beam_size=beam_size)
+        return self.measure_system(system=system, protocol=self.protocol, beam_size=beam_size)
 
 
 class MinimalPairs(SyntaxMeasure):
@@ -54,7 +51,7 @@ class MinimalPairs(SyntaxMeasure):
     def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
         """An item is a pair, 1 where it is right."""
         found = score_pairs(pairs=read_pairs(None), **asked)
-        right = [float(item.is_right) for item in found.items]
+        right = found.items["right"].astype(float)
         return _numbers(self.key, found, right, part="phenomenon", what="pairs")
 
 
@@ -66,7 +63,7 @@ class SyntacticSuites(SyntaxMeasure):
     def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
         """An item is one of a suite; its score is the share of its predictions that hold."""
         found = score_suites(suites=read_suites(None), **asked)
-        holds = [float(np.mean(item.holds)) for item in found.items]
+        holds = found.items["holds"].map(np.mean)
         return _numbers(self.key, found, holds, part="circuit", what="items")
 
 
@@ -77,30 +74,29 @@ def bound_in_words(beam_size: int | None) -> str | None:
     return f"lower bounds of log-likelihoods, over {beam_size} hypothes{'is' if beam_size == 1 else 'es'}"
 
 
-def _numbers(key: str, scores: Answers[Any], items: Sequence[float], *, part: str, what: str) -> Numbers:
+def _numbers(key: str, found: Measured, items: Sequence[float], *, part: str, what: str) -> Numbers:
     """The columns of a benchmark; none of the system's scores where too many of its items hold `<unk>`."""
-    rows = scores.rows()
+    rows = found.rows.to_dict("records")
     overall = rows[-1]
     free, compared = (
-        {key + end: overall[name] for name, end in columns.items() if overall.get(name) is not None}
-        for columns in (FREE, COMPARED)
+        {key + end: overall[name] for name, end in columns.items() if name in overall} for columns in (FREE, COMPARED)
     )
     compared |= {f"{key}_{_name(row['name'])}": row["accuracy"] for row in rows if row["level"] == part}
-    found = Numbers(free)
-    if (bound := bound_in_words(scores.beam_size)) is not None:
-        found.settings[key + BOUND] = bound
+    numbers = Numbers(free)
+    if (bound := bound_in_words(overall["beam_size"])) is not None:
+        numbers.settings[key + BOUND] = bound
     if overall["decided"]:
         # bounds are the systems' own scores of texts, and compare with exact ones; pseudo-likelihoods do not
         kind = "pseudo-log-likelihood" if overall["likelihood"] == "pseudo" else "log-likelihood"
-        found.metrics.update(compared)
-        found.items[key] = np.array(items)
-        found.settings.update(dict.fromkeys(compared, f"protocol {overall['protocol']}, {kind}"))
+        numbers.metrics.update(compared)
+        numbers.items[key] = np.array(items)
+        numbers.settings.update(dict.fromkeys(compared, f"protocol {overall['protocol']}, {kind}"))
     else:
         known = overall["known_accuracy"]
-        others = "" if known is None else f"; the others: {known:.1f} %"
+        others = "" if np.isnan(known) else f"; the others: {known:.1f} %"
         reason = f"{overall['unknown']:.1f} % of the {what} hold <unk>{others}"
-        found.not_computed.update(dict.fromkeys(compared, reason))
-    return found
+        numbers.not_computed.update(dict.fromkeys(compared, reason))
+    return numbers
 
 
 def _name(label: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.evaluation.text.generation import json_lines
 from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
@@ -111,7 +111,7 @@ def generated(row: TrainedRow, prompts: Sequence[str] | None = None, **how: Any)
 
 def _generate(row: TrainedRow, begin: Sequence[str], generation: Generation, file: Path) -> None:
     """Write the file of texts after some prompts."""
-    system = load_run(row.trained.run, device=row.options.device)
+    system = load(row.trained.run, device=row.options.device)
     if isinstance(system.model, DocumentLanguageModel):
         run = row.trained.run
         raise UserError(f"{run}: its system reads documents sentence by sentence; `Texts` measures only other systems.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens
 from depgen.evaluation.trees.attention import BEGIN, Attention, DependencyAttention, sentence_attention
 from depgen.reporting.jobs import chosen_run, picture_path
@@ -56,7 +56,7 @@ def draw_attention(
     """
     chosen = chosen_run(run, table, row=row, size=size, usual=USUAL)
     path = output or picture_path("attention.png", table, row=row or USUAL)
-    system = load_run(chosen, device="cpu", form="as_is")
+    system = load(chosen, device="cpu", form="as_is")
     attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)
     save(attention_figure(attention), path)
     words, unknown = len(attention.words), sum(attention.unknown)

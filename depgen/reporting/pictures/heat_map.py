@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from depgen.data.corpus import Corpus, Split
-from depgen.evaluation.forms import in_form_of_run
+from depgen.evaluation.reading import in_form
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.correlations import (
     Direction,
@@ -55,8 +55,8 @@ def draw_heat_map(
             matplotlib.
     """
     check_picture(output)
-    trained = load_trained(run, device=device)
-    corpus = in_form_of_run(trained.run, corpus, form)
+    trained = load_trained(run, device=device, form=form)
+    corpus = in_form(corpus, trained.reading)
     sentences = sentences_with_relations(corpus, split)
     found = correlations_of(trained, sentences)
     shown = choose_relations(found.relations, relations or found.relations)

@@ -1,14 +1,15 @@
 """Dependency trees and graphs as pictures, the gold one above the other: Appendix A.5 of Shen et al. (2022)."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from itertools import islice, zip_longest
 from pathlib import Path
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
-from depgen.evaluation.forms import warn_of_another_form
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.reading import warn_of_another_form
+from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of
 from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
 from depgen.evaluation.trees.induced_parser import SystemParser
@@ -211,14 +212,11 @@ def _parser(
     Raises:
         UserError: there is no such run, it does not parse, or lacks an option.
     """
-    normalised = form is None and corpus is not None and form_of(corpus) not in (None, "lower")
-    form = "as_is" if normalised else form
-    system = load_run(run, form=form)
-    if normalised and corpus is not None:
-        warn_of_another_form(system.trained.run, corpus)
-    return parser_of_system(
-        system.trained, system.reading, form=form, attention_head=attention_head, beam_size=beam_size
-    )
+    system = load(run, form=form)
+    if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
+        warn_of_another_form(system.reading.form, corpus)
+        system = replace(system, reading=replace(system.reading, form="as_is"))
+    return parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
 
 
 def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:

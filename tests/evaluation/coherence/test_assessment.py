@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.coherence import assessment
 from depgen.evaluation.coherence.arrangements import CoherenceTask, trials
 from depgen.evaluation.coherence.assessment import assess, coherence
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
 from depgen.metrics.coherence import paired_interval, resampled_means
@@ -117,9 +118,9 @@ def test_documents_of_one_sentence_leave_no_choice(trained):
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.task)
 def test_every_arrangement_is_kept_with_its_log_probability(trained, task):
     """Score each by hand, and answer each question again."""
-    system = System(trained(counting), Reading())
+    system = System(**vars(trained(counting)))
     found = system.coherence(task)
-    assert found.measures == assess(system.trained, task).measures
+    assert found.measures == assess(system, task).measures
     for document in found.documents:
         texts = [[document["sentences"][place] for place in each["order"]] for each in document["arrangements"]]
         for text, arrangement in zip(texts, document["arrangements"], strict=True):
@@ -142,7 +143,7 @@ class TestVerb:
     @pytest.fixture(autouse=True)
     def _loaded(self, trained, monkeypatch):
         rules = {"sure": counting, "blind": blind}
-        load = lambda run, device: trained(rules[run])  # noqa: E731
+        load = lambda run, **_: trained(rules[run])  # noqa: E731
         monkeypatch.setattr(assessment, "load_trained", load)
         monkeypatch.setattr(assessment, "data_of", lambda _: type("Data", (), {"corpus": NUMBERED}))
 
@@ -277,16 +278,17 @@ def test_words_are_brought_into_the_form_of_the_runs_text(trained, caplog, monke
     found = trained(counting)
     settings = {"data": {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": LOWERED}}}
     (found.run / "config.yaml").write_text(yaml.safe_dump(settings))
-    ours, lowered = (assess(found, CoherenceTask(corpus=corpus, shuffles=9)) for corpus in (cased, plain))
+    lower = replace(found, reading=reading_of_run(found.run))
+    ours, lowered = (assess(lower, CoherenceTask(corpus=corpus, shuffles=9)) for corpus in (cased, plain))
     assert ours.facts == lowered.facts
     assert (ours.facts["form"], ours.facts["unknown_share"]) == ("lower", 1 / 6)
     assert ours.measures == lowered.measures
     assert ours.measures["accuracy"] > 80
-    as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9), form="as_is")
+    as_it_is = assess(found, CoherenceTask(corpus=cased, shuffles=9))
     assert as_it_is.facts["unknown_share"] == 1
     monkeypatch.setattr("depgen.evaluation.coherence.assessment.load_trained", lambda *given, **more: found)
-    assert "form\tas_is\n" in coherence(form="as_is", questions=CoherenceTask(corpus=cased, shuffles=9))
+    assert "form\tas_is\n" in coherence(questions=CoherenceTask(corpus=cased, shuffles=9))
     assert not caplog.records
     cased.form = "ptb"
-    assess(found, CoherenceTask(corpus=cased, shuffles=9))
+    assess(lower, CoherenceTask(corpus=cased, shuffles=9))
     assert "has learnt from text in the form `lower`, but cased is in the form `ptb`" in caplog.text

@@ -9,8 +9,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.answers import BenchmarkOptions
-from depgen.evaluation.syntax.minimal_pairs import minimal_pairs, score_pairs
+from depgen.evaluation.syntax.measures import score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from tests.evaluation.syntax.toys import unigrams
 from tests.invented_models import write_gpt2
@@ -32,82 +31,83 @@ def pairs_of(tmp_path, rows=PAIRS):
     return path
 
 
-def row(scores, name):
-    (found,) = (each for each in scores.rows() if each["name"] == name)
-    return found
+def log_probs(items):
+    return items[["log_prob_good", "log_prob_bad"]].to_numpy().tolist()
 
 
 def test_accuracies_are_those_a_reader_counts(tmp_path):
-    scores = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path)), tokens="rules")
-    assert [item.is_right for item in scores.items] == [True, False, False, False, True]
-    assert [item.log_probs[0] for item in scores.items] == [-6.75, -9.25, -6.75, -12.75, -6.75]
-    assert [item.good.length(with_end=True) for item in scores.items] == [5, 5, 5, 5, 6]
-    assert [item.has_unknown for item in scores.items] == [False, False, False, True, True]
-    assert [item.is_identical for item in scores.items] == [False, False, True, True, False]
-    assert [(each["level"], each["name"]) for each in scores.rows()] == [
-        ("paradigm", "x"), ("paradigm", "y"), ("phenomenon", "p"), ("paradigm", "z"), ("phenomenon", "q"),
-        ("overall", "all"),
+    found = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path)), tokens="rules")
+    items, rows = found.items, found.rows
+    assert items["right"].tolist() == [True, False, False, False, True]
+    assert items["log_prob_good"].tolist() == [-6.75, -9.25, -6.75, -12.75, -6.75]
+    assert items["tokens_good"].tolist() == [5, 5, 5, 5, 6]
+    assert items["unknown"].tolist() == [False, False, False, True, True]
+    assert items["identical"].tolist() == [False, False, True, True, False]
+    assert rows[["level", "name"]].to_numpy().tolist() == [
+        ["paradigm", "x"], ["paradigm", "y"], ["phenomenon", "p"], ["paradigm", "z"], ["phenomenon", "q"],
+        ["overall", "all"],
     ]  # fmt: skip
-    assert [each["accuracy"] for each in scores.rows()] == pytest.approx([50, 0, 25, 100, 100, 50])
-    assert [each["chance"] for each in scores.rows()] == pytest.approx([50, 0, 25, 50, 50, 100 / 3])
-    assert [each["unknown"] for each in scores.rows()] == pytest.approx([0, 50, 25, 100, 100, 40])
-    assert [each["identical"] for each in scores.rows()] == [0, 2, 2, 0, 0, 2]
-    assert [each["known_pairs"] for each in scores.rows()] == [2, 1, 3, 0, 0, 3]
-    assert [each["known_accuracy"] for each in scores.rows()] == [50, 0, 25, None, None, 25]
-    assert [each["decided"] for each in scores.rows()] == [True, False, False, False, False, False]
-    assert {each["likelihood"] for each in scores.rows()} == {"exact"}
+    expected = {
+        "accuracy": [50, 0, 25, 100, 100, 50], "chance": [50, 0, 25, 50, 50, 100 / 3],
+        "unknown": [0, 50, 25, 100, 100, 40], "identical": [0, 2, 2, 0, 0, 2], "known_pairs": [2, 1, 3, 0, 0, 3],
+        "known_accuracy": [50, 0, 25, np.nan, np.nan, 25], "decided": [True, False, False, False, False, False],
+    }  # fmt: skip
+    for name, values in expected.items():
+        np.testing.assert_allclose(rows[name], values)
+    assert set(rows["likelihood"]) == {"exact"}
 
 
 def test_the_same_tokens_tie_whatever_rounding_does(tmp_path):
     system = unigrams(NATS)
     system.model.noise = 1e-9
     items = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules").items
-    assert [item.log_probs[0] == item.log_probs[1] for item in items] == [False, False, True, True, False]
+    assert (items["log_prob_good"] == items["log_prob_bad"]).tolist() == [False, False, True, True, False]
 
 
 def test_further_columns_are_in_the_items(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("good\tbad\tcondition\tright\nthe cat sleeps .\tthe cat sleep .\tc1\tno\n")
-    (item,) = score_pairs(unigrams(NATS), read_pairs(path)).items
-    assert (item.row()["condition"], item.row()["right"]) == ("c1", True)
+    (item,) = score_pairs(unigrams(NATS), read_pairs(path)).items.to_dict("records")
+    assert (item["condition"], item["right"]) == ("c1", True)
 
 
 def test_a_fifth_of_pairs_with_unknown_words_still_decides(tmp_path):
     rows = [("p", "x", f"the cat sleeps {'?' * n}", "the cat") for n in range(4)]
     undecided = [("p", "x", "the cat sleeps", "the purrs")]
     for more, decided in ((undecided, True), (undecided * 2, False)):
-        scores = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path, rows + more)), tokens="rules")
-        assert row(scores, "all")["decided"] is decided
+        found = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path, rows + more)), tokens="rules")
+        assert found.rows["decided"].iloc[-1] == decided
 
 
 def test_length_normalised_scores_divide_by_tokens_and_end(tmp_path):
     pairs = read_pairs(pairs_of(tmp_path, [("p", "x", "the the the the cat", "cat")]))
-    (item,) = score_pairs(unigrams(NATS), pairs).items
-    assert (item.log_probs, item.means) == ((-6.5, -2.5), (-6.5 / 6, -2.5 / 2))
-    assert (item.is_right, item.is_right_by_token) == (False, True)
+    items = score_pairs(unigrams(NATS), pairs).items
+    assert log_probs(items) == [[-6.5, -2.5]]
+    assert items[["tokens_good", "tokens_bad"]].to_numpy().tolist() == [[6, 2]]
+    assert (items["right"].item(), items["right_by_token"].item()) == (False, True)
 
 
 def test_the_paper_leaves_the_end_out_and_plain_takes_it_in(tmp_path):
     pairs = read_pairs(pairs_of(tmp_path, [("p", "x", "the cat isn't.", "the cats?")]))
-    paper = score_pairs(unigrams(NATS), pairs, protocol="paper", tokens="whitespace").items[0]
-    assert paper.log_probs == (-1 - 2 - 9 - 0.25, -1 - 4 - 6)
-    assert (paper.good.length(with_end=False), paper.pair.good.text) == (4, "the cat isn't .")
-    plain = score_pairs(unigrams(NATS), pairs, tokens="rules").items[0]
-    assert plain.log_probs == (-1 - 2 - 18 - 0.25 - 0.5, -1 - 4 - 6 - 0.5)
+    paper = score_pairs(unigrams(NATS), pairs, protocol="paper", tokens="whitespace").items
+    assert log_probs(paper) == [[-1 - 2 - 9 - 0.25, -1 - 4 - 6]]
+    assert (paper["tokens_good"].item(), paper["good"].item()) == (4, "the cat isn't .")
+    plain = score_pairs(unigrams(NATS), pairs, tokens="rules").items
+    assert log_probs(plain) == [[-1 - 2 - 18 - 0.25 - 0.5, -1 - 4 - 6 - 0.5]]
 
 
 @pytest.mark.parametrize("likelihood", ["pseudo", "bound"])
 def test_kinds_of_likelihood_are_named_and_some_have_no_end(tmp_path, likelihood):
     system = unigrams(NATS, end=None, likelihood=likelihood)
-    scores = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules")
-    assert {each["likelihood"] for each in scores.rows()} == {likelihood}
-    assert scores.items[0].log_probs == (-6.25, -6.75)
+    found = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules")
+    assert set(found.rows["likelihood"]) == {likelihood}
+    assert log_probs(found.items)[0] == [-6.25, -6.75]
 
 
 def test_scores_that_are_infinite_order_pairs_and_such_that_are_no_number_are_refused(tmp_path):
     pairs = read_pairs(pairs_of(tmp_path))
-    endless = score_pairs(unigrams({**NATS, "sleep": -math.inf}), pairs, tokens="rules")
-    assert [item.is_right for item in endless.items][:2] == [True, False]
+    endless = score_pairs(unigrams({**NATS, "sleep": -math.inf}), pairs, tokens="rules").items
+    assert endless["right"].tolist()[:2] == [True, False]
     with pytest.raises(UserError, match=r"pairs\.tsv:2: .*nan.*another checkpoint"):
         score_pairs(unigrams({**NATS, "sleep": math.nan}), pairs, tokens="rules")
 
@@ -150,10 +150,9 @@ def test_answers_are_those_of_minicons(tiny, tmp_path):
     found = score_pairs(depgen.load(tiny, device="cpu"), pairs, tokens="whitespace")
     texts = [text for pair in pairs for text in (pair.good.text, pair.bad.text)]
     theirs = scorer.sequence_score(texts, bos_token=True, eos_token=True, reduction=lambda scores: scores.sum().item())
-    ours = [nats for item in found.items for nats in item.log_probs]
-    assert ours == pytest.approx(theirs, abs=1e-3)
+    np.testing.assert_allclose(np.ravel(log_probs(found.items)), theirs, atol=1e-3)
     right = [good > bad for good, bad in zip(theirs[::2], theirs[1::2], strict=True)]
-    assert [item.is_right for item in found.items] == right
+    assert found.items["right"].tolist() == right
     assert {*right} == {True, False}
 
 
@@ -166,15 +165,15 @@ def test_scores_do_not_depend_on_the_batch_and_the_same_tokens_tie(tiny, tmp_pat
     one, many = (
         score_pairs(system, pairs, tokens="whitespace", tokens_per_batch=size).items for size in (1, 10_000)
     )  # fmt: skip
-    for first, second in zip(one, many, strict=True):
-        assert first.log_probs == pytest.approx(second.log_probs, abs=1e-4)
-    assert many[-1].log_probs[0] == many[-1].log_probs[1]
-    assert not many[-1].is_right
+    np.testing.assert_allclose(log_probs(one), log_probs(many), atol=1e-4)
+    last = many.iloc[-1]
+    assert last["log_prob_good"] == last["log_prob_bad"]
+    assert not last["right"]
 
 
 def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     path, items, table = invented(tmp_path, number=3), tmp_path / "items.jsonl", tmp_path / "rows.jsonl"
-    options = [str(path), "--pretrained", str(tiny), "--device", "cpu"]
+    options = [str(path), "--run", str(tiny), "--device", "cpu"]
     assert main(["minimal-pairs", *options, "--item_output", str(items)]) == 0
     out, err = capsys.readouterr()
     head, *lines = (line.split("\t") for line in out.splitlines())
@@ -189,5 +188,3 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
         assert main(["minimal-pairs", *options, *wrong]) == 2
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err
-    with pytest.raises(UserError, match="only one of --run x and --pretrained"):
-        minimal_pairs(path, options=BenchmarkOptions(run="x", pretrained=str(tiny)))

@@ -3,17 +3,14 @@
 import json
 import math
 
-import numpy as np
 import pytest
 import torch
 
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.formulas import Region
-from depgen.evaluation.syntax.sentences import ScoredSentence
-from depgen.evaluation.syntax.suites import condition_of, read_suites
-from depgen.evaluation.syntax.syntactic_suites import ScoredCondition, score_suites
+from depgen.evaluation.syntax.measures import score_suites
+from depgen.evaluation.syntax.suites import read_suites
 from tests.evaluation.syntax.toys import suite_of, unigrams, write_suite
 from tests.invented_models import write_gpt2
 
@@ -31,7 +28,7 @@ def suites_of(tmp_path, *contents):
 
 
 def surprisals(scores, item, condition):
-    return list(scores.items[item].conditions[condition].surprisals.values())
+    return list(scores.items["surprisals"][item][condition].values())
 
 
 def test_surprisals_of_regions_are_sums_and_blank_regions_have_none(tmp_path):
@@ -39,7 +36,7 @@ def test_surprisals_of_regions_are_sums_and_blank_regions_have_none(tmp_path):
     assert surprisals(scores, 0, "a") == [0, 3, 0, 3]
     assert surprisals(scores, 0, "b") == [5, 0, 3.75, 0]
     assert surprisals(scores, 1, "a") == [1, 1, 2, 9]
-    assert [item.holds for item in scores.items] == [(True,), (False,)]
+    assert scores.items["holds"].tolist() == [[True], [False]]
 
 
 def test_means_are_over_the_tokens_of_a_region(tmp_path):
@@ -54,18 +51,16 @@ def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path
     suites = suites_of(tmp_path, suite_of(ITEMS[0], formulas=[formula]))
     for protocol in ("plain", "paper"):
         scores = score_suites(unigrams(NATS), suites, protocol=protocol, tokens="whitespace")
-        assert scores.items[0].holds == (True,)
-        stops = [each.sentence.ids[-1] == each.sentence.ids[-2] for each in scores.items[0].conditions.values()]
-        assert stops == [False, protocol == "paper"]
+        assert scores.items["holds"].tolist() == [[True]]
 
 
-def test_a_token_across_a_border_belongs_to_the_region_of_its_first_character():
-    condition = condition_of([(1, "a b"), (2, "c d")], place="x")
-    starts = np.array([0, 2, 2, 6])  # the second word is "b c", in two tokens
-    sentence = ScoredSentence((5, 6, 7, 8), starts, -np.array([1.0, 2.0, 4.0, 8.0]), np.array([0, 0, 1, 0], bool), -9.0)
-    scored = ScoredCondition(condition, sentence, "sum")
-    assert scored.surprisals == {1: 7.0, 2: 8.0}
-    assert [scored.has_unknown(Region(number, "a")) for number in (1, 2, None)] == [True, False, True]
+def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path):
+    item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # by rules, the second word is "cats'"
+    suites = suites_of(tmp_path, suite_of(item))
+    suites[0].items[0].conditions["a"].spans.update({1: (0, 8), 2: (8, 15)})
+    object.__setattr__(suites[0].items[0].conditions["a"], "text", "the cats' sleep")
+    scores = score_suites(unigrams({**NATS, "cats'": -5.0}), suites, tokens="whitespace")
+    assert surprisals(scores, 0, "a") == [6, 3.5]
 
 
 def test_rows_are_means_of_predictions_suites_and_circuits(tmp_path):
@@ -79,7 +74,7 @@ def test_rows_are_means_of_predictions_suites_and_circuits(tmp_path):
         suite_of(*ITEMS, formulas=[always], name="own"),
     )
     scores = score_suites(unigrams(NATS), suites, tokens="whitespace")
-    found = [(row["level"], row["name"], row["items"], row["accuracy"]) for row in scores.rows()]
+    found = list(scores.rows[["level", "name", "items", "accuracy"]].itertuples(index=False, name=None))
     assert found == [
         ("suite", "number_x", 2, 100),
         ("circuit", "agreement", 2, 100),
@@ -91,12 +86,13 @@ def test_rows_are_means_of_predictions_suites_and_circuits(tmp_path):
         ("suite", "own", 2, 100),
         ("overall", "2 circuits", 6, 68.75),
     ]
-    rows = {row["name"]: row for row in scores.rows()}
+    rows = scores.rows.set_index("name").to_dict("index")
     assert [rows["fgd_x"][name] for name in ("chance", "unknown", "known_items", "known_accuracy")] == [75, 50, 1, 100]
     assert [rows["cleft"][name] for name in ("unknown", "decided", "known_items")] == [0, True, 2]
     assert (rows["fgd_x"]["decided"], rows["long_distance"]["unknown"]) == (False, 25)
     paper = score_suites(unigrams(NATS), suites, protocol="paper", tokens="whitespace")
-    found = [(row["name"], row["accuracy"], row["protocol"]) for row in paper.rows() if row["level"] != "circuit"]
+    found = paper.rows.loc[paper.rows["level"] != "circuit", ["name", "accuracy", "protocol"]]
+    found = list(found.itertuples(index=False, name=None))
     assert found == [(name, value, "paper") for name, value in (
         ("number_x", 100), ("fgd_x", 50), ("cleft", 0), ("2 circuits", 62.5))]  # fmt: skip
 
@@ -105,7 +101,7 @@ def test_suites_outside_the_circuits_have_a_mean(tmp_path):
     always, never = "0 < 1", "1 < 0"
     own = [suite_of(*ITEMS, formulas=[always, each], name=name) for name, each in (("mine", always), ("ours", never))]
     scores = score_suites(unigrams(NATS), suites_of(tmp_path, *own), tokens="whitespace")
-    found = [(row["level"], row["name"], row["items"], row["accuracy"]) for row in scores.rows()]
+    found = list(scores.rows[["level", "name", "items", "accuracy"]].itertuples(index=False, name=None))
     assert found[-1] == ("overall", "2 suites", 4, 75)
     assert [each[0] for each in found].count("suite") == 2
 
@@ -113,25 +109,25 @@ def test_suites_outside_the_circuits_have_a_mean(tmp_path):
 def test_the_chance_of_an_item_knows_its_blank_regions(tmp_path):
     formula = "(1;%a%) < (1;%b%)"
     items = ({"a": ["", "x"], "b": ["y", "x"]}, {"a": ["x"], "b": ["y"]})
-    (row,) = score_suites(unigrams(NATS), suites_of(tmp_path, suite_of(*items, formulas=[formula]))).rows()
-    assert row["chance"] == pytest.approx(75)
+    rows = score_suites(unigrams(NATS), suites_of(tmp_path, suite_of(*items, formulas=[formula]))).rows
+    assert rows["chance"].item() == pytest.approx(75)
 
 
 def test_a_region_of_which_nothing_is_read_is_counted(tmp_path):
     items = ({"a": ["the cat", "."], "b": ["the cat", ","]}, {"a": ["the cat", ""], "b": ["the cat", "sleep"]})
     suites = suites_of(tmp_path, suite_of(*items, formulas=["(2;%a%) < (2;%b%)"]))
     scores = score_suites(unigrams(NATS, form="bare"), suites, tokens="whitespace")
-    assert [item.is_unread for item in scores.items] == [True, False]
-    assert [item.holds for item in scores.items] == [(False,), (True,)], "both are 0, hence a tie"
-    (row,) = scores.rows()
+    assert scores.items["unread"].tolist() == [True, False]
+    assert scores.items["holds"].tolist() == [[False], [True]], "both are 0, hence a tie"
+    (row,) = scores.rows.to_dict("records")
     assert (row["unread"], row["accuracy"]) == (1, 50)
 
 
 def test_infinite_surprisals_compare_and_what_is_no_number_is_refused(tmp_path):
     suites = suites_of(tmp_path, suite_of(ITEMS[0], formulas=["(1;%b%) > (2;%a%)", "(1;%b%) - (1;%b%) < 1"]))
     scores = score_suites(unigrams({**NATS, "cats": -math.inf}), suites, tokens="whitespace")
-    assert scores.items[0].holds == (True, False)
-    assert json.loads(json.dumps(scores.items[0].row(), allow_nan=False))["surprisals"]["b"]["1"] is None
+    assert scores.items["holds"][0] == [True, False]
+    assert scores.items["surprisals"][0]["b"]["1"] is None
     with pytest.raises(UserError, match=r"0\.json: item 1, condition b: .*nan.*another checkpoint"):
         score_suites(unigrams({**NATS, "cats": math.nan}), suites, tokens="whitespace")
 
@@ -176,13 +172,12 @@ def test_regions_equal_those_encoded_apart(tiny, tmp_path, protocol, stop):
     for name, regions in GPT2_ITEM.items():
         expected = by_transformers(tiny, regions, stop=stop)
         assert surprisals(scores, 0, name) == pytest.approx(expected, abs=1e-4)
-        assert len(scores.items[0].conditions[name].sentence.ids) > sum(len(region.split()) for region in regions)
 
 
 def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     path = write_suite(tmp_path / "fgd.json", suite_of(GPT2_ITEM, formulas=["(5;%what%) < (5;%that%)"], name="fgd"))
     items = tmp_path / "items.jsonl"
-    options = ["--pretrained", str(tiny), "--device", "cpu", "--item_output", str(items)]
+    options = ["--run", str(tiny), "--device", "cpu", "--item_output", str(items)]
     assert main(["syntactic-suites", str(path), *options]) == 0
     out, err = capsys.readouterr()
     head, *lines = (line.split("\t") for line in out.splitlines())

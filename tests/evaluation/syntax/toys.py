@@ -8,7 +8,6 @@ import numpy as np
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
-from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
 
 
@@ -40,7 +39,7 @@ def unigrams(nats, *, unknown=-9.0, end=-0.5, likelihood="exact", form="as_is"):
     scores = {vocabulary.unk: unknown} | {vocabulary.pieces(word)[0]: value for word, value in nats.items()}
     model = Unigrams(scores, end).eval()
     model.likelihood = likelihood
-    return System(Trained(model, vocabulary, Path("toy"), Path("toy.ckpt")), Reading(form))
+    return System(model, vocabulary, Path("toy"), Path("toy.ckpt"), Reading(form))
 
 
 def suite_of(*items, formulas=("(1;%a%) < (1;%b%)",), metric="sum", name="toy"):

@@ -51,7 +51,7 @@ def test_generate_and_parse_write_labelled_brackets(tmp_path, monkeypatch, capsy
 def test_brackets_of_pieces_are_over_words(monkeypatch):
     system = system_of(partial(TransformerGrammar, labels=3))
     pieces = SubwordPieces(size=258).build(documents_of("a"))
-    monkeypatch.setitem(system.trained.__dict__, "vocabulary", pieces.with_tables({"labels": ["TOP", "NP", "VP"]}))
+    monkeypatch.setitem(system.__dict__, "vocabulary", pieces.with_tables({"labels": ["TOP", "NP", "VP"]}))
     begun, own = ([piece for word in words for piece in pieces.pieces(word)] for words in (["cat"], ["sat", "on"]))
     cat, sat, end = len(begun), len(begun) + len(pieces.pieces("sat")), len(begun) + len(own)
     spans = ((0, end, "TOP"), (0, cat, "NP"), (1, cat, "NP"), (cat, end, "VP"), (cat, sat, "TOP"), (end, end, "NP"))

@@ -62,7 +62,7 @@ def test_a_treebank_is_no_json(graph_runs, tmp_path, capsys):
 
 def test_texts_without_graphs_are_no_conllu(tmp_path, monkeypatch, capsys):
     system = system_of(MODELS["causal"])
-    monkeypatch.setattr("depgen.evaluation.text.generation.load_run", lambda *_, **__: system)
+    monkeypatch.setattr("depgen.evaluation.text.generation.load", lambda *_, **__: system)
     with pytest.raises(UserError, match=r"a\.conllu: .*CausalLM"):
         generate(output=tmp_path / "a.conllu")
     with pytest.raises(UserError, match="CoNLL-U"):

@@ -15,7 +15,6 @@ from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
-from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees import parse
 from depgen.evaluation.trees.bracketed_text import bracketed_lines
 from depgen.models.causal_lm import CausalLM
@@ -35,13 +34,13 @@ def system_of(kind, form="bare"):
     model = kind(BACKBONE, vocabulary.size).eval()
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.6)
-    return System(Trained(model, vocabulary, Path("run"), Path("run/best.ckpt")), Reading(form))
+    return System(model, vocabulary, Path("run"), Path("run/best.ckpt"), Reading(form))
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     """A text, and Pushdown as whatever run is named."""
-    monkeypatch.setattr(parse, "load_run", lambda run, **_: system_of(Pushdown))
+    monkeypatch.setattr(parse, "load", lambda run, **_: system_of(Pushdown))
     path = tmp_path / "text.txt"
     path.write_text(TEXT)
     return path
@@ -49,8 +48,8 @@ def file(tmp_path, monkeypatch):
 
 def test_words_that_are_not_read_keep_their_place_and_begin_and_end_no_span():
     system = system_of(Pushdown)
-    ids = [system.tokenizer.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
-    (spans,) = system.model.bracketings([ids], vocabulary=system.tokenizer, word_starts=[np.ones(5, bool)])
+    ids = [system.vocabulary.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
+    (spans,) = system.model.bracketings([ids], vocabulary=system.vocabulary, word_starts=[np.ones(5, bool)])
     places, ends = [0, 1, 3, 4, 5], [1, 2, 4, 5, 6]
     wide = {(places[start], ends[end - 1]) for start, end, _ in spans if end - start > 1}
     assert len(wide) == 4, "a binary tree"
@@ -62,8 +61,8 @@ def test_words_that_are_not_read_keep_their_place_and_begin_and_end_no_span():
 def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):
     system = system_of(partial(TransformerGrammar, labels=3, beam_size=5))
     text = "( The cat ran ran fast .\n... !\nthe"
-    ids = [system.tokenizer.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
-    (expected,) = system.model.bracketings([ids], vocabulary=system.tokenizer, word_starts=[])
+    ids = [system.vocabulary.pieces(word)[0] for word in ("the", "cat", "ran", "ran", "fast")]
+    (expected,) = system.model.bracketings([ids], vocabulary=system.vocabulary, word_starts=[])
     trees = [Tree.fromstring(line) for line in bracketed_lines(system, document_of(text, name="t"))]
     assert [tree.leaves() for tree in trees] == [["-LRB-", *text.split()[1:7]], ["...", "!"], ["the"]]
     words = trees[0].leaves()
@@ -105,6 +104,6 @@ def test_what_gives_no_brackets_or_no_trees_names_the_other_way(file, capsys):
     with pytest.raises(UserError, match="tree_regularization"):
         bracketed_lines(system_of(CausalLM), document_of("the cat", name="t"))
     masked = system_of(Pushdown)
-    masked.trained.__dict__["model"] = torch.nn.Identity()
+    masked.__dict__["model"] = torch.nn.Identity()
     with pytest.raises(UserError, match="Identity brackets no sentences"):
         bracketed_lines(masked, document_of("the cat", name="t"))

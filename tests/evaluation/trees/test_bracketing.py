@@ -59,7 +59,7 @@ def treebank(tmp_path):
 def trained(tmp_path, monkeypatch):
     model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
     found = Trained(model.eval(), KNOWN, tmp_path, tmp_path / "best.ckpt")
-    monkeypatch.setattr(bracketing, "load_trained", lambda reference, device: found)
+    monkeypatch.setattr(bracketing, "load_trained", lambda reference, **_: found)
     return found
 
 

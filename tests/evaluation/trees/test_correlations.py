@@ -201,7 +201,7 @@ def runs(tmp_path, monkeypatch, udgn):
     """Two runs: a model whose weights are known, and a UDGN."""
     models = {"a": Shows().eval(), "b": udgn}
     monkeypatch.setattr(
-        correlations, "load_trained", lambda name, device: Trained(models[name], KNOWN, tmp_path / name, tmp_path)
+        correlations, "load_trained", lambda name, **_: Trained(models[name], KNOWN, tmp_path / name, tmp_path)
     )
     return models
 
@@ -238,11 +238,9 @@ def test_the_verb_prints_json_of_several_runs(treebank, runs, capsys):
         (Sentence(("slept",), (0,), ("root",)), "expected sentences with edges between words"),
     ],
 )
-def test_treebanks_without_relations_are_refused(treebank, runs, capsys, tmp_path, sentence, message):
+def test_treebanks_without_relations_are_refused(treebank, runs, capsys, sentence, message):
     assert main(["head-correlations", "--run", "a", *treebank([sentence])]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert tmp_path.name in error, "the treebank's name: that of its folder"
+    assert message in capsys.readouterr().err
 
 
 def test_trees_whose_relations_are_blanks_have_none():

@@ -21,7 +21,7 @@ def system(graph_runs):
 
 def test_words_that_are_not_read_keep_their_place_and_have_no_arcs(system):
     first, empty, _ = system.parse([TEXT]).sentences
-    vocabulary = system.tokenizer
+    vocabulary = system.vocabulary
     ids = [*map(vocabulary.pieces, system.reading.words(Sentence(tuple(TEXT.splitlines()[0].split()))))]
     ((*expected,),) = system.model.parse([[each for (each,) in ids]], vocabulary=vocabulary, beam_size=20)
     places = [0, 1, 2, 3, 5]
@@ -89,7 +89,7 @@ def test_pieces_are_joined_to_the_words_of_the_text(graph_runs, monkeypatch):
 
     monkeypatch.setattr(system.model, "parse", parse)
     sentence = Sentence(("New York", "unbelievably"))  # a word with a space inside seems to be two
-    (found,) = GraphParser(system.trained, system.reading).annotate([sentence])
+    (found,) = GraphParser(system).annotate([sentence])
     assert given == [3]
     assert found.edges == ((2, 1, "dep"), (0, 2, "root"))
 
@@ -130,7 +130,7 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
         with pytest.raises(UserError, match="expected a tree"):
             getattr(system.parse(["a"]), method)()
     (tmp_path / "a.txt").write_text("a\n")
-    run = str(system.trained.run)
+    run = str(system.run)
     assert main(["parsing-scores", "--run", run, "--corpus", "depgen.data.generated.GeneratedLanguage"]) == 2
     message = capsys.readouterr().err
     assert "GiLT, which gives graphs" in message
@@ -139,7 +139,7 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
 
 def test_a_sentence_without_words_is_refused(system):
     with pytest.raises(UserError, match="sentence 2"):
-        GraphParser(system.trained, system.reading).annotate([Sentence(("a",)), Sentence(())])
+        GraphParser(system).annotate([Sentence(("a",)), Sentence(())])
 
 
 def test_graphs_have_no_consensus(system):

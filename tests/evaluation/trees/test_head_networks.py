@@ -1,6 +1,7 @@
 """The consensus of several runs, against a loop over all pairs of words and against the runs by themselves."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -215,7 +216,7 @@ def test_attention_heads_are_those_of_all_runs():
     systems = [trained(spread(MaskedTransformer(encoder(), VOCABULARY.size)).eval(), name=name) for name in "ab"]
     with torch.no_grad():
         next(systems[1].model.backbone.layers.parameters()).neg_()
-    parser = InducedParser(systems[0], Reading("as_is"), attention_head=(1, 0), others=(systems[1],))
+    parser = InducedParser(replace(systems[0], reading=Reading("as_is")), attention_head=(1, 0), others=(systems[1],))
     with parser._network() as network:
         found = network.head_probabilities(TOKENS, LENGTHS)
         single = [each.model.head_probabilities(TOKENS, LENGTHS).double() for each in systems]

@@ -12,6 +12,7 @@ from depgen.data.table import AnnotatedSplit
 from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import annotating_run, induced_trees
@@ -225,12 +226,12 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
     with pytest.raises(UserError, match="sentence 2: expected words"):
         trees.annotate([QUOTED, Sentence(())])
 
-    def other(checkpoint, *, device):
+    def other(checkpoint, **_):
         return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary.json"), parsing_run, checkpoint)
 
     monkeypatch.setattr(annotating_run, "load_trained", other)
     with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
         InducedTrees("udgn").annotate([QUOTED])
-    monkeypatch.setattr(induced_trees, "form_of_run", lambda run: None)
-    with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say
+    monkeypatch.setattr(induced_trees, "reading_of_run", lambda run: Reading())
+    with pytest.raises(UserError, match="does not say in which form its text is"):
         InducedTrees("udgn").fingerprint()

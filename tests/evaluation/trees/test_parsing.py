@@ -210,7 +210,7 @@ def treebank(tmp_path):
 @pytest.fixture
 def trained(tmp_path, monkeypatch, network):
     found = Trained(network, KNOWN, tmp_path, tmp_path / "best.ckpt")
-    monkeypatch.setattr(parsing, "load_trained", lambda reference, device: found)
+    monkeypatch.setattr(parsing, "load_trained", lambda reference, **_: found)
     return found
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.loading import load_run
+from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.scoring import FirstOfTest
@@ -119,7 +119,7 @@ def test_the_first_documents_are_those_of_the_whole():
 @pytest.mark.usefixtures("made")
 def test_a_larger_row_gives_the_beam_of_its_suites(monkeypatch):
     sizes = []
-    model = type(load_run(str(finished_run(job_of("own")))).model)
+    model = type(load(str(finished_run(job_of("own")))).model)
     own = model.log_probs
     monkeypatch.setattr(model, "log_probs", lambda self, batch: sizes.append(self.beam_size) or own(self, batch))
     definition = load_definition("beams")

@@ -9,7 +9,8 @@ import yaml
 from depgen.annotation.trivial import RandomTree
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
-from depgen.evaluation import forms
+from depgen.evaluation import trained
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.correlations import best_heads, correlate_heads
 from depgen.evaluation.trees.head_networks import network_of
@@ -185,7 +186,7 @@ def test_a_relation_that_the_treebank_lacks_is_told_of(run, job):
 
 
 def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
-    monkeypatch.setattr(forms, "form_of_run", {run: "lower"}.get)
+    monkeypatch.setattr(trained, "reading_of_run", lambda *_, **__: Reading("lower"))
     for found in (measure_trees(job("UDGN"), [run]), correlated(job("UDGN"), run)):
         judges = set(found.settings.values())
         assert [judge.partition(", ")[0] for judge in judges] == ["generated (brought into the form `lower`)"]

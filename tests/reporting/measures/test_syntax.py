@@ -5,9 +5,9 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.evaluation.loading import load_run
-from depgen.evaluation.syntax.minimal_pairs import score_pairs
+from depgen.evaluation.syntax.measures import score_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
 from depgen.reporting.jobs import Job, finished_run
@@ -127,8 +127,8 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
 
 
 def test_pairs_are_those_of_the_verb(made):
-    found = score_pairs(load_run(str(finished_run(job_of("exact")))), read_pairs(made / "data/blimp"), protocol="paper")
-    assert [float(each.is_right) for each in found.items] == item_scores([result_of("exact")], "blimp").tolist()
+    found = score_pairs(load(str(finished_run(job_of("exact")))), read_pairs(made / "data/blimp"), protocol="paper")
+    assert found.items["right"].astype(float).tolist() == item_scores([result_of("exact")], "blimp").tolist()
 
 
 @pytest.mark.usefixtures("made")

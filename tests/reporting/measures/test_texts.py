@@ -194,7 +194,7 @@ def test_a_damaged_file_is_named(project, depgen):
 
 def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
     documents = SimpleNamespace(model=DCLM(9))
-    monkeypatch.setattr(texts, "load_run", lambda run, device: documents)
+    monkeypatch.setattr(texts, "load", lambda run, device: documents)
     job = a_job("toy")
     with pytest.raises(UserError, match="reads documents sentence by sentence"):
         write(job, fit(job, depgen), ("one day",), top_p=0.5)

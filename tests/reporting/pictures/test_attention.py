@@ -73,7 +73,7 @@ def test_models_without_such_attention_and_empty_sentences_are_refused():
 
 @pytest.mark.slow
 def test_the_picture_is_written_in_the_format_of_its_name(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(attention, "load_run", lambda run, **_: Loaded())
+    monkeypatch.setattr(attention, "load", lambda run, **_: Loaded())
     text = draw_attention("some/run", "red blue .", output=tmp_path / "deep" / "a.png")
     assert (tmp_path / "deep" / "a.png").read_bytes().startswith(b"\x89PNG")
     draw_attention("some/run", "red blue .", output=tmp_path / "a.svg")
@@ -96,7 +96,7 @@ def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, tmp_path, monkeypa
         drawn.append(run)
         return Loaded()
 
-    monkeypatch.setattr(attention, "load_run", load)
+    monkeypatch.setattr(attention, "load", load)
     with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
         draw_attention(table="toy", row="DM-Base", size="small", output=tmp_path / "a.png")
     definition = load_definition("toy")

@@ -48,7 +48,7 @@ def options(tmp_path, monkeypatch):
     model = UDGN(known.size, width=8, layers=2, attention_heads=2, head_size=4, parser_layers=1).eval()
     asked = []
 
-    def load(run, device):
+    def load(run, **_):
         asked.append(run)
         return Trained(model, known, tmp_path, tmp_path)
 

@@ -11,6 +11,8 @@ import pytest
 from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank, SdpTreebank
 from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
 from depgen.reporting.pictures import trees
 from depgen.reporting.pictures.arc_picture import arc_picture, edges_of, word_places
 from depgen.reporting.pictures.drawing import PAGE, svg_of, text_width
@@ -234,13 +236,13 @@ def run(monkeypatch):
         each.clear()
 
     def load(run, *, form):
-        forms.append(form)
-        return SimpleNamespace(trained=SimpleNamespace(run=run), reading=None)
+        return System(None, None, run, None, Reading(form))
 
-    monkeypatch.setattr(trees, "load_run", load)
+    monkeypatch.setattr(trees, "load", load)
 
-    def parser(trained, reading, *, form, attention_head, beam_size):
-        parsers.append((form, attention_head, beam_size))
+    def parser(system, *, attention_head, beam_size):
+        forms.append(system.reading.form)
+        parsers.append((attention_head, beam_size))
         return RightChain()
 
     monkeypatch.setattr(trees, "parser_of_system", parser)
@@ -273,8 +275,8 @@ def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_i
     content = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert texts(ElementTree.fromstring(content), "word") == ["a", "N"]
     assert ">induced<" in content
-    assert (forms, parsers) == (["as_is"], [("as_is", (1, 2), 3)])
-    assert compared == [(run, corpus)]
+    assert (forms, parsers) == (["as_is"], [((1, 2), 3)])
+    assert compared == [(None, corpus)]
 
 
 # -- what is refused ------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Bounds over trees against the enumeration of all labelled trees of a sentence."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,8 @@ from depgen.annotation.supar_parser import SuparAnnotator
 from depgen.data.levels import binarization_of, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.over_trees import BoundedSentence, TreeBound, TreeScorer, TreeScores
-from depgen.evaluation.likelihood.score_table import ScoredText
-from depgen.evaluation.likelihood.scored_text import Totals
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.over_trees import TreeScorer, bound_of_samples, bound_table
+from depgen.evaluation.scores import TextColumns
 from depgen.evaluation.text_documents import TextDocument, document_of
 from depgen.evaluation.trained import Trained
 from depgen.trees.binarization import Binarization, binary_dependencies, written_tree
@@ -60,15 +59,13 @@ def written(vocabulary, tree):
 def scored(monkeypatch):
     """Bounds of sentences by a system whose parser has given distributions."""
 
-    def of(
-        model, vocabulary, distributions, number, *, text="a b c", texts=(), by="sentence", trees="sampled", **options
-    ):
+    def of(model, vocabulary, distributions, number, *, text="a b c", texts=(), trees="sampled", **options):
         annotator = SuparAnnotator("invented")
         monkeypatch.setattr(annotator, "distributions", lambda sentences: distributions[: len(sentences)])
-        monkeypatch.setattr("depgen.evaluation.likelihood.over_trees.parser_named", lambda name: annotator)
+        monkeypatch.setattr("depgen.evaluation.over_trees.parser_named", lambda name: annotator)
         trained = Trained(model, vocabulary, Path("run"), Path("run.ckpt"))
-        scorer = TreeScorer(trained, Reading(), trees, number, "invented", **options)
-        return scorer.score(texts or [document_of(text, name="text")], by=by, unit="nats")
+        scorer = TreeScorer(trained, trees, number, "invented", **options)
+        return scorer.sentences(texts or [document_of(text, name="text")])
 
     return of
 
@@ -86,14 +83,16 @@ def test_three_words_with_two_labels(scored, binarization):
     assert len(of_written) == (20 if binarization != "none" else 28)
     marginal = sum(of_written.values())
     number = 1000
-    ((sentence,),) = (text.sentences for text in scored(model, vocabulary, [trees], number, seed=3))
+    (sentence,) = scored(model, vocabulary, [trees], number, seed=3).to_dict("records")
     drawn = trees.sample(number, np.random.default_rng((3, 0)))
     weights = np.array([of_written[key] / shares[key] for key in (written(vocabulary, tree) for tree in drawn)])
     numbers = (1, 10, 100, number)
-    assert np.exp(sentence.bound.log_probs) == pytest.approx([weights[:each].mean() for each in numbers])
-    sizes = [weights[:each].sum() ** 2 / (weights[:each] ** 2).sum() for each in numbers]
-    assert sentence.bound.effective == pytest.approx(sizes)
-    assert sentence.bound.distinct == len({written(vocabulary, tree) for tree in drawn})
+    for each in numbers:
+        assert math.exp(sentence[f"log_prob_{each}"]) == pytest.approx(weights[:each].mean())
+        expected = weights[:each].sum() ** 2 / (weights[:each] ** 2).sum()
+        assert sentence[f"effective_{each}"] == pytest.approx(expected)
+    assert sentence["log_prob"] == sentence[f"log_prob_{number}"]
+    assert sentence["distinct_trees"] == len({written(vocabulary, tree) for tree in drawn})
     assert abs(weights.mean() - marginal) < 4 * weights.std() / math.sqrt(number)
     assert sum(of_written[key] for key in shares) == pytest.approx(marginal)  # all of p's trees are drawn: no bias
 
@@ -105,9 +104,9 @@ def test_gold_trees_have_their_joint_probability(scored):
         TextDocument("t", (Sentence(tuple("abc"[: len(heads)]), tuple(heads), tuple(names)),), ("t:1",))
         for heads, names in trees
     ]
-    first, second = scored(model, FULL, [], 5, texts=texts, trees="gold").sentences
-    assert math.exp(first.bound.log_prob) == pytest.approx(joint(model, FULL, trees[0]))
-    assert (second.bound.log_prob, second.bound.impossible) == (-math.inf, 1)
+    first, second = scored(model, FULL, [], 5, texts=texts, trees="gold").to_dict("records")
+    assert math.exp(first["log_prob"]) == pytest.approx(joint(model, FULL, trees[0]))
+    assert (second["log_prob"], second["impossible_trees"]) == (-math.inf, 1)
     with pytest.raises(UserError, match="'a b': expected a sentence with its tree"):
         scored(model, FULL, [], 5, text="a b", trees="gold")
 
@@ -157,25 +156,24 @@ def test_trees_that_are_never_written_have_no_probability_and_are_counted(scored
     best = crf(3, ("left", "right", "other"))
     best.arcs[1, 0] = best.arcs[2, 1] = best.roots[0] = 5.0
     best.labels[..., 1] += 5.0
-    found = scored(model, FEW, [best, crf(3)], 200, text=text)
-    first, _ = found.sentences
-    assert first.bound.impossible == first.bound.distinct - 1 > 0
+    first, _ = scored(model, FEW, [best, crf(3)], 200, text=text).to_dict("records")
+    assert first["impossible_trees"] == first["distinct_trees"] - 1 > 0
     share = best.log_prob((np.array(chain[0]), tuple(chain[1])), binarization="left-right")
     drawn = best.sample(200, np.random.default_rng((0, 0)))
     count = sum(written(FEW, tree) == written(FEW, chain) for tree in drawn)
-    assert first.bound.log_prob == pytest.approx(expected + math.log(count / 200) - share)
+    assert first["log_prob"] == pytest.approx(expected + math.log(count / 200) - share)
     worst = crf(3)
     worst.arcs[:] = -9.0
     worst.arcs[0, 1] = worst.arcs[2, 1] = worst.roots[1] = 9.0
-    found = scored(model, FEW, [best, worst], 4, text=text, by="all")
-    second = found.sentences[1]
-    assert second.bound.log_prob == -math.inf
-    (row,) = found.rows()
+    found = scored(model, FEW, [best, worst], 4, text=text)
+    assert found["log_prob"][1] == -math.inf
+    (row,) = bound_table(found, TextColumns.of([document_of(text)]), by="all").to_dict("records")
     assert (row["sentences"], row["sentences_without_trees"]) == (2, 1)
     assert row["words"] == 3
-    assert row["impossible_trees"] == sum(each.bound.impossible for each in found.sentences)
-    assert row["log_prob"] == found.sentences[0].bound.log_prob
-    assert found.rows()[0]["likelihood"] == "bound"
+    assert row["impossible_trees"] == found["impossible_trees"].sum()
+    assert row["log_prob"] == found["log_prob"][0]
+    assert row["perplexity_bound"] == pytest.approx(math.exp(-row["log_prob"] / 3))
+    assert row["likelihood"] == "bound"
 
 
 @given(projective_heads(max_size=7), st.data())
@@ -191,10 +189,10 @@ def test_a_tree_is_binarised_before_or_after_its_words_are_cut(heads, data):
 
 
 def test_a_pair_of_weights():
-    bound = TreeBound.of_samples(np.log([0.2, 0.1]), np.log([0.5, 0.5]), [0, 1, 1])
-    assert np.exp(bound.log_probs) == pytest.approx([0.4, 0.8 / 3])
-    assert bound.effective == pytest.approx([1.0, 0.8**2 / (0.16 + 0.04 + 0.04)])
-    assert (bound.distinct, bound.impossible) == (2, 0)
+    bound = bound_of_samples(np.log([0.2, 0.1]), np.log([0.5, 0.5]), [0, 1, 1])
+    assert np.exp([bound["log_prob_1"], bound["log_prob_3"]]) == pytest.approx([0.4, 0.8 / 3])
+    assert [bound["effective_1"], bound["effective_3"]] == pytest.approx([1.0, 0.8**2 / (0.16 + 0.04 + 0.04)])
+    assert (bound["distinct_trees"], bound["impossible_trees"]) == (2, 0)
 
 
 def test_a_negative_seed_is_refused(scored):
@@ -202,34 +200,34 @@ def test_a_negative_seed_is_refused(scored):
         scored(small(FULL), FULL, [crf(3)], 1, seed=-1)
 
 
-def test_words_have_no_bounds(scored):
-    with pytest.raises(UserError, match="of sentences, not of their words"):
-        scored(small(FULL), FULL, [crf(3)], 2, by="word")
-
-
 def test_samples_do_not_depend_on_other_numbers(scored):
     model, trees = small(FULL), [crf(3, seed=1), crf(3, seed=2)]
     few, many = (scored(model, FULL, trees, number, text="a b c\nc b a") for number in (10, 30))
-    for one, other in zip(few.sentences, many.sentences, strict=True):
-        assert one.bound.log_probs == pytest.approx(other.bound.log_probs[:2])
-    assert few.sentences[0].bound != few.sentences[1].bound
+    for name in ("log_prob_1", "log_prob_10"):
+        np.testing.assert_allclose(few[name], many[name])
+    assert few["log_prob"][0] != few["log_prob"][1]
     other = scored(model, FULL, trees, 10, text="a b c\nc b a", seed=1)
-    assert other.sentences[0].bound != few.sentences[0].bound
+    assert other["log_prob"][0] != few["log_prob"][0]
     assert keys(trees[0].sample(3, np.random.default_rng((0, 0)))) != keys(
         trees[0].sample(3, np.random.default_rng((1, 0)))
     )
 
 
 @pytest.mark.parametrize("by", ["sentence", "document", "all"])
-def test_tables_have_the_fields_of_texts_and_the_unit(by):
-    sentence = BoundedSentence("a", "t:1", Totals(), None)
-    texts = (ScoredText("t", (sentence,), {"item": 1}, ("s-1",)), ScoredText("u", (sentence,)))
-    rows = TreeScores(texts, "sampled", 10, "p", by, "bits").rows()
-    assert {row["unit"] for row in rows} == {"bits"}
+def test_tables_have_the_fields_of_texts_and_the_unit(scored, by):
+    documents = [
+        replace(document_of("a b"), fields={"item": 1}, sentence_ids=("s-1",)), document_of("a b c", name="other"),
+        document_of(""),
+    ]  # fmt: skip
+    found = scored(small(FULL), FULL, [crf(2), crf(3)], 10, texts=documents)
+    nats, bits = (bound_table(found, TextColumns.of(documents), by=by, unit=unit) for unit in ("nats", "bits"))
+    np.testing.assert_allclose(bits["log_prob"] * math.log(2), nats["log_prob"])
+    assert set(bits["unit"]) == {"bits"}
     if by != "all":
-        assert [row["item"] for row in rows] == [1, None]
+        assert bits["item"].notna().tolist()[:2] == [True, False]
     if by == "sentence":
-        assert [row["sent_id"] for row in rows] == ["s-1", None]
-    assert TreeScores(texts[1:], "sampled", 10, "p", by).columns() == [
-        name for name in rows[0] if name not in ("item", "sent_id")
-    ]
+        assert bits["sent_id"].dropna().tolist() == ["s-1"]
+        np.testing.assert_allclose(nats["log_prob"], found["log_prob"])
+    else:
+        np.testing.assert_allclose(nats["log_prob"].sum(), found["log_prob"].sum())
+        np.testing.assert_allclose(nats["effective_10"].dropna().mean(), found["effective_10"].mean())

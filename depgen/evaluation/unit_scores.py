@@ -1,8 +1,10 @@
 """How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from jaxtyping import Float, Int
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
@@ -32,6 +35,8 @@ def score_documents(
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
 
+    Documents of the same tokens are read once, so that they tie exactly.
+
     What kind they are says `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
 
     Args:
@@ -47,16 +52,18 @@ def score_documents(
     """
     assert not model.training, "scores are those of evaluation"
     tokens_per_batch = tokens_per_batch or tokens_at_once(model)
-    found: list[list[Float[np.ndarray, " tokens"]]] = [[] for _ in documents]
-    with progress_bar("scoring", total=len(documents), unit="documents", shown=progress) as advance:
-        batches = partial(_alike if model.likelihood == "bound" else batches_of, documents)
+    keys = [tuple(map(tuple, document)) for document in documents]
+    read = list(dict(zip(keys, documents, strict=True)).values())
+    found: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
+    with progress_bar("scoring", total=len(read), unit="documents", shown=progress) as advance:
+        batches = partial(_alike if model.likelihood == "bound" else batches_of, read)
         for places in batches(tokens_per_batch=tokens_per_batch, batch_size=batch_size):
             with torch.autocast(model.device.type, enabled=False):
-                scores = model.sentence_log_probs([documents[place] for place in places], vocabulary=vocabulary)
+                scores = model.sentence_log_probs([read[place] for place in places], vocabulary=vocabulary)
             for place, each in zip(places, scores, strict=True):
-                found[place] = each
+                found[tuple(map(tuple, read[place]))] = each
             advance(len(places))
-    return found
+    return [found[key] for key in keys]
 
 
 def tokens_at_once(model: LanguageModel) -> int:
@@ -112,3 +119,37 @@ def sequence_losses(
     documents = [[ids.tolist()] for ids in sequences]
     scores = score_documents(trained.model, documents, vocabulary=trained.vocabulary, tokens_per_batch=tokens_per_batch)
     return [-found.astype(np.float64) for (found,) in scores]
+
+
+@contextmanager
+def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
+    """Gives a system whose scores are bounds a beam of this size, and its own back afterwards; yields what counts.
+
+    Raises:
+        UserError: a size is named, but the system's scores are no bounds by a beam.
+    """
+    check_at_least(1, beam_size=size)
+    system: Any = model
+    own = getattr(system, "beam_size", None) if model.likelihood == "bound" else None
+    if own is None and size is not None:
+        raise UserError(
+            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
+            f"{model.likelihood}: leave it out."
+        )
+    if own is None:
+        yield None
+        return
+    system.beam_size = own if size is None else size
+    try:
+        yield system.beam_size
+    finally:
+        system.beam_size = own
+
+
+def as_words(beam_size: int | None) -> str:
+    """What a log line says of a beam: nothing without one.
+
+    >>> as_words(20)
+    ' (beam 20)'
+    """
+    return "" if beam_size is None else f" (beam {beam_size})"

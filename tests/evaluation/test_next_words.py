@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.next_words import figures_of_next_words
+from depgen.evaluation.next_words import figures_of_next_words
 from tests.contract.batches import DOCUMENTS, all_scores, vocabulary_of
 from tests.contract.systems import SYSTEMS, built
 
@@ -19,12 +19,12 @@ def test_figures_are_those_of_all_next_words_or_refused(name):
             figures_of_next_words(model, [document], vocabulary=vocabulary_of(model))
         return
     (found,) = figures_of_next_words(model, [document], vocabulary=vocabulary_of(model))
-    entropies, ranks = (np.concatenate([getattr(each, kind) for each in found]) for kind in ("entropies", "ranks"))
+    entropies, ranks = (np.concatenate([getattr(each, kind) for each in found]) for kind in ("entropy", "rank"))
     with torch.no_grad():
         log_probs = all_scores(model, document)
     np.testing.assert_allclose(log_probs.exp().sum(0), np.ones_like(entropies), rtol=1e-9)
     np.testing.assert_allclose(entropies, -(log_probs.exp() * log_probs).nan_to_num().sum(0), atol=1e-9)
-    vocabulary, ends = vocabulary_of(model), len(found[0].ranks) > len(document[0])
+    vocabulary, ends = vocabulary_of(model), len(found[0].rank) > len(document[0])
     closed = [[*ids, vocabulary.eos] if ends or ids is document[-1] else ids for ids in document]
     own = log_probs.gather(0, torch.tensor([[token for ids in closed for token in ids]]))
     assert ranks.tolist() == (1 + (log_probs > own).sum(0)).tolist()

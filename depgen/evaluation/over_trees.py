@@ -10,10 +10,11 @@ the system never writes has p(s, t) = 0.
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Float64
 
 from depgen.annotation.named_parser import parser_named
@@ -23,14 +24,10 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.likelihood.documents import tokens_at_once
-from depgen.evaluation.likelihood.score_table import By, ScoredText, ScoreTable, Unit, without_clashes
-from depgen.evaluation.likelihood.scored_text import Totals
-from depgen.evaluation.reading import Reading
-from depgen.evaluation.tabular import Row
+from depgen.evaluation.scores import LEVELS, By, TextColumns, Unit, in_unit, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.language_models.base import Likelihood
+from depgen.evaluation.unit_scores import tokens_at_once
 from depgen.progress import progress_bar
 from depgen.trees.binarization import Binarization, numbered_through, written_tree
 from depgen.trees.pieces import piece_tree
@@ -39,7 +36,7 @@ from depgen.trees.sentence import Sentence
 logger = logging.getLogger(__name__)
 
 Trees = Literal["gold", "sampled"]
-TREE_COUNTS = ("distinct_trees", "impossible_trees")
+COUNTS, TREE_COUNTS = ("words", "tokens", "unknown", "unread"), ("distinct_trees", "impossible_trees")
 SENTENCES_AT_ONCE = 32
 """Sentences whose distributions over trees are held at once."""
 
@@ -64,147 +61,79 @@ def numbers_of(number: int) -> list[int]:
     return [*(10**power for power in range(len(str(number))) if 10**power < number), number]
 
 
-@dataclass(frozen=True)
-class TreeBound:
-    """A bound of a sentence's log-probability.
+def bound_of_samples(
+    joint: Float64[np.ndarray, " distinct"], proposal: Float64[np.ndarray, " distinct"], drawn: Sequence[int]
+) -> dict[str, float]:
+    """The bound of a sentence's log-probability by importance sampling: `log_prob` by all trees, nats.
 
-    Attributes:
-        log_probs: the bound by the first 1, 10, … trees, and by all; nats.
-        effective: effective sample sizes of these samples, (sum w)^2 / sum w^2 of their weights.
-        distinct: trees in the form that the system writes.
-        impossible: of these, how many have a label or an expansion that the system never writes.
+    Also `log_prob_1`, `log_prob_10`, … by the first 1, 10, … trees; `effective_1`, … the effective sample sizes
+    (sum w)^2 / sum w^2 of their weights; and how many distinct trees there are, and of these how many have a label or
+    an expansion that the system never writes.
+
+    Args:
+        joint: log p of the sentence and each distinct tree.
+        proposal: log q of each.
+        drawn: of each sample the tree.
     """
-
-    log_probs: tuple[float, ...]
-    effective: tuple[float, ...]
-    distinct: int
-    impossible: int
-
-    @property
-    def log_prob(self) -> float:
-        """The bound by all trees."""
-        return self.log_probs[-1]
-
-    @classmethod
-    def of_samples(
-        cls,
-        joint: Float64[np.ndarray, " distinct"],
-        proposal: Float64[np.ndarray, " distinct"],
-        drawn: Sequence[int],
-    ) -> "TreeBound":
-        """By importance sampling.
-
-        Args:
-            joint: log p of the sentence and each distinct tree.
-            proposal: log q of each.
-            drawn: of each sample the tree.
-        """
-        weights = (joint - proposal)[list(drawn)]
-        log_probs, effective = [], []
-        for number in numbers_of(len(weights)):
-            highest = weights[:number].max()
-            shares = np.exp(weights[:number] - highest) if highest > -np.inf else np.zeros(number)
-            total = float(shares.sum())
-            log_probs.append(float(highest) + math.log(total / number) if total else -math.inf)
-            effective.append(total**2 / float((shares**2).sum()) if total else 0.0)
-        return cls(tuple(log_probs), tuple(effective), len(joint), int((joint == -np.inf).sum()))
+    weights, numbers = (joint - proposal)[list(drawn)], numbers_of(len(drawn))
+    log_probs, effective = [], []
+    for number in numbers:
+        highest = weights[:number].max()
+        shares = np.exp(weights[:number] - highest) if highest > -np.inf else np.zeros(number)
+        total = float(shares.sum())
+        log_probs.append(float(highest) + math.log(total / number) if total else -math.inf)
+        effective.append(total**2 / float((shares**2).sum()) if total else 0.0)
+    return {
+        "log_prob": log_probs[-1],
+        "distinct_trees": len(joint),
+        "impossible_trees": int((joint == -np.inf).sum()),
+        **{f"log_prob_{number}": each for number, each in zip(numbers, log_probs, strict=True)},
+        **{f"effective_{number}": each for number, each in zip(numbers, effective, strict=True)},
+    }
 
 
-@dataclass(frozen=True)
-class BoundedSentence:
-    """A sentence with the bound of its log-probability; None where the system reads none of its words."""
+def bound_table(
+    sentences: pd.DataFrame, texts: TextColumns, *, by: By = "sentence", unit: Unit = "nats"
+) -> pd.DataFrame:
+    """Bounds of documents: a row a sentence or document, or one for all, with the fields of the texts.
 
-    text: str
-    place: str
-    counts: Totals
-    bound: TreeBound | None
+    Sums are over the sentences that have a tree which the system can write; the others, whose bound is -inf, are
+    counted. Effective sample sizes are means.
 
-
-@dataclass(frozen=True)
-class TreeScores(ScoreTable[ScoredText[BoundedSentence]]):
-    """Bounds of the log-probabilities of texts, in the order in which the texts were given.
-
-    Sums are over the sentences that have a tree which the system can write. Others have the bound -inf and are counted.
-
-    Attributes:
-        texts: the sentences of each.
-        trees: the sentences' own, or sampled ones.
-        number_of_trees: of a sentence.
-        parser: the scheme of the parser that they come from; None of gold trees.
-        by: what a row of the table is: a sentence, a document, or all.
-        unit: of the table's log-probabilities and surprisals.
+    Args:
+        sentences: as `TreeScorer.sentences` gives them.
+        texts: what is known of the texts besides.
+        by: what a row is.
+        unit: of log-probabilities and surprisals.
     """
-
-    trees: Trees
-    number_of_trees: int
-    parser: str | None
-    by: By = "sentence"
-    unit: Unit = "nats"
-    likelihood: Likelihood = "bound"
-
-    @property
-    def sentences(self) -> list[BoundedSentence]:
-        """Those of all texts."""
-        return [sentence for text in self.texts for sentence in text.sentences]
-
-    @property
-    def totals(self) -> Totals:
-        """The sums over all sentences that have a bound."""
-        return _sums(self.sentences)
-
-    def _of_each(self, text: ScoredText[BoundedSentence], places: Sequence[Row]) -> Iterator[Row]:
-        for place, each in zip(places, text.sentences, strict=True):
-            yield {**place, "place": each.place, **self._row(each.counts, [each]), "text": each.text}
-
-    def _blank(self) -> ScoredText[BoundedSentence]:
-        return ScoredText("", (BoundedSentence("", "", Totals(), None),))
-
-    def _of_several(self, sentences: Sequence[BoundedSentence]) -> Row:
-        without = sum(each.bound is not None and each.bound.log_prob == -math.inf for each in sentences)
-        bounded = [each for each in sentences if each.bound is not None and each.bound.log_prob > -math.inf]
-        counts = {"sentences": len(sentences), "sentences_without_trees": without}
-        found = [each.bound for each in sentences if each.bound is not None]
-        trees = {name: sum(getattr(each, name.partition("_")[0]) for each in found) for name in TREE_COUNTS}
-        return counts | self._row(_sums(sentences), bounded) | trees  # trees of all sentences
-
-    def _row(self, totals: Totals, sentences: Sequence[BoundedSentence]) -> Row:
-        bounds = [each.bound for each in sentences if each.bound is not None]
-        log_prob = totals.log_prob / self.scale if totals.tokens else None
-        numbers = numbers_of(self.number_of_trees)
-        row: Row = {
-            "words": totals.words, "tokens": totals.tokens, "unknown": totals.unknown, "log_prob": log_prob,
-            "surprisal": None if log_prob is None else -log_prob,
-            **{name: each for name, each in totals.perplexities(self.likelihood).items() if "known" not in name},
-            "likelihood": self.likelihood, "trees": self.trees, "number_of_trees": self.number_of_trees,
-            "parser": self.parser, "unit": self.unit,
-            **{name: sum(getattr(each, name.partition("_")[0]) for each in bounds) for name in TREE_COUNTS},
-        }  # fmt: skip
-        for place, number in enumerate(numbers):
-            row[f"log_prob_{number}"] = sum(each.log_probs[place] for each in bounds) / self.scale if bounds else None
-        for place, number in enumerate(numbers):
-            sizes = [each.effective[place] for each in bounds]
-            row[f"effective_{number}"] = sum(sizes) / len(sizes) if sizes else None
-        return row
-
-
-def _sums(sentences: Sequence[BoundedSentence]) -> Totals:
-    """The sums over the sentences that have a bound; unread words of all."""
-    sums = Totals()
-    for each in sentences:
-        sums.unread += each.counts.unread
-        if each.counts.log_prob > -math.inf:
-            for name in ("words", "tokens", "unknown", "log_prob"):
-                setattr(sums, name, getattr(sums, name) + getattr(each.counts, name))
-    return sums
+    nats = [name for name in sentences if name.startswith("log_prob_")]
+    sizes = [name for name in sentences if name.startswith("effective_")]
+    if by == "sentence":
+        found = sentences.set_index(list(LEVELS[by]))
+    else:
+        groups = pd.Series(0, sentences.index) if by == "all" else sentences["document"]
+        rows = texts.documents.index if by == "document" else pd.RangeIndex(1)
+        without = np.isneginf(sentences["log_prob"])
+        bounded = sentences[~without].groupby(groups[~without])
+        found = bounded[[*COUNTS, "log_prob", *nats]].sum(min_count=0).join(bounded[sizes].mean()).reindex(rows)
+        found[[*COUNTS]] = found[[*COUNTS]].fillna(0).astype(int)
+        found[[*TREE_COUNTS]] = sentences[[*TREE_COUNTS]].groupby(groups).sum().reindex(rows, fill_value=0)
+        found["sentences_without_trees"] = without.groupby(groups).sum().reindex(rows, fill_value=0)
+    table = with_perplexities(found.assign(ends=0, known_log_prob=0.0), "bound")
+    perplexities = [name for name in table if name.endswith("perplexity_bound") and not name.startswith("known")]
+    kind = {"likelihood": "bound", **sentences.attrs, "unit": unit}
+    before = ["sentences_without_trees"] if by != "sentence" else []
+    own = [*before, "words", "tokens", "unknown", "log_prob", "surprisal", *perplexities]
+    table = table.assign(**kind)[[*own, *kind, *TREE_COUNTS, *nats, *sizes]].reset_index(drop=by == "all")
+    return texts.beside(in_unit(table, unit), by)
 
 
 @dataclass(frozen=True)
 class TreeScorer:
-    """Bounds the log-probabilities of documents, sentence by sentence.
+    """Bounds the log-probabilities of sentences.
 
     Attributes:
         trained: the system.
-        reading: how sentences are given to it.
         trees: the sentences' own, or sampled ones.
         number: of trees that are drawn for a sentence.
         parser: the name of the parser that they are drawn from, see `depgen.annotation.named_parser`.
@@ -215,7 +144,6 @@ class TreeScorer:
     """
 
     trained: Trained
-    reading: Reading
     trees: Trees
     number: int
     parser: str
@@ -223,41 +151,42 @@ class TreeScorer:
     tokens_per_batch: int | None = None
     progress: bool = False
 
-    def score(self, documents: Sequence[TextDocument], *, by: By, unit: Unit) -> TreeScores:
-        """The documents with the bound of each sentence.
+    def sentences(self, documents: Sequence[TextDocument]) -> pd.DataFrame:
+        """A row for each sentence of documents with the bound of its log-probability; see `bound_of_samples`.
+
+        The counts of its words and tokens are as in `depgen.evaluation.scores.sums`; a sentence of which nothing is
+        read has no bound. What the bounds are is said by `attrs`: `trees`, `number_of_trees` and `parser`.
 
         Raises:
-            UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, a
-                sentence is longer than the system reads, has no gold tree or words that are not read, or the seed is
-                negative.
+            UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
+                sentence is longer than the system reads, has no gold tree or words that are not read.
         """
         check_at_least(0, seed=self.seed)
         if not isinstance(self.trained.model, ScoresTrees):
             kind = type(self.trained.model).__name__
             raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
-        if by == "word":
-            raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
         annotator = None if self.trees == "gold" else self._annotator()
-        number, scheme = (1, None) if annotator is None else (self.number, annotator.scheme)
-        empty = TreeScores((), self.trees, number, scheme, by, unit)
-        documents = without_clashes(documents, empty.columns())
-        encoder = TextEncoder(self.trained, self.reading, as_one=False)
+        encoder = TextEncoder(self.trained, as_one=False)
         read, _ = encoder.encoded(documents)  # refuses what is too long
         filled = [each for sentences in read for each in sentences if len(each.encoding.ids)]
         bounds = self._bounds(filled, annotator)
-        found = tuple(
-            ScoredText(
-                document.identifier,
-                tuple(
-                    _bounded(each, place, next(bounds) if len(each.encoding.ids) else None)
-                    for each, place in zip(sentences, document.places, strict=True)
-                ),
-                document.fields,
-                document.sentence_ids,
-            )
-            for document, sentences in zip(documents, read, strict=True)
-        )
-        return replace(empty, texts=found)
+        rows = [
+            {"document": number, "sentence": place, **_counts(each), **(next(bounds) if len(each.encoding.ids) else {})}
+            for number, sentences in enumerate(read, start=1)
+            for place, each in enumerate(sentences, start=1)
+        ]
+        number, scheme = (1, None) if annotator is None else (self.number, annotator.scheme)
+        names = ["document", "sentence", *COUNTS, *bound_of_samples(np.zeros(1), np.zeros(1), [0] * number)]
+        found = pd.DataFrame(rows, columns=names)
+        found[[*TREE_COUNTS]] = found[[*TREE_COUNTS]].fillna(0).astype(int)
+        if without := int(np.isneginf(found["log_prob"]).sum()):
+            logger.warning(
+                "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of "
+                "all sums. More trees may help.",
+                without, len(found),
+            )  # fmt: skip
+        found.attrs = {"trees": self.trees, "number_of_trees": number, "parser": scheme}
+        return found
 
     def _annotator(self) -> SuparAnnotator:
         annotator = parser_named(self.parser)
@@ -269,22 +198,24 @@ class TreeScorer:
             )
         return annotator
 
-    def _bounds(self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator | None) -> Iterator[TreeBound]:
+    def _bounds(
+        self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator | None
+    ) -> Iterator[dict[str, float]]:
         """The bound of each sentence that has tokens."""
         with progress_bar("scoring", total=len(sentences), unit="sentences", shown=self.progress) as advance:
             for first in range(0, len(sentences), SENTENCES_AT_ONCE):
                 some = sentences[first : first + SENTENCES_AT_ONCE]
                 if annotator is None:
                     joint = self._joint(some, [[_gold_tree(sentence)] for sentence in some])
-                    yield from (TreeBound((nats,), (1.0,), 1, int(nats == -math.inf)) for nats in joint.tolist())
+                    yield from (bound_of_samples(joint[[place]], np.zeros(1), [0]) for place in range(len(some)))
                 else:
-                    words = [Sentence(tuple(self.reading.spelt(each.sentence, each.kept))) for each in some]
+                    words = [Sentence(tuple(self.trained.reading.spelt(each.sentence, each.kept))) for each in some]
                     yield from self._bounds_of(some, annotator.distributions(words), first)
                 advance(len(some))
 
     def _bounds_of(
         self, sentences: Sequence[EncodedSentence], distributions: Sequence[ProjectiveTrees], first: int
-    ) -> Iterator[TreeBound]:
+    ) -> Iterator[dict[str, float]]:
         vocabulary, binarization = self.trained.vocabulary, binarization_of(self.trained.vocabulary)
         if not first:
             self._say_unknown(distributions[0].relations, vocabulary)
@@ -295,7 +226,7 @@ class TreeScorer:
         joint = self._joint(sentences, [trees for trees, *_ in found])
         ends = np.cumsum([len(trees) for trees, *_ in found])
         for (_, proposal, places), own in zip(found, np.split(joint, ends[:-1]), strict=True):
-            yield TreeBound.of_samples(own, proposal, places)
+            yield bound_of_samples(own, proposal, places)
 
     def _joint(
         self, sentences: Sequence[EncodedSentence], trees: Sequence[Sequence[Tree]]
@@ -363,10 +294,7 @@ def _gold_tree(sentence: EncodedSentence) -> Tree:
     return np.array(own.heads), own.relations
 
 
-def _bounded(sentence: EncodedSentence, place: str, bound: TreeBound | None) -> BoundedSentence:
-    owner, unknown = sentence.encoding.word_of_piece, sentence.unknown
-    counts = Totals(
-        words=sum(sentence.kept), tokens=len(owner), unknown=len(set(owner[unknown].tolist())),
-        unread=len(sentence.kept) - sum(sentence.kept), log_prob=0.0 if bound is None else bound.log_prob,
-    )  # fmt: skip
-    return BoundedSentence(" ".join(sentence.sentence.words), place, counts, bound)
+def _counts(sentence: EncodedSentence) -> dict[str, int]:
+    owner, read = sentence.encoding.word_of_piece, sum(sentence.kept)
+    unknown = len(set(owner[sentence.unknown].tolist()))
+    return {"words": read, "tokens": len(owner), "unknown": unknown, "unread": len(sentence.kept) - read}

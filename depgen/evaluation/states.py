@@ -1,17 +1,22 @@
-"""The hidden states of tokens, by each kind of system."""
+"""The hidden state of each word of a text, from the states of its tokens, by each kind of system."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
+from typing import Literal
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words, whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import DocumentIds, batches_of
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.text_documents import TextDocument
+from depgen.evaluation.unit_scores import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import PADDED_AT_ONCE, DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -20,6 +25,80 @@ from depgen.nn.vocabulary import full_precision
 from depgen.progress import progress_bar
 
 States = Float[np.ndarray, "tokens width"]
+Pooling = Literal["last", "first", "mean"]
+"""Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
+
+
+def states_of_words(
+    encoder: TextEncoder,
+    documents: Sequence[TextDocument],
+    *,
+    layer: int = -1,
+    pooling: Pooling = "last",
+    tokens_per_batch: int = 8192,
+    batch_size: int | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """A row for each word of documents: `document`, `sentence` and `position`, from 1; `word`; its number of `tokens`;
+    of strings `start` and `end`; and `state_0`, `state_1`, …, NaN for words that the system does not read.
+
+    Args:
+        encoder: how documents are given to the system.
+        documents: of any texts.
+        layer: see `token_states`.
+        pooling: of a word of several tokens.
+        tokens_per_batch: see `token_states`.
+        batch_size: see `token_states`.
+        progress: show a progress bar.
+
+    Raises:
+        UserError: the system has no states of words, no such layer, or can't encode a text of this length.
+    """
+    model, vocabulary = encoder.trained.model, encoder.trained.vocabulary
+    encoded, units = encoder.encoded(documents)
+    found = token_states(
+        model, units, vocabulary=vocabulary, layer=layer, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
+        progress=progress,
+    )  # fmt: skip
+    words = pd.DataFrame(
+        [
+            (number, place, position, word, *(span or (None, None)))
+            for number, sentences in enumerate(encoded, start=1)
+            for place, each in enumerate(sentences, start=1)
+            for position, (word, span) in enumerate(zip(each.sentence.words, each.spans, strict=True), start=1)
+        ],
+        columns=["document", "sentence", "position", "word", "start", "end"],
+    )
+    sentences = list(chain.from_iterable(encoded))
+    counts = [np.bincount(each.encoding.word_of_piece, minlength=sum(each.kept)) for each in sentences]
+    read = np.array([kept for each in sentences for kept in each.kept], dtype=bool)
+    words.insert(4, "tokens", 0)
+    words.loc[read, "tokens"] = np.concatenate([*counts, np.zeros(0, dtype=int)])
+    if words["start"].isna().all():
+        words = words.drop(columns=["start", "end"])
+    of_tokens = list(chain.from_iterable(found))
+    if not of_tokens:
+        return words
+    pooled_states = pooled(np.concatenate(of_tokens), words.loc[read, "tokens"].to_numpy(), pooling)
+    states = np.full((len(words), pooled_states.shape[1]), np.nan, dtype=pooled_states.dtype)
+    states[read] = pooled_states
+    return words.join(pd.DataFrame(states).add_prefix("state_"))
+
+
+def pooled(states: States, counts: Int[np.ndarray, " words"], pooling: Pooling) -> Float[np.ndarray, "words width"]:
+    """The state of each word, from those of its tokens, of which each word has as many as `counts` says.
+
+    >>> pooled(np.array([[1.0], [2.0], [4.0]]), np.array([1, 2]), "mean").tolist()
+    [[1.0], [3.0]]
+    """
+    last = np.cumsum(counts) - 1
+    first = last - counts + 1
+    if pooling == "mean":
+        sums: States = np.add.reduceat(states, first)
+        found: States = sums / counts[:, None].astype(states.dtype)
+    else:
+        found = states[{"last": last, "first": first}[pooling]]
+    return found
 
 
 @torch.inference_mode()

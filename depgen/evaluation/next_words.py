@@ -1,7 +1,7 @@
 """The distribution over the next word at each word of a text: its entropy, and the rank of the word that follows."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from depgen.data.batch import ItemBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import DocumentIds, batches_of
+from depgen.evaluation.unit_scores import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -24,33 +24,25 @@ TOKENS_AT_ONCE = 4096
 """Tokens of a batch, padding included; only one position's distributions are held at a time."""
 
 
-@dataclass(frozen=True)
-class WordFigures:
+class TokenFigures(NamedTuple):
     """Figures of a sentence's tokens and, where the system predicts it, of its end.
 
     Attributes:
-        entropies: nats, of the distribution over the vocabulary that each token was predicted from.
-        ranks: place of each token in it; 1 is the likeliest.
+        entropy: nats, of the distribution over the vocabulary that each token was predicted from.
+        rank: place of each token in it; 1 is the likeliest.
     """
 
-    entropies: Float64[np.ndarray, " tokens"]
-    ranks: Int64[np.ndarray, " tokens"]
-
-    def of_words(self, owner: Int[np.ndarray, " pieces"], words: int) -> Iterable[tuple[float, int]]:
-        """Each word's entropy (at its first piece) and rank (the last place of its pieces)."""
-        ranks = np.zeros(words, dtype=np.int64)
-        np.maximum.at(ranks, owner, self.ranks[: len(owner)])
-        first = np.searchsorted(owner, np.arange(words))
-        return zip(self.entropies[first].tolist(), ranks.tolist(), strict=True)
+    entropy: Float64[np.ndarray, " tokens"]
+    rank: Int64[np.ndarray, " tokens"]
 
 
 @torch.inference_mode()
 def figures_of_next_words(
     model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: Vocabulary, progress: bool = False
-) -> list[list[WordFigures]]:
+) -> list[list[TokenFigures]]:
     """Entropies and ranks of all tokens of each document, sentence by sentence.
 
-    The tokens are those of `depgen.evaluation.likelihood.documents.score_documents`.
+    The tokens are those of `depgen.evaluation.unit_scores.score_documents`.
 
     Raises:
         UserError: the system has no distribution over the next word, or one that is a sum over structures.
@@ -77,8 +69,8 @@ def _no_next_word(model: LanguageModel, reason: str) -> UserError:
 
 def _of_sequences(
     model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary, progress: bool
-) -> list[list[WordFigures]]:
-    found: list[list[WordFigures]] = [[] for _ in documents]
+) -> list[list[TokenFigures]]:
+    found: list[list[TokenFigures]] = [[] for _ in documents]
     with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
         for places in batches_of(documents, tokens_per_batch=TOKENS_AT_ONCE):
             items = [TokenItem(place, np.concatenate(documents[place])) for place in places]
@@ -93,19 +85,19 @@ def _of_sequences(
                 ends = np.cumsum([len(ids) for ids in documents[place]], dtype=np.int64)
                 ends[-1] += 1
                 parts = zip(*(np.split(each[row, : ends[-1]], ends[:-1]) for each in (entropies, ranks)), strict=True)
-                found[place] = [WordFigures(*part) for part in parts]
+                found[place] = [TokenFigures(*part) for part in parts]
             advance(len(places))
     return found
 
 
-def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: Vocabulary) -> list[WordFigures]:
+def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: Vocabulary) -> list[TokenFigures]:
     before, found = None, []
     for ids in document:
         inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)
         features, before = model.step(inputs, before)
         log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
         targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
-        found.append(WordFigures(*(each.cpu().numpy() for each in _entropy_and_rank(log_probs, targets))))
+        found.append(TokenFigures(*(each.cpu().numpy() for each in _entropy_and_rank(log_probs, targets))))
     return found
 
 

@@ -13,8 +13,8 @@ from depgen.data.experiment import data_of
 from depgen.data.module import CorpusData
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import sequence_losses
 from depgen.evaluation.trained import load_trained
+from depgen.evaluation.unit_scores import sequence_losses
 from depgen.training.experiment import PAPER, Experiment, newest_of
 from depgen.trees.future_dependents import future_dependents
 

@@ -11,8 +11,8 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
-from depgen.evaluation.likelihood import dependents
-from depgen.evaluation.likelihood.dependents import dependent_loss, future_dependent_targets
+from depgen.evaluation import dependents
+from depgen.evaluation.dependents import dependent_loss, future_dependent_targets
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 
@@ -44,7 +44,7 @@ def trained(experiment, tmp_path, monkeypatch):
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
     found = Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
     monkeypatch.setattr(dependents, "newest_of", lambda experiment: {"experiment": tmp_path}[experiment.file.stem])
-    monkeypatch.setattr(dependents, "load_trained", lambda reference, device: {tmp_path: found}[reference])
+    monkeypatch.setattr(dependents, "load_trained", lambda reference, **_: {tmp_path: found}[reference])
     monkeypatch.setattr(dependents, "TOKENS_PER_BATCH", 150)
     return found
 

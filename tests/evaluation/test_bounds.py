@@ -9,7 +9,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.bounds import beam_of
+from depgen.evaluation.unit_scores import beam_of
 from tests.evaluation.test_system import MODELS, system_of
 
 SENTENCES = ["The mother ran , quickly .", "She was kind .", "a"]
@@ -24,29 +24,27 @@ def system(request, graph_runs):
 def test_a_much_larger_beam_gives_a_tighter_bound(system):
     system.model.counts_per_hypothesis = None
     found = [system.score(SENTENCES, beam_size=size, by="all") for size in (1, 3, 30)]
-    bounds = [each.totals.log_prob for each in found]
+    bounds = [each["log_prob"].item() for each in found]
     assert bounds == sorted(bounds)
-    assert [each.rows()[0]["beam_size"] for each in found] == [1, 3, 30]
-    assert {each.rows()[0]["likelihood"] for each in found} == {"bound"}
+    assert [each["beam_size"].item() for each in found] == [1, 3, 30]
+    assert {each["likelihood"].item() for each in found} == {"bound"}
     assert system.model.beam_size == 3, "the run's"
-    assert system.score(SENTENCES, by="all").rows() == found[1].rows()
+    assert system.score(SENTENCES, by="all").equals(found[1])
 
 
 @pytest.mark.slow
 def test_prefixes_are_never_likelier_than_shorter_ones(system):
     for size in (1, 4):
-        (scores,) = system.score(["The mother ran , quickly ."], beam_size=size)
-        surprisals = np.array([word.surprisal for word in scores.words])
+        surprisals = system.score("The mother ran , quickly .", beam_size=size)["surprisal"]
         assert (surprisals >= -1e-5).all()
         assert (np.diff(surprisals.cumsum()) >= -1e-5).all()
-    assert surprisals.sum() == pytest.approx(-scores.log_prob)
 
 
 def test_exact_scores_take_no_beam():
     system = system_of(MODELS["causal"])
     with pytest.raises(UserError, match=r"beam_size .* CausalLM are exact: leave"):
         system.score(["a"], beam_size=3)
-    assert system.score(["a"], by="all").rows()[0]["beam_size"] is None
+    assert system.score(["a"], by="all")["beam_size"].item() is None
     with pytest.raises(UserError, match="beam_size"), beam_of(system.model, 0):
         pass
 

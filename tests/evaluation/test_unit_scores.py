@@ -10,8 +10,8 @@ import torch
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.documents import _alike, score_documents, sequence_losses
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.unit_scores import _alike, score_documents, sequence_losses
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.models.masked_transformer import MaskedTransformer
@@ -40,6 +40,14 @@ def test_the_batches_do_not_matter(model, budget):
         np.testing.assert_allclose(np.concatenate(scores), np.concatenate(alone), rtol=1e-12)
 
 
+def test_documents_of_the_same_tokens_are_read_once(model, monkeypatch):
+    rows, scored = [], model.sentence_log_probs
+    monkeypatch.setattr(model, "sentence_log_probs", lambda some, **k: rows.extend(some) or scored(some, **k))
+    first, second, third = score_documents(model, [[[3, 4]], [[4]], [[3, 4]]], vocabulary=VOCABULARY)
+    assert len(rows) == 2
+    assert first[0].tolist() == third[0].tolist() != second[0].tolist()
+
+
 def test_a_first_word_has_the_probabilities_of_a_distribution(model):
     every = [[[word]] for word in range(VOCABULARY.size)]
     firsts = [scores[0][0] for scores in score_documents(model, every, vocabulary=VOCABULARY)]
@@ -47,14 +55,14 @@ def test_a_first_word_has_the_probabilities_of_a_distribution(model):
 
 
 def test_batches_are_small_on_a_cpu_but_for_systems_that_encode_sentence_by_sentence(model, monkeypatch):
-    documents, sizes = [[[4] * 9]] * 400, []
+    documents, sizes = [[[4] * 6 + [3 + number // base % 7 for base in (1, 7, 49)]] for number in range(343)], []
     for system in (model, CausalLM(partial(Transformer, layers=1, width=4, attention_heads=1), VOCABULARY.size).eval()):
         scored = system.sentence_log_probs
         monkeypatch.setattr(
             system, "sentence_log_probs", lambda rows, s=scored, **k: sizes.append(len(rows)) or s(rows, **k)
         )
         score_documents(system, documents, vocabulary=VOCABULARY)
-    assert sizes == [400, 102, 102, 102, 94]
+    assert sizes == [343, 102, 102, 102, 37]
 
 
 def test_no_document_is_no_score(model):

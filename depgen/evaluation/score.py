@@ -1,39 +1,47 @@
-"""`depgen score`: how likely a system finds a text: each word, sentence and document, and all of it.
-
-What a system gives a word is one of three kinds, which every row names: `exact` log-probabilities by the chain rule;
-`pseudo`-log-likelihoods, for which each word is hidden in turn and predicted from all others of its sentence; or a
-lower `bound` of the exact one, a sum over the structures that a beam of `beam_size` holds, or over `trees` of a parser.
-Their perplexities have different names, since they do not compare.
-"""
+"""`depgen score`: how likely a system finds a text: each word, sentence and document, and all of it."""
 
 import logging
 import math
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from depgen.errors import UserError
-from depgen.evaluation.likelihood.bounds import as_words
-from depgen.evaluation.likelihood.over_trees import Trees, TreeScores
-from depgen.evaluation.likelihood.score_table import By, Unit
-from depgen.evaluation.likelihood.scored_text import PERPLEXITY
-from depgen.evaluation.likelihood.scores import Scores
-from depgen.evaluation.loading import load_system
-from depgen.evaluation.system import Reads, System
-from depgen.evaluation.tabular import check_table_output, written_table
-from depgen.evaluation.text_documents import Tokens, read_documents
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.frames import check_table_output, written
+from depgen.evaluation.over_trees import Trees
+from depgen.evaluation.scores import (
+    PERPLEXITY,
+    By,
+    TextColumns,
+    Unit,
+    score_table,
+    score_words,
+    sum_table,
+    sums,
+    with_perplexities,
+)
+from depgen.evaluation.system import Reads, System, load
+from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents, warn_of_raw_text
+from depgen.evaluation.unit_scores import as_words, beam_of
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
 
+DOCUMENTS_AT_ONCE = 4096
+"""Documents whose rows are held at once; no score depends on it."""
+
 
 def score(
     file: Path,
     *,
     run: str | None = None,
-    pretrained: str | None = None,
     by: By | None = None,
     reads: Reads | None = None,
     unit: Unit = "nats",
@@ -52,7 +60,7 @@ def score(
     number_of_trees: int | None = None,
     parser: str | None = None,
     seed: int | None = None,
-) -> str | None:
+) -> Iterator[str] | None:
     """Log-probability and surprisal of a text's words, sentences or documents under a trained system.
 
     A word of several pieces has the sum over these, and so has a last word of a run that reads these twice
@@ -65,9 +73,8 @@ def score(
         file: text, one sentence a line and blank lines between documents; CoNLL-U or SDP; JSON lines with `sentences`
             or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or
             columns, such as item and condition, become columns. `.gz` is unpacked.
-        run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run.
-        pretrained: in place of a run, a causal language model of the transformers library that is scored as it is: a
-            folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Nothing is fetched.
+        run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
+            file, or the folder or hub name of a pretrained causal language model; by default the newest run.
         by: a row a `word`, `sentence` or `document`, or one for `all`; by default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
@@ -89,7 +96,7 @@ def score(
         next_words: (left-to-right systems without a structure, rows of words) add the entropy of the distribution that
             each word was predicted from, and its rank in it (1: the likeliest; of several tokens the last place).
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
-            GPT-2's. By default runs have the space, as in their training; `pretrained` models have none, as in
+            GPT-2's. By default runs have the space, as in their training; pretrained models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
         trees: (systems that score a text with its tree, such as ITEXP) bound the probability of each sentence by trees
             of a parser: `sampled` from its distribution over projective trees and weighed by importance, a lower bound
@@ -106,73 +113,77 @@ def score(
     check_table_output(output, json=json)
     if next_words and by not in (None, "word"):
         raise UserError(f"next_words: expected rows of words, found --by {by}: leave out one of the two.")
-    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
-    others = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size, "pretrained": pretrained}
+    of_words = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size}
     if trees != "sampled" and (misplaced := [name for name, value in of_trees.items() if value is not None]):
         raise UserError(f"{', '.join(misplaced)}: expected with sampled trees: add trees, or leave it out.")
-    if trees is not None and (misplaced := [name for name, value in others.items() if value is not None]):
+    if trees is not None and (misplaced := [name for name, value in of_words.items() if value is not None]):
         raise UserError(f"{', '.join(misplaced)}: expected without trees: leave out trees.")
-    system = load_system(run, pretrained, device=device, form=form, first_word_space=first_word_space)
-    options: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
-    table: Scores | TreeScores
-    if trees is None:
-        table = system.score(
-            documents, by=by or "word", reads=reads, next_words=next_words, beam_size=beam_size, **options
-        )
-        read = table.totals.tokens
-    else:
-        options |= {name: value for name, value in of_trees.items() if value is not None}
-        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **options)
-        read = sum(each.counts.words for each in table.sentences)
-    if not read:
-        raise UserError(
-            f"{file}: expected words that the system reads, found none in the form `{system.reading.form}`: name "
-            "another by --form."
-        )
-    if isinstance(table, Scores):
-        _report(table, system, reads)
-    else:
-        _report_bounds(table, system)
-    return written_table(table.rows(), output=output, json=json, as_given=table.fields)
-
-
-def _report_bounds(scores: TreeScores, system: System) -> None:
-    """The totals in the log."""
-    totals, sentences = scores.totals, [each for each in scores.sentences if each.bound is not None]
-    without = sum(each.counts.log_prob == -math.inf for each in sentences)
-    bounds = [each.bound for each in sentences if each.bound is not None]
-    impossible, distinct = (sum(getattr(each, name) for each in bounds) for name in ("impossible", "distinct"))
-    if without:
-        logger.warning(
-            "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of all "
-            "sums. More trees may help.",
-            without, len(sentences),
+    system = load(run, device=device, form=form, first_word_space=first_word_space)
+    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
+    progress = sys.stderr.isatty()
+    if trees is not None:
+        given: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
+        found = system.score_over_trees(
+            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
+            progress=progress, **given,
         )  # fmt: skip
-    word, token = (totals.perplexities("bound")[name] for name in ("perplexity_bound", "token_perplexity_bound"))
-    logger.info(
-        "%d words, %d of them <unk>, %d tokens: bound log-likelihood by %d %s trees a sentence%s %.2f %s; "
-        "perplexity-bound per word %s, per token %s. %d of %d different trees have a label or an expansion that the "
-        "run does not write. Read sentence by sentence by %s.",
-        totals.words, totals.unknown, totals.tokens, scores.number_of_trees, scores.trees,
-        f" of {scores.parser}" if scores.parser else "", totals.log_prob / scores.scale, scores.unit,
-        *("-" if each is None else f"{each:.2f}" for each in (word, token)), impossible, distinct,
-        system.trained.checkpoint,
-    )  # fmt: skip
+        return written([found], output=output, json=json)
+    read = {"next_words": next_words, "tokens_per_batch": tokens_per_batch, "progress": progress}
+    tables = _tables(system, documents, by or "word", unit, reads=reads, beam_size=beam_size, **read)
+    return written(tables, output=output, json=json)
 
 
-def _report(scores: Scores, system: System, reads: Reads | None) -> None:
-    """The totals in the log."""
-    totals, likelihood, unit = scores.totals, scores.likelihood, scores.unit
-    words, by_token, known = totals.perplexities(likelihood).values()
-    unread = f" ({totals.unread} more are not read in the form `{system.reading.form}`)" if totals.unread else ""
+def _tables(
+    system: System,
+    documents: Sequence[TextDocument],
+    by: By,
+    unit: Unit,
+    *,
+    reads: Reads | None,
+    beam_size: int | None,
+    **options: Any,  # noqa: ANN401 - of score_words
+) -> Iterator[pd.DataFrame]:
+    """The rows of some documents at a time, and the totals in the log.
+
+    Raises:
+        UserError: the system reads no word.
+    """
+    texts, totals = TextColumns.of(documents), list[pd.DataFrame]()
+    encoder = TextEncoder(system, system.reads_documents(reads))
+    with beam_of(system.model, beam_size) as beam:
+        kind: dict[str, Any] = {"likelihood": system.model.likelihood, "by": by, "unit": unit, "beam_size": beam}
+        for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
+            chosen = slice(first, first + DOCUMENTS_AT_ONCE)
+            words = score_words(encoder, documents[chosen], **options)
+            warn_of_raw_text(words, documents[chosen])
+            words["document"] += first
+            totals.append(sums(words))
+            if by != "all":
+                yield score_table(words, replace(texts, documents=texts.documents[chosen]), **kind)
+    every = pd.concat(totals).groupby(level=0).sum()
+    if by == "all":
+        yield sum_table(every, texts, **kind)
+    _report(every, system, unit, beam, as_documents=encoder.as_one)
+
+
+def _report(totals: pd.DataFrame, system: System, unit: Unit, beam_size: int | None, *, as_documents: bool) -> None:
+    (total,) = with_perplexities(totals, system.model.likelihood).to_dict("records")
+    if not total["tokens"]:
+        raise UserError(
+            f"Expected words that the system reads, found none in the form `{system.reading.known_form}`: name another "
+            "by --form."
+        )
+    name = PERPLEXITY[system.model.likelihood]
+    unread = (
+        f" ({total['unread']} more are not read in the form `{system.reading.known_form}`)" if total["unread"] else ""
+    )
     logger.info(
-        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %s, per token "
-        "%s, per known word %s. Read %s by %s.",
-        totals.words, unread, 100 * totals.unknown / max(1, totals.words), totals.tokens,
-        "" if likelihood == "pseudo" else " with <eos>", likelihood,
-        as_words(scores.beam_size),
-        totals.log_prob / (scores.scale), unit, PERPLEXITY[likelihood].replace("_", "-"),
-        *("-" if each is None else f"{each:.2f}" for each in (words, by_token, known)),
-        "document by document" if system.reads_documents(reads) else "sentence by sentence", system.trained.checkpoint,
+        "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %.2f, per token "
+        "%.2f, per known word %.2f. Read %s by %s.",
+        total["words"], unread, 100 * total["unknown"] / max(1, total["words"]), total["tokens"],
+        " with <eos>" if total["ends"] else "", system.model.likelihood,
+        as_words(beam_size), total["log_prob"] / (math.log(2) if unit == "bits" else 1),
+        unit, name.replace("_", "-"), total[name], total[f"token_{name}"], total[f"known_word_{name}"],
+        "document by document" if as_documents else "sentence by sentence", system.checkpoint,
     )  # fmt: skip

@@ -1,1 +1,0 @@
-"""How likely systems find texts."""
