@@ -102,7 +102,7 @@ def score_words(
 def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_words: bool) -> pd.DataFrame:
     """The figures of each row of words, from those of its tokens."""
     names = ["row", "log_prob", "unknown", *(TokenFigures._fields if next_words else ())]
-    table = pd.DataFrame({name: np.concatenate([part[name] for part in tokens] or [[]]) for name in names})
+    table = pd.DataFrame({name: np.concatenate([part[name] for part in tokens] or [np.zeros(0)]) for name in names})
     rows = table.groupby("row")
     of_words = {
         "tokens": rows.size(), "unknown": rows["unknown"].any(), "log_prob": rows["log_prob"].sum(skipna=False),

@@ -115,8 +115,8 @@ class System(Trained):
             before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
             words = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
         warn_of_raw_text(words, documents)
-        texts = TextColumns.of(documents)
-        return score_table(words, texts, likelihood=self.model.likelihood, by=by, unit=unit, beam_size=beam)
+        columns = TextColumns.of(documents)
+        return score_table(words, columns, likelihood=self.model.likelihood, by=by, unit=unit, beam_size=beam)
 
     def score_over_trees(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float, Int
+from torch import nn
 
 from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary
@@ -122,7 +123,7 @@ def sequence_losses(
 
 
 @contextmanager
-def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
+def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     """Gives a system whose scores are bounds a beam of this size, and its own back afterwards; yields what counts.
 
     Raises:
@@ -130,11 +131,12 @@ def beam_of(model: LanguageModel, size: int | None) -> Iterator[int | None]:
     """
     check_at_least(1, beam_size=size)
     system: Any = model
-    own = getattr(system, "beam_size", None) if model.likelihood == "bound" else None
+    likelihood = model.likelihood if isinstance(model, LanguageModel) else "no likelihoods"
+    own = getattr(system, "beam_size", None) if likelihood == "bound" else None
     if own is None and size is not None:
         raise UserError(
             f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
-            f"{model.likelihood}: leave it out."
+            f"{likelihood}: leave it out."
         )
     if own is None:
         yield None

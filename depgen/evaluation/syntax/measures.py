@@ -95,8 +95,10 @@ def score_pairs(
     """
     chosen = pairs_of_protocol(pairs, protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
-    scoring = {"tokens": tokens or _usual_tokens(protocol, system), "beam_size": beam_size}
-    words, ids, beam = _score(system, sentences, **scoring, tokens_per_batch=tokens_per_batch, progress=progress)
+    tokens = tokens or _usual_tokens(protocol, system)
+    words, ids, beam = _score(
+        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+    )
     if protocol == "paper":
         words = words[~words["is_end"]]
     by_sentence = words.groupby("document").agg({"log_prob": "sum", "tokens": "sum", "unknown": "any"})
@@ -197,8 +199,10 @@ def score_suites(
     conditions = [(suite, item, name) for suite in suites for item in suite.items for name in item.conditions]
     texts = [item.conditions[name] for _, item, name in conditions]
     sentences = [TestSentence(each.place, each.text + stop) for each in texts]
-    scoring = {"tokens": tokens or _usual_tokens(protocol, system), "beam_size": beam_size}
-    words, _, beam = _score(system, sentences, **scoring, tokens_per_batch=tokens_per_batch, progress=progress)
+    tokens = tokens or _usual_tokens(protocol, system)
+    words, _, beam = _score(
+        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
+    )
     regions = iter(_by_region(words, [each.spans for each in texts]))
     items, long = list[dict[str, Any]](), list[dict[str, Any]]()
     for suite in suites:

@@ -8,6 +8,7 @@ from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.trees.annotating_run import AnnotatingRun, called
+from depgen.evaluation.trees.head_networks import parser_of
 from depgen.evaluation.trees.induced_parser import InducedParser
 from depgen.locations import file_sha256, lines_sha256
 from depgen.trees.annotator import Structure, check_words
@@ -104,9 +105,10 @@ class InducedTrees(AnnotatingRun):
         """The form that sentences are brought into.
 
         Raises:
-            UserError: none was named, and the run's corpus does not say.
+            UserError: none was named, and the run's corpus does not say; or the run does not parse.
         """
         found = self.form or reading_of_run(self.source[0]).form
         if found is None:
+            parser_of(self.trained)  # a run that does not parse is refused for that
             raise UserError(f"The corpus of {self.run} does not say in which form its text is: name it by `form`.")
         return found

@@ -112,8 +112,8 @@ class FirstOfTest(Measure):
         texts = [_as_text(each) for each in islice(row.corpus.documents("test"), self.documents)]
         scores = load(str(row.trained.run)).score(texts, reads="document", beam_size=row.job.row.beam_size)
         totals = sums(scores, ["document"])
-        nll, tokens, words = (-totals["log_prob"]).to_numpy(), *totals[["tokens", "words"]].to_numpy(np.float64).T
-        words = words + totals["ends"].to_numpy()
+        nll, tokens = (-totals["log_prob"]).to_numpy(), totals["tokens"].to_numpy(np.float64)
+        words = (totals["words"] + totals["ends"]).to_numpy(np.float64)
         over = {"perplexity": tokens, "word_perplexity": words}
         metrics = {name: perplexity(nll.sum(), each.sum()) for name, each in over.items()}
         found = numbers_of_test(SplitNumbers(metrics, nll / tokens, tokens, words))

@@ -233,5 +233,5 @@ def test_faults_are_named(parsing_run, monkeypatch, trees):
     with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
         InducedTrees("udgn").annotate([QUOTED])
     monkeypatch.setattr(induced_trees, "reading_of_run", lambda run: Reading())
-    with pytest.raises(UserError, match="does not say in which form its text is"):
+    with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say
         InducedTrees("udgn").fingerprint()
