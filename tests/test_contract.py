@@ -162,7 +162,7 @@ def test_a_plain_trainer_trains_the_weights_of_depgen_fit(kind, run, settings, p
     trainer.save_checkpoint(tmp_path / "last.ckpt")
     assert_same_weights(tmp_path / "last.ckpt", run / "checkpoints" / "resume.ckpt")
     of_plain = depgen.load(plain, device="cpu")
-    assert of_plain.tokenizer.size == data.vocabulary_size
+    assert of_plain.vocabulary.size == data.vocabulary_size
     loaded = [
         type(model).load_from_checkpoint(run / "checkpoints" / "best.ckpt", map_location="cpu", weights_only=True),
         depgen.load(run, device="cpu").model,

@@ -61,7 +61,7 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     assert (begun.project, begun.group, list(begun.tags)) == ("depgen", "hub", ["trial", "CausalLM", "ud", "no trees"])
     corpus = settings["data"]["init_args"]["corpus"]
     assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
-    assert corpus["init_args"]["root"] == 0, "defaults too"
+    assert corpus["init_args"]["splitter"] == "rules", "defaults too"
     assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
     assert settings["run"]["data"] == record["data"]
     assert settings["run"]["data"]["fingerprint"]

@@ -381,7 +381,7 @@ def _finished(
 
 
 def _report(found: Measured, system: System, counted: str, protocol: Protocol) -> None:
-    overall = found.rows[found.rows["level"] != "prediction"].iloc[-1]
+    (*_, overall) = found.rows[found.rows["level"] != "prediction"].to_dict("records")
     logger.info(
         "%d %s, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
         len(found.items), counted, system.model.likelihood, as_words(overall["beam_size"]), protocol,

@@ -177,7 +177,7 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     third = write_other_seed(parsing_run, tmp_path / "third", seed=3)
     systems = [depgen.load(run) for run in (third, second)]
     words = ("the", "king", "she", "says", "runs")
-    ids = torch.tensor([[systems[0].tokenizer.pieces(word)[0] for word in words]])
+    ids = torch.tensor([[systems[0].vocabulary.pieces(word)[0] for word in words]])
     with torch.inference_mode():
         single = [each.model.head_probabilities(ids, torch.tensor([5])).double().numpy() for each in systems]
     *alone, mean = (

@@ -200,9 +200,9 @@ def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeyp
     words = next(TextLines("emnlp_news").documents("train")).sentences[0].words
     heads = heads_of(InducedTrees(str(parsing_run)), *words)
     later = [max(head, word) for word, head in enumerate(heads, start=1)]
-    assert batch.counts[0, 0].tolist() == [later.count(word) for word in range(1, len(words) + 1)]
+    assert batch.counts[0].tolist() == [later.count(word) for word in range(1, len(words) + 1)]
     pairs = [[head, word] for word, head in enumerate(heads, start=1) if head < word]
-    assert (batch.from_earlier[0, 0].nonzero() + torch.tensor([1, 0])).flip(1).tolist() == pairs
+    assert (batch.from_earlier[0].nonzero() + torch.tensor([1, 0])).flip(1).tolist() == pairs
 
 
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
