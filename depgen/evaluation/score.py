@@ -19,6 +19,7 @@ from depgen.evaluation.scores import (
     By,
     TextColumns,
     Unit,
+    last_words,
     score_table,
     score_words,
     sum_table,
@@ -156,7 +157,7 @@ def _tables(
         for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
             chosen = slice(first, first + DOCUMENTS_AT_ONCE)
             words = score_words(encoder, documents[chosen], **options)
-            warn_of_raw_text(words, documents[chosen])
+            warn_of_raw_text(last_words(words, documents[chosen]))
             words["document"] += first
             totals.append(sums(words))
             if by != "all":

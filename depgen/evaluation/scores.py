@@ -114,6 +114,14 @@ def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_wor
     return found.astype({"rank": "Int64"} if next_words else {})
 
 
+def last_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> list[tuple[str, bool]]:
+    """The last word of each sentence of the documents whose words white space separates, and whether it is unknown."""
+    raw = [number for number, document in enumerate(documents, start=1) if document.by_spaces]
+    own = words[~words["is_end"] & words["document"].isin(raw)]
+    last = own.groupby(["document", "sentence"])[["word", "unknown"]].last()
+    return list(zip(last["word"], last["unknown"], strict=True))
+
+
 def sums(words: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """The sums over the words of each sentence, document or whatever else tells them apart; ends are counted apart.
 

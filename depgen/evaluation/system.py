@@ -20,7 +20,7 @@ from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.over_trees import Trees, TreeScorer, bound_table
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.scores import By, TextColumns, Unit, score_table, score_words
+from depgen.evaluation.scores import By, TextColumns, Unit, last_words, score_table, score_words
 from depgen.evaluation.states import Pooling, states_of_words
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (
@@ -114,7 +114,7 @@ class System(Trained):
         if contexts:
             before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
             words = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
-        warn_of_raw_text(words, documents)
+        warn_of_raw_text(last_words(words, documents))
         columns = TextColumns.of(documents)
         return score_table(words, columns, likelihood=self.model.likelihood, by=by, unit=unit, beam_size=beam)
 
@@ -247,7 +247,9 @@ class System(Trained):
         )  # fmt: skip
         documents = documents_of(texts, tokens)
         parsed = parse_documents(parser, documents, progress=progress)
-        warn_of_raw_text(parsed.to_frame(), documents)
+        by_spaces = [document.by_spaces for document in documents for _ in document.sentences]
+        pairs = zip(parsed.sentences, by_spaces, strict=True)
+        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each, raw in pairs if raw])
         return parsed
 
     def states(

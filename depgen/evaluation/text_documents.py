@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from depgen.data.formats import JsonLines
 from depgen.data.tokenization import split_sentences, token_spans, tokenize
@@ -16,9 +16,6 @@ from depgen.trees.conllu import TagColumn, read_blocks
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_files import FileFormat, Separator, format_of, read_columns, read_lines
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -132,24 +129,19 @@ def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # no
     return document_of(text, name=name, tokens=tokens)
 
 
-def warn_of_raw_text(words: "DataFrame", documents: Sequence[TextDocument]) -> None:
+def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
     """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it.
 
     Args:
-        words: a row for each word: `document`, `sentence`, `word` and `unknown`.
-        documents: the texts; those whose words white space separates count.
+        last_words: the last word of each sentence of texts whose words are separated by white space, and whether it is
+            unknown.
     """
-    raw = [number for number, document in enumerate(documents, start=1) if document.by_spaces]
-    words = words[words["document"].isin(raw)]
-    if "is_end" in words:
-        words = words[~words["is_end"]]
-    last = words.groupby(["document", "sentence"])[["word", "unknown"]].last()
-    odd = last.loc[last["unknown"] & last["word"].str.contains(_WITH_PUNCTUATION), "word"]
-    if len(odd) and 2 * len(odd) >= len(last):
+    raw = [word for word, unknown in last_words if unknown and _WITH_PUNCTUATION.search(word)]
+    if raw and 2 * len(raw) >= len(last_words):
         logger.warning(
             "%d of %d sentences end in an unknown word with punctuation, such as %r. For raw English text, give "
             "--tokens rules (in Python tokens='rules').",
-            len(odd), len(last), odd.iloc[0],
+            len(raw), len(last_words), raw[0],
         )  # fmt: skip
 
 
