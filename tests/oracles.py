@@ -7,18 +7,16 @@ import numpy as np
 import torch
 
 
-def future_dependents_by_loop(heads, *, root_target=True, eos_target=True):
+def future_dependents_by_loop(heads):
     """Z of each input position as lists of 1-based words; n + 1 is the end (Yang & Wan 2022, Sec. 2.1)."""
     n = len(heads)
     sets = [[] for _ in range(n + 1)]
     for word, head in enumerate(heads, start=1):
         if head == 0:
-            if root_target:
-                sets[0].append(word)
+            sets[0].append(word)
         elif head > 0:
             sets[min(word, head)].append(max(word, head))
-    if eos_target:
-        sets[n].append(n + 1)
+    sets[n].append(n + 1)
     return [sorted(targets) for targets in sets]
 
 

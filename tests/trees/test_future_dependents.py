@@ -13,17 +13,16 @@ from tests.trees.trees import head_lists
 WORDS = ["red", "figures", "on", "the", "screen", "indicate", "falling", "stocks", "."]
 
 
-def by_position(heads, **options):
-    offsets, targets = future_dependents(heads, **options)
+def by_position(heads):
+    offsets, targets = future_dependents(heads)
     assert (offsets.dtype, targets.dtype) == (np.int64, np.int32)
     return [targets[start:end].tolist() for start, end in pairwise(offsets)]
 
 
-@given(head_lists(min_size=0), st.sets(st.integers(0, 11)), st.booleans(), st.booleans())
-def test_equals_the_future_dependents_by_loop(heads, unannotated, root_target, eos_target):
+@given(head_lists(min_size=0), st.sets(st.integers(0, 11)))
+def test_equals_the_future_dependents_by_loop(heads, unannotated):
     heads = [-1 if index in unannotated else head for index, head in enumerate(heads)]
-    options = {"root_target": root_target, "eos_target": eos_target}
-    assert by_position(heads, **options) == future_dependents_by_loop(heads, **options)
+    assert by_position(heads) == future_dependents_by_loop(heads)
 
 
 @pytest.mark.parametrize(
