@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from depgen.errors import UserError
 from depgen.locations import check_output
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Row = dict[str, Any]
+By = Literal["word", "sentence", "document", "all"]
+"""What a row of scores is."""
+Unit = Literal["nats", "bits"]
+Trees = Literal["gold", "sampled"]
+"""The trees that a bound is over: the sentences' own, or a parser's."""
+Pooling = Literal["last", "first", "mean"]
+"""Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
 _Text = TypeVar("_Text", covariant=True)
 
 

@@ -11,7 +11,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
-from depgen.evaluation.scores import LEVELS, By, TextColumns, Unit, in_unit, with_perplexities
+from depgen.evaluation.frames import By, Trees, Unit
+from depgen.evaluation.scores import LEVELS, TextColumns, in_unit, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import tokens_at_once
@@ -35,7 +36,6 @@ from depgen.trees.sentence import Sentence
 
 logger = logging.getLogger(__name__)
 
-Trees = Literal["gold", "sampled"]
 COUNTS, TREE_COUNTS = ("words", "tokens", "unknown", "unread"), ("distinct_trees", "impossible_trees")
 SENTENCES_AT_ONCE = 32
 """Sentences whose distributions over trees are held at once."""

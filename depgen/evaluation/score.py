@@ -12,13 +12,10 @@ import pandas as pd
 
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.frames import check_table_output, written
-from depgen.evaluation.over_trees import Trees
+from depgen.evaluation.frames import By, Trees, Unit, check_table_output, written
 from depgen.evaluation.scores import (
     PERPLEXITY,
-    By,
     TextColumns,
-    Unit,
     last_words,
     score_table,
     score_words,

@@ -10,13 +10,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from depgen.data.vocabulary import EOS_WORD
 from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.frames import By, Unit
 from depgen.evaluation.next_words import TokenFigures, figures_of_next_words
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.unit_scores import score_documents
@@ -24,8 +25,6 @@ from depgen.language_models.base import Likelihood
 
 logger = logging.getLogger(__name__)
 
-By = Literal["word", "sentence", "document", "all"]
-Unit = Literal["nats", "bits"]
 PERPLEXITY: Mapping[Likelihood, str] = {
     "exact": "perplexity", "pseudo": "pseudo_perplexity", "bound": "perplexity_bound",
 }  # fmt: skip

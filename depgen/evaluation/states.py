@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
-from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_word
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.frames import Pooling
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.unit_scores import DocumentIds, batches_of
 from depgen.language_models.base import LanguageModel
@@ -25,8 +25,6 @@ from depgen.nn.vocabulary import full_precision
 from depgen.progress import progress_bar
 
 States = Float[np.ndarray, "tokens width"]
-Pooling = Literal["last", "first", "mean"]
-"""Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
 
 
 def states_of_words(

@@ -18,10 +18,8 @@ from depgen.errors import UserError, check_at_least, check_one_of, did_you_mean
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.over_trees import Trees, TreeScorer, bound_table
+from depgen.evaluation.frames import By, Pooling, Trees, Unit
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.scores import By, TextColumns, Unit, last_words, score_table, score_words
-from depgen.evaluation.states import Pooling, states_of_words
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (
     Text,
@@ -98,6 +96,8 @@ class System(Trained):
         Raises:
             UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
         """
+        from depgen.evaluation.scores import TextColumns, last_words, score_table, score_words  # pandas
+
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         documents, contexts = documents_of(texts, tokens), list[TextDocument]()
@@ -152,6 +152,9 @@ class System(Trained):
         Raises:
             UserError: the system gives trees no probability, there is no such parser, or a sentence is too long.
         """
+        from depgen.evaluation.over_trees import TreeScorer, bound_table  # pandas
+        from depgen.evaluation.scores import TextColumns
+
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
         if by == "word":
@@ -283,6 +286,8 @@ class System(Trained):
         Raises:
             UserError: the system has no such states, or can't encode a text of this length.
         """
+        from depgen.evaluation.states import states_of_words  # pandas
+
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
         return states_of_words(
