@@ -3,8 +3,7 @@ import pickle
 
 import pytest
 
-from depgen.annotation.known_trees import KnownTrees
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, KnownTrees, LeftChain
 from depgen.data.text import TextData
 from depgen.errors import UserError
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of

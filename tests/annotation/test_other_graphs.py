@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from depgen.annotation.annotate import annotate_corpus
-from depgen.annotation.other_graphs import GraphsOfOtherSentences, graph_givers
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, GraphsOfOtherSentences, LeftChain, graph_givers
 from depgen.data import table as tables
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit

@@ -6,8 +6,15 @@ from itertools import product
 
 import pytest
 
-from depgen.annotation.shapes import BalancedTrees, OneLabel, RandomShapes, binary_trees, random_heads
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import (
+    BalancedTrees,
+    GoldTrees,
+    LeftChain,
+    OneLabel,
+    RandomShapes,
+    binary_trees,
+    random_heads,
+)
 from depgen.trees.binarization import binary_dependencies, depths
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree, find_cycle

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.trivial import Branching, GoldTrees, LeftChain, RandomTree, RightChain, random_tree
+from depgen.annotation.controls import Branching, GoldTrees, LeftChain, RandomTree, RightChain, random_tree
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.constituency import check_constituents, left_branching, right_branching
@@ -104,6 +104,6 @@ def test_all_implement_the_protocol_with_fingerprints_of_their_own():
 
 def test_importing_them_loads_nothing_heavy():
     heavy = ("torch", "spacy", "supar", "datasets")
-    code = f"import sys, depgen.annotation.trivial; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, depgen.annotation.controls; print([name for name in {heavy} if name in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "[]"
