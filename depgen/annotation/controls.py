@@ -68,7 +68,7 @@ class GoldTrees:
                 f"GoldTrees keeps a corpus's own {needed}, but this sentence has none: "
                 f"{' '.join(sentences[lacking[0] - 1].words[:8])!r}, and so do {len(lacking)} of the {len(sentences)} "
                 f"sentences read with it. {remedy}If the corpus has none, name an annotator that parses, such as "
-                "depgen.annotation.spacy_parser.SpacyAnnotator. Graphs of CoNLL-U are read with graphs: true.",
+                "depgen.annotation.spacy.SpacyAnnotator. Graphs of CoNLL-U are read with graphs: true.",
             )
         return [sentence if sentence.heads is None else _with_relations(sentence) for sentence in sentences]
 

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.spacy import SpacyAnnotator
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, check_words
 from depgen.trees.sentence import Sentence
@@ -105,7 +105,7 @@ def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("ewt", "`make parser` or `depgen train-parser --config experiments/parser_ewt.yaml`"),
+        ("ewt", "Train it by `depgen train-parser --config experiments/parser_ewt.yaml`"),
         ("ewt_supar", "Train it by `depgen train-parser --config experiments/parser_ewt_supar.yaml`"),
         ("en_core_web_xx", "--name en_core_web_xx"),
         ("xx_core_news_sm", "python -m spacy download xx_core_news_sm"),

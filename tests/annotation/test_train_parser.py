@@ -8,9 +8,8 @@ import pytest
 import yaml
 from jsonargparse import ArgumentParser
 
-from depgen.annotation.spacy_parser import SpacyAnnotator
-from depgen.annotation.train_parser import train_parser, training_fingerprint
-from depgen.annotation.training import CorpusTreebank, ParserTraining, Treebank
+from depgen.annotation.spacy import SpacyAnnotator
+from depgen.annotation.training import CorpusTreebank, ParserTraining, Treebank, train_parser, training_fingerprint
 from depgen.data.corpora import ConlluTreebank, TextLines
 from depgen.data.corpus import FileCorpus
 from depgen.data.formats import Conllu, DependencyColumns

@@ -1,6 +1,7 @@
 """Treebanks made to look like delexicalised stories."""
 
-from depgen.annotation.treebank import lowercase, replace_names, transform
+from depgen.annotation.annotator import lowercase
+from depgen.annotation.training import replace_names
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import PLACEHOLDERS
 
@@ -38,11 +39,3 @@ def test_a_name_always_becomes_the_same_placeholder_and_names_meet_all_three():
 
 def test_lower_case_leaves_placeholders():
     assert lowercase(Sentence(("[MALE]", "Ran", "USA"))).words == ("[MALE]", "ran", "usa")
-
-
-def test_transformations_come_in_the_right_order():
-    tree = sentence(("Ada", 2, "nsubj", "NNP"), ("Ran", 0, "root", "VBD"))
-    assert transform([tree], lower=False, names=False) == [tree]
-    (both,) = transform([tree], lower=True, names=True)
-    assert both.words[0] in PLACEHOLDERS
-    assert both.words[1] == "ran"
