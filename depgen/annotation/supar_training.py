@@ -547,10 +547,11 @@ class ConstituencyParser(BiaffineParser):
         """The labels of the spans of the best binary tree."""
         spans, labels = self(batch)
         trees = best_binary_trees(spans.cpu().numpy(), batch.lengths.tolist())
-        in_tree = torch.zeros_like(batch.labels, dtype=torch.bool)
+        found, best = torch.full_like(batch.labels, -1), labels.argmax(-1)
         for row, tree in enumerate(trees):
-            in_tree[(row, *torch.tensor(tree, device=in_tree.device).unbind(1))] = True
-        return labels.argmax(-1).where(in_tree, -1)
+            starts, ends = torch.tensor(tree, device=found.device).unbind(1)
+            found[row, starts, ends] = best[row, starts, ends]
+        return found
 
 
 PARSERS: Mapping[Structure, type[BiaffineParser]] = {
