@@ -6,7 +6,6 @@ import yaml
 from depgen.annotation.annotate import annotate
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.errors import UserError
 
 
 def experiment(folder, data, annotator):
@@ -31,11 +30,6 @@ def test_the_splits_with_trees_are_annotated_once(data, tmp_path, monkeypatch):
     assert second.startswith("lines valid: ")
     assert "already there" not in first
     assert annotate(path).count("already there") == 2
-
-
-def test_an_experiment_without_annotator_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"experiment\.yaml names no annotator"):
-        annotate(experiment(tmp_path, "depgen.data.text.TextData", None))
 
 
 @pytest.mark.parametrize("option", ["--max_documents", "--data.init_args.max_documents", "--max-documents"])

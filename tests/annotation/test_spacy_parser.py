@@ -102,21 +102,6 @@ def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache
         assert "depgen train-parser --config experiments/parser_ewt.yaml --name nowhere" in message
 
 
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("ewt", "Train it by `depgen train-parser --config experiments/parser_ewt.yaml`"),
-        ("ewt_supar", "Train it by `depgen train-parser --config experiments/parser_ewt_supar.yaml`"),
-        ("en_core_web_xx", "--name en_core_web_xx"),
-        ("xx_core_news_sm", "python -m spacy download xx_core_news_sm"),
-    ],
-)
-def test_the_remedy_for_a_missing_parser_is_one_that_there_is(own_cache, name, remedy):
-    with pytest.raises(UserError) as caught:
-        SpacyAnnotator(name).fingerprint()
-    assert remedy in str(caught.value)
-
-
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):
     with pytest.raises(UserError, match="expected a spaCy pipeline"):
         SpacyAnnotator(str(tmp_path)).annotate([Sentence(("a",))])

@@ -12,10 +12,9 @@ from depgen.annotation.supar import SuparConstituencyAnnotator
 from depgen.annotation.supar_training import BiaffineSizes, ConstituencyParser, ParserVocabulary
 from depgen.annotation.training import CorpusTreebank, train_parser
 from depgen.cli import main
-from depgen.data.corpora import ConlluTreebank, PennTreebank
+from depgen.data.corpora import PennTreebank
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.constituency import check_constituents
 from depgen.trees.sentence import Sentence
@@ -127,16 +126,3 @@ def test_conllu_holds_no_constituents(annotator, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("Go a small cat\n")
     assert main(["parse", "--parser", "brackets", "--input", str(tmp_path / "a.txt")]) == 2
     assert "take a parser of trees or graphs" in capsys.readouterr().err
-
-
-def test_a_treebank_without_constituents_is_named(toy_treebank, tmp_path):
-    with pytest.raises(UserError, match=r"sentence 1: expected constituents .*the format Brackets"):
-        toy_treebank.sentences("train", "constituency")
-    corpus = ConlluTreebank(str(tmp_path), train=[toy_treebank.train])
-    with pytest.raises(UserError, match=r"expected constituents .*a parser of trees"):
-        CorpusTreebank(corpus).sentences("train", "constituency")
-
-
-def test_a_missing_parser_has_a_remedy(own_cache):
-    with pytest.raises(UserError, match=r"parser_wsj_constituency\.yaml --name nowhere"):
-        SuparConstituencyAnnotator("nowhere").fingerprint()

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -202,36 +201,6 @@ def test_a_parser_goes_by_its_kind(graphs, report):
     assert graphs.fingerprint() == SuparGraphAnnotator(str(report[0] / "parsers/graphs")).fingerprint()
 
 
-def test_an_annotator_of_graphs_refuses_a_parser_of_trees(own_cache, toy_parsers):
-    with pytest.raises(UserError, match=r"toy_supar: expected a SuPar biaffine graph parser, .*\.SuparAnnotator"):
-        SuparGraphAnnotator("toy_supar").annotate([Sentence(("Go",))])
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [("nowhere", "parser_ewt_graph.yaml --name nowhere"), ("ewt_content", "parser_ewt_content.yaml`")],
-)
-def test_a_missing_parser_has_a_remedy(own_cache, name, remedy):
-    for ask in (SuparGraphAnnotator(name).fingerprint, lambda: SuparGraphAnnotator(name).annotate([Sentence(("a",))])):
-        with pytest.raises(UserError, match=f"No parser '{name}'.*{remedy}"):
-            ask()
-
-
-def test_a_treebank_without_graphs_is_named(toy_treebank, own_cache, tmp_path):
-    with pytest.raises(UserError, match=r"train\.conllu, sentence 1: expected a graph .*graphs: true"):
-        train_parser(toy_treebank, "none", parser=tiny_graphs())
-    corpus = ConlluTreebank(str(tmp_path), train=["train.conllu"])
-    write_conllu([Document(tuple(toy_sentences(1, 0)), "x")], tmp_path / "train.conllu")
-    with pytest.raises(UserError, match=r"x of .*: expected a graph .*a parser of trees"):
-        CorpusTreebank(corpus).sentences("train", "graph")
-
-
-def test_graphs_without_edges_teach_nothing():
-    sentences = [Sentence(("a", "b"), edges=())]
-    with pytest.raises(UserError, match=r"train: expected graphs with edges"):
-        tiny_graphs().train(sentences, sentences, seed=1)
-
-
 def test_files_of_trees_may_hold_graphs_too(graph_treebank):
     files = [f"{graph_treebank.folder}/{part}.conllu" for part in ("train", "valid", "test")]
     treebank = Treebank("Toy", *files, lowercase=True)
@@ -239,32 +208,3 @@ def test_files_of_trees_may_hold_graphs_too(graph_treebank):
     assert first.edges == graph_of(toy_sentences(10, 2)[0]).edges
     assert first.words == tuple(word.lower() for word in toy_sentences(10, 2)[0].words)
     assert treebank.sentences("test")[0].edges is None
-
-
-def test_the_command_line_trains_a_parser_of_graphs(graph_treebank, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    graphs = {"class_path": "depgen.data.formats.Conllu", "init_args": {"graphs": True}}
-    corpus = {"folder": graph_treebank.folder, "name": "Toy graphs", "format": graphs}
-    files = {part: [f"{part}.conllu"] for part in ("train", "valid", "test")}
-    sizes = {"word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4}
-    config = {
-        "name": "cli",
-        "treebank": {
-            "class_path": "depgen.annotation.training.CorpusTreebank",
-            "init_args": {
-                "corpus": {"class_path": "depgen.data.corpora.ConlluTreebank", "init_args": {**corpus, **files}}
-            },
-        },
-    }
-    training = {
-        "structure": "graph",
-        "steps": 1,
-        "evaluate_every": 1,
-        "accelerator": "cpu",
-        "sizes": {**sizes, "lstm_hidden": 4},
-    }
-    named = {"class_path": "depgen.annotation.supar_training.SuparTraining", "init_args": training}
-    (tmp_path / "graph.yaml").write_text(yaml.safe_dump({**config, "parser": named}))
-    assert main(["train-parser", "--config", str(tmp_path / "graph.yaml")]) == 0
-    assert "labelled F1" in capsys.readouterr().out
-    assert json.loads((tmp_path / "cache/parsers/cli/parser.json").read_text())["options"]["label_share"] == 0.1

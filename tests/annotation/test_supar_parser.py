@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.spacy import SpacyAnnotator
 from depgen.annotation.supar import SuparAnnotator, _parse_by_supar, apply_fixes
 from depgen.annotation.supar_training import (
     WORD_PAIRS,
@@ -147,23 +146,11 @@ def test_loading_stays_safe_for_others(supar_file):
         torch.load(supar_file)
 
 
-def test_a_missing_parser_says_where_it_was_sought(own_cache):
-    with pytest.raises(UserError, match=r"--config experiments/parser_ewt_supar\.yaml --name nowhere"):
-        SuparAnnotator("nowhere").fingerprint()
-
-
 def test_a_mistyped_name_is_not_downloaded(own_cache):
     with pytest.raises(UserError, match="No parser 'biaffine-dep-em'"):
         SuparAnnotator("biaffine-dep-em", trust_checkpoint=True).annotate([Sentence(("Go",))])
     assert SuparAnnotator("biaffine-dep-en", trust_checkpoint=True).fingerprint()
     assert SuparAnnotator("https://example.org/parser.zip", trust_checkpoint=True).fingerprint()
-
-
-def test_a_parser_of_another_kind_is_named(toy_parsers, own_cache):
-    with pytest.raises(UserError, match=r"toy: expected a SuPar biaffine parser, found .* spaCy"):
-        SuparAnnotator("toy").annotate([Sentence(("Go",))])
-    with pytest.raises(UserError, match=r"toy_supar: expected a spaCy parser, found .* SuPar biaffine"):
-        SpacyAnnotator("toy_supar").annotate([Sentence(("Go",))])
 
 
 def best_single_root_score(scores):
