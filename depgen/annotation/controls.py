@@ -198,7 +198,7 @@ class Control(ABC):
     annotator: Annotator | None = None
 
     @abstractmethod
-    def heads(self, sentence: Sentence) -> Sequence[int]:
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         """Heads (1-based, 0 = root) of a sentence."""
 
     def fingerprint(self) -> str:
@@ -208,7 +208,7 @@ class Control(ABC):
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The sentences with such trees; the same words get the same tree whatever is around them."""
         given = self.annotator.annotate(sentences) if self.annotator else sentences
-        return [sentence.with_heads(self.heads(sentence)) for sentence in given]
+        return [sentence.with_heads(self._heads(sentence)) for sentence in given]
 
 
 class LeftChain(Control):
@@ -224,8 +224,7 @@ class LeftChain(Control):
 
     scheme, settings = "left chain", ("left chain", "1")
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
-        """0, 1, 2, …"""
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         return range(len(sentence))
 
 
@@ -240,8 +239,7 @@ class RightChain(Control):
 
     scheme, settings = "right chain", ("right chain", "1")
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
-        """2, 3, …, 0."""
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         return [*range(2, len(sentence) + 1), 0][: len(sentence)]
 
 
@@ -259,8 +257,7 @@ class RandomTree(Control):
         self.scheme = f"random tree, seed {seed}"
         self.settings = ("random tree, uniform", "1", str(seed))
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
-        """A random tree's."""
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         return random_tree(len(sentence), _generator(self.seed, sentence))
 
 
@@ -321,8 +318,7 @@ class BalancedTrees(Control):
 
     scheme, settings = "balanced trees", ("balanced trees 1",)
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
-        """The balanced binary tree's."""
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         heads = [0] * len(sentence)
         spans = [(0, len(sentence), 0)]
         while spans:
@@ -345,7 +341,7 @@ class OneLabel(Control):
         self.annotator = annotator
         self.scheme, self.settings = f"{annotator.scheme}, one label", ("one label 1",)
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
         """Those of the sentence's tree, made projective and binary."""
         assert sentence.heads is not None
         return [int(head) for head in binary_dependencies(lifted(sentence.heads))]
@@ -366,9 +362,8 @@ class RandomShapes(OneLabel):
         self.scheme = f"random trees as deep as {annotator.scheme}, seed {seed}"
         self.settings = ("random shapes 1", str(seed))
 
-    def heads(self, sentence: Sentence) -> Sequence[int]:
-        """A random tree's of the same depth."""
-        depth = int(depths(super().heads(sentence)).max(initial=0))
+    def _heads(self, sentence: Sentence) -> Sequence[int]:
+        depth = int(depths(super()._heads(sentence)).max(initial=0))
         return random_heads(len(sentence), depth, _generator(self.seed, sentence))
 
 
