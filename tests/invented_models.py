@@ -107,7 +107,7 @@ def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str =
     if graphs:
         options = {"backbone": backbone, "feature_size": 4, "beam_size": 2, "tape_layers": 1}
         model = {"class_path": "depgen.models.gilt.GiLT", "init_args": options}
-        data["annotator"] = {"class_path": "depgen.annotation.trivial.LeftChain"}
+        data["annotator"] = {"class_path": "depgen.annotation.controls.LeftChain"}
     settings = {
         "trainer": {"max_epochs": 1, "accelerator": "cpu"},
         "model": model,

@@ -134,7 +134,7 @@ def pickled_parser(place: Path) -> None:
     path = run_of(place) / "parser.pt"
     path.write_bytes(pickle.dumps(Payload(place / "parser.ran")))
     options = {"path": str(path), "trust_checkpoint": True}
-    parser = {"class_path": "depgen.annotation.supar_parser.SuparAnnotator", "init_args": options}
+    parser = {"class_path": "depgen.annotation.supar.SuparAnnotator", "init_args": options}
     configured("data", "init_args", "annotator", value=parser)(place)
 
 

@@ -19,10 +19,7 @@ import yaml
 from jsonargparse import ArgumentParser, Namespace
 from lightning import LightningDataModule, LightningModule
 
-from depgen.annotation.supar_constituency_training import SuparConstituencyTraining
-from depgen.annotation.supar_graph_training import SuparGraphTraining
-from depgen.annotation.train_parser import train_parser
-from depgen.annotation.training import CorpusTreebank, Treebank
+from depgen.annotation.training import CorpusTreebank, Treebank, train_parser
 from depgen.cli import main
 from depgen.cli.run_cli import RunCLI
 from depgen.data.corpora import Ewt, PennTreebank
@@ -124,11 +121,11 @@ def write_parsers(parsers):
     parts = {"train": ["0?/*.mrg"], "valid": ["1?/*.mrg"], "test": ["2?/*.mrg"]}
     brackets = CorpusTreebank(PennTreebank("wsj", **parts, name="invented"))
     graphs = CorpusTreebank(Ewt(format=Conllu(graphs=True), name="invented"))
-    few = tiny_supar(steps=2, evaluate_every=2)
+    few = {"steps": 2, "evaluate_every": 2}
     train_parser(invented, "ewt", parser=tiny_spacy(steps=4))
-    train_parser(invented, "ewt_supar", parser=few)
-    train_parser(brackets, "wsj_constituency", parser=SuparConstituencyTraining(**vars(few)))
-    train_parser(graphs, "ewt_graph", parser=SuparGraphTraining(**vars(few)))
+    train_parser(invented, "ewt_supar", parser=tiny_supar(**few))
+    train_parser(brackets, "wsj_constituency", parser=tiny_supar(**few, structure="constituency"))
+    train_parser(graphs, "ewt_graph", parser=tiny_supar(**few, structure="graph"))
     copies = {
         "ewt": ("ewt_lowercased", "wsj_normalized"),
         "ewt_supar": ("ewt_supar_small",),

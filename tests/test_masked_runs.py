@@ -59,7 +59,7 @@ def plain(tmp_path_factory):
 
 def with_trees(annotator, **model):
     content = experiment(**model)
-    given = {"class_path": f"depgen.annotation.trivial.{annotator}"}
+    given = {"class_path": f"depgen.annotation.controls.{annotator}"}
     content["data"]["init_args"] |= {"annotator": given, "trees_for": ["train", "valid", "test"]}
     return content
 

@@ -234,7 +234,7 @@ def settings_of_mine(model: dict[str, Any]) -> dict[str, Any]:
     }
     settings["data"]["init_args"] |= {
         "corpus": stories,
-        "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+        "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},
     }
     return settings
 

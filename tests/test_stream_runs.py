@@ -41,7 +41,7 @@ def experiment(**backbone):
                     "class_path": "depgen.data.generated.GeneratedLanguage",
                     "init_args": {"train": 16, "valid": 4, "test": 4, "sentences": [5, 5]},
                 },
-                "annotator": {"class_path": "depgen.annotation.trivial.LeftChain"},
+                "annotator": {"class_path": "depgen.annotation.controls.LeftChain"},
                 "columns": 4,
                 "bptt": 25,
             },

@@ -45,18 +45,7 @@ def annotate_corpus(
     processes: int = 1,
     max_documents: int | None = None,
 ) -> str:
-    """Annotate splits into `$DEPGEN_CACHE/tables`, or find them there; one line a split, ready to print.
-
-    Args:
-        corpus: where the documents come from.
-        annotator: what gives them trees.
-        splits: which splits.
-        processes: how many processes annotate at once.
-        max_documents: only the first documents of the training split, this many; None for all.
-
-    Raises:
-        UserError: corpus or parser missing.
-    """
+    """Annotate splits into `$DEPGEN_CACHE/tables`, or find them there; one line a split, as `annotate` does."""
     lines = []
     for split in splits:
         limit = max_documents if split == "train" else None

@@ -4,11 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch
-from jaxtyping import Int
-
-from depgen.metrics.attachment import attachment_counts
-from depgen.trees.punctuation import Punctuation, is_punctuation
+from depgen.metrics.attachment import Attachment, compared_words
+from depgen.trees.punctuation import Punctuation
 from depgen.trees.sentence import Sentence
 
 
@@ -175,38 +172,15 @@ def attachment_scores(
         if reference.tags is not None and guess.tags is not None
         for gold_tag, own in zip(reference.tags, guess.tags, strict=True)
     ]
-    assert all(reference.words == guess.words for reference, guess in zip(gold, predicted, strict=True))
-    numbers: dict[str, int] = {}
-    gold_heads, gold_relations = _tokens(gold, numbers)
-    heads, relations = _tokens(predicted, numbers)
-    content = ~torch.tensor(
-        [each for sentence in gold for each in is_punctuation(sentence, punctuation)], dtype=torch.bool
-    )
-    every, apart = (
-        attachment_counts(heads, gold_heads, mask, predicted_relations=relations, gold_relations=gold_relations)
-        for mask in (torch.ones_like(content), content)
-    )
+    words = [word for pair in zip(gold, predicted, strict=True) for word in compared_words(*pair, punctuation)]
+    every, apart = (Attachment.of(some) for some in (words, [word for word in words if not word.is_punctuation]))
     return ParserScores(
         uas=every.uas,
         las=every.las,
         uas_without_punctuation=apart.uas,
         las_without_punctuation=apart.las,
         tag_accuracy=100 * sum(tags) / len(tags) if tags else None,
-        words=every.tokens,
+        words=every.words,
         sentences=len(gold),
-        words_per_second=every.tokens / seconds if seconds else float("nan"),
+        words_per_second=every.words / seconds if seconds else float("nan"),
     )
-
-
-def _tokens(
-    sentences: Sequence[Sentence], numbers: dict[str, int]
-) -> tuple[Int[torch.Tensor, " words"], Int[torch.Tensor, " words"]]:
-    """Heads and relations of all words; relations are given numbers as they come."""
-    heads: list[int] = []
-    relations: list[int] = []
-    for sentence in sentences:
-        assert sentence.heads is not None
-        assert sentence.relations is not None
-        heads += sentence.heads
-        relations += (numbers.setdefault(relation, len(numbers)) for relation in sentence.relations)
-    return torch.tensor(heads, dtype=torch.long), torch.tensor(relations, dtype=torch.long)

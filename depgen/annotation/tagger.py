@@ -5,11 +5,7 @@ from dataclasses import replace
 from importlib import resources
 from typing import Protocol, runtime_checkable
 
-from depgen.annotation.spacy_documents import document
-from depgen.annotation.spacy_pipelines import load_pipeline, pipeline_fingerprint
-from depgen.annotation.treebank import lowercase
 from depgen.locations import lines_sha256
-from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
 
 FUNCTION_WORDS = frozenset(resources.files("depgen.annotation").joinpath("function_words.txt").read_text().split())
@@ -33,42 +29,6 @@ class Tagger(Protocol):
     def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences with tags."""
         ...
-
-
-class SpacyTagger:
-    """The tagger of a spaCy pipeline, which `depgen train-parser` trains with the parser.
-
-    Args:
-        pipeline: the name of one that was trained here, a folder, or an installed package such as `en_core_web_sm`.
-        batch_size: sentences tagged at a time; the tags do not depend on it.
-    """
-
-    def __init__(self, pipeline: str = "ewt_lowercased", batch_size: int = 256) -> None:
-        self.pipeline, self.batch_size = pipeline, batch_size
-        self.method = f"spaCy pipeline {pipeline}"
-
-    def fingerprint(self) -> str:
-        """Of the pipeline's files and spaCy's version."""
-        return pipeline_fingerprint(self.pipeline)
-
-    def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The same sentences with tags.
-
-        Raises:
-            UserError: no such pipeline, a pipeline without a tagger, a sentence or a word is empty.
-        """
-        check_words(sentences)
-        nlp, lower = load_pipeline(
-            self.pipeline,
-            ["tagger"],
-            remedy="Train one on a tagged treebank, or name depgen.annotation.tagger.SuffixTagger, which wants none.",
-        )
-        seen = [lowercase(sentence) for sentence in sentences] if lower else sentences
-        docs = nlp.pipe((document(nlp.vocab, s, gold=False) for s in seen), batch_size=self.batch_size)
-        return [
-            replace(sentence, tags=tuple(token.tag_ for token in doc))
-            for sentence, doc in zip(sentences, docs, strict=True)
-        ]
 
 
 class SuffixTagger:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from depgen.annotation.named_parser import annotator_of
+from depgen.annotation.annotator import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs, runs_root

@@ -105,7 +105,7 @@ VERBS = {
     ),
     "train-parser": Verb(
         "train a parser of trees, graphs or constituents on a treebank",
-        "depgen.annotation.train_parser:train_parser",
+        "depgen.annotation.training:train_parser",
     ),
     "train-union": Verb(
         "train the story metric UNION",

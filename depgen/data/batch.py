@@ -19,9 +19,9 @@ from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 
 NO_CONSTITUENTS = (
-    "and these data have none: set data.init_args.annotator to depgen.annotation.trivial.GoldTrees with structure: "
+    "and these data have none: set data.init_args.annotator to depgen.annotation.controls.GoldTrees with structure: "
     "constituency, of a corpus that has them (depgen.data.formats.Brackets), or to "
-    "depgen.annotation.supar_structures.SuparConstituencyAnnotator; and trees_for so that the training split gets them."
+    "depgen.annotation.supar.SuparConstituencyAnnotator; and trees_for so that the training split gets them."
 )
 """What a system of constituents says where it is given none."""
 

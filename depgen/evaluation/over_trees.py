@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float64
 
-from depgen.annotation.named_parser import parser_named
-from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.annotator import parser_named
+from depgen.annotation.supar import SuparAnnotator
 from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
@@ -136,7 +136,7 @@ class TreeScorer:
         trained: the system.
         trees: the sentences' own, or sampled ones.
         number: of trees that are drawn for a sentence.
-        parser: the name of the parser that they are drawn from, see `depgen.annotation.named_parser`.
+        parser: the name of the parser that they are drawn from, see `depgen.annotation.annotator`.
         seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
         tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
             depends on it.

@@ -1,67 +1,95 @@
-"""Attachment scores of dependency trees: UAS and LAS.
+"""Attachment scores of dependency trees: UAS, LAS and UDA.
 
-Which tokens count is a mask that the caller must pass: treebanks differ in whether punctuation counts (UD: yes; the
-older WSJ practice: no, by the gold tag), and a default would hide the choice.
+Which words count is the caller's choice: treebanks differ in whether punctuation does (UD: yes; the older WSJ practice:
+no, by the gold tag).
 """
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from jaxtyping import Bool, Int
-from torch import Tensor
+from depgen.trees.punctuation import Punctuation, is_punctuation
+from depgen.trees.sentence import Sentence
 
 
 @dataclass(frozen=True)
-class AttachmentCounts:
-    """How many of the counted tokens have the right head, and the right head and relation.
+class ComparedWord:
+    """What is known of a word that has a head in two trees.
 
     Attributes:
-        heads: tokens whose predicted head is the gold head.
-        labels: of those, the ones whose relation is the gold relation too; None when no relations were given.
-        tokens: tokens counted.
+        relation: the gold one, `_` where the gold tree has none.
+        length: words of its sentence.
+        is_punctuation: whether the gold tree, or the word's form, says so.
+        head: whether the heads are the same.
+        labelled: whether the relations are the same too, subtypes included; NaN where a tree has no relations.
+        pair: whether the other tree has an arc between the word and its gold head in either direction.
     """
 
-    heads: int
-    labels: int | None
-    tokens: int
-
-    @property
-    def uas(self) -> float:
-        """Percentage of tokens with the right head; NaN without any token."""
-        return _percentage(self.heads, self.tokens)
-
-    @property
-    def las(self) -> float:
-        """Percentage of tokens with the right head and relation; NaN without any token or without relations."""
-        return float("nan") if self.labels is None else _percentage(self.labels, self.tokens)
+    relation: str
+    length: int
+    is_punctuation: bool
+    head: bool
+    labelled: float
+    pair: bool
 
 
-def _percentage(part: int, whole: int) -> float:
-    return 100.0 * part / whole if whole else float("nan")
+def compared_words(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iterator[ComparedWord]:
+    """The words of a sentence that has two trees."""
+    assert gold.words == other.words
+    assert gold.heads is not None
+    assert other.heads is not None
+    arcs = {_pair(word, head) for word, head in enumerate(other.heads, start=1)}
+    relations, others = (tree.relations or ("_",) * len(gold) for tree in (gold, other))
+    has_relations = gold.relations is not None and other.relations is not None
+    left_out = is_punctuation(gold, punctuation)
+    for place, (head, found) in enumerate(zip(gold.heads, other.heads, strict=True)):
+        same = head == found
+        yield ComparedWord(
+            relation=relations[place],
+            length=len(gold),
+            is_punctuation=left_out[place],
+            head=same,
+            labelled=same and relations[place] == others[place] if has_relations else float("nan"),
+            pair=_pair(place + 1, head) in arcs,
+        )
 
 
-def attachment_counts(
-    predicted_heads: Int[Tensor, "*shape"],
-    gold_heads: Int[Tensor, "*shape"],
-    mask: Bool[Tensor, "*shape"],
-    *,
-    predicted_relations: Int[Tensor, "*shape"] | None = None,
-    gold_relations: Int[Tensor, "*shape"] | None = None,
-) -> AttachmentCounts:
-    """Counts of right heads and right labelled heads among the tokens under the mask.
+def _pair(word: int, head: int) -> tuple[int, int]:
+    """A word and its head, whichever is which; a root is paired with 0."""
+    return min(word, head), max(word, head)
 
-    Heads are 1-based, 0 = root; relations are ids in one numbering. Padding and unannotated tokens (head -1) must be
-    False in the mask.
 
-    >>> import torch
-    >>> counts = attachment_counts(torch.tensor([2, 0, 2]), torch.tensor([2, 0, 1]), torch.tensor([True] * 3))
-    >>> round(counts.uas, 2)
-    66.67
+@dataclass(frozen=True)
+class Attachment:
+    """Per cent of words (micro average): NaN without any word, and LAS where a tree has no relations.
+
+    Attributes:
+        words: that were compared.
+        uas: those with the right head; roots count, as in DDA.
+        las: those with the right head and relation.
+        uda: those whose gold pair of word and head the other tree has in either direction.
     """
-    unannotated = int((mask & (gold_heads < 0)).sum())
-    if unannotated:
-        raise ValueError(f"{unannotated} tokens under the mask have no gold head (-1): mask them out.")
-    right = mask & (predicted_heads == gold_heads)
-    labels = None
-    if predicted_relations is not None and gold_relations is not None:
-        labels = int((right & (predicted_relations == gold_relations)).sum())
-    return AttachmentCounts(int(right.sum()), labels, int(mask.sum()))
+
+    words: int
+    uas: float
+    las: float
+    uda: float
+
+    @classmethod
+    def of(cls, words: Collection[ComparedWord]) -> "Attachment":
+        """The scores of the words that count.
+
+        >>> one, other = Sentence(("a", "b", "."), (2, 0, 2)), Sentence(("a", "b", "."), (2, 0, 1))
+        >>> scores = Attachment.of(list(compared_words(one, other, "form")))
+        >>> round(scores.uas, 2), scores.las
+        (66.67, nan)
+        """
+
+        def share(right: float) -> float:
+            return 100 * right / len(words) if words else float("nan")
+
+        return cls(
+            len(words),
+            share(sum(word.head for word in words)),
+            share(sum(word.labelled for word in words)),
+            share(sum(word.pair for word in words)),
+        )

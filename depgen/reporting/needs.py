@@ -4,10 +4,8 @@ import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from depgen.annotation.spacy_parser import SpacyAnnotator
-from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.annotation.supar_structures import SuparConstituencyAnnotator, SuparGraphAnnotator
-from depgen.annotation.tagger import SpacyTagger
+from depgen.annotation.spacy import SpacyAnnotator, SpacyTagger
+from depgen.annotation.supar import SuparAnnotator, SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.data.tasks import TaskData
 from depgen.data.vocabulary import SubwordPieces
@@ -35,9 +33,9 @@ _RUNS: Mapping[type, str] = {
 def parsers_in(settings: Mapping[str, Any]) -> list[str]:
     """The names of the parsers that settings load, each once; defaults of the classes included.
 
-    >>> parsers_in({"data": {"init_args": {"annotator": "depgen.annotation.spacy_parser.SpacyAnnotator"}}})
+    >>> parsers_in({"data": {"init_args": {"annotator": "depgen.annotation.spacy.SpacyAnnotator"}}})
     ['ewt_lowercased']
-    >>> parsers_in({"annotator": "depgen.annotation.supar_structures.SuparGraphAnnotator"})
+    >>> parsers_in({"annotator": "depgen.annotation.supar.SuparGraphAnnotator"})
     ['ewt_graph']
     """
     return list(dict.fromkeys(str(name) for _, name in _named(settings, _PARSERS)))

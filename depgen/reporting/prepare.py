@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from depgen.annotation.parser_folders import find_parser
+from depgen.annotation.annotator import find_parser
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import corpus_of
 from depgen.errors import MissingDataError, UserError

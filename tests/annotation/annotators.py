@@ -5,7 +5,7 @@ import signal
 import time
 from dataclasses import replace
 
-from depgen.annotation.trivial import LeftChain
+from depgen.annotation.controls import LeftChain
 from depgen.trees.annotator import SentenceError
 
 

@@ -6,9 +6,8 @@ import shutil
 
 import pytest
 
-from depgen.annotation.spacy_training import SpacyTraining
-from depgen.annotation.supar_network import BiaffineSizes
-from depgen.annotation.supar_training import SuparTraining
+from depgen.annotation.spacy import SpacyTraining
+from depgen.annotation.supar_training import BiaffineSizes, SuparTraining
 from depgen.annotation.training import Treebank
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -82,7 +81,7 @@ def toy_parsers(cache, toy_treebank, made_once):
     """A spaCy and a SuPar parser of the toy treebank in the cache, `toy` and `toy_supar`: the reports of training."""
 
     def make(folder):
-        from depgen.annotation.train_parser import train_parser
+        from depgen.annotation.training import train_parser
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DEPGEN_CACHE", str(folder))

@@ -6,7 +6,6 @@ import yaml
 from depgen.annotation.annotate import annotate
 from depgen.cli import main
 from depgen.data.experiment import data_of
-from depgen.errors import UserError
 
 
 def experiment(folder, data, annotator):
@@ -25,7 +24,7 @@ def experiment(folder, data, annotator):
 @pytest.mark.parametrize("data", ["depgen.data.text.TextData", "depgen.data.stream.StreamData"])
 def test_the_splits_with_trees_are_annotated_once(data, tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    path = experiment(tmp_path, data, {"class_path": "depgen.annotation.trivial.LeftChain"})
+    path = experiment(tmp_path, data, {"class_path": "depgen.annotation.controls.LeftChain"})
     first, second = annotate(path).splitlines()
     assert first.startswith("lines train: 2 documents, 2 sentences, 5 words; left chain; ")
     assert second.startswith("lines valid: ")
@@ -33,15 +32,10 @@ def test_the_splits_with_trees_are_annotated_once(data, tmp_path, monkeypatch):
     assert annotate(path).count("already there") == 2
 
 
-def test_an_experiment_without_annotator_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"experiment\.yaml names no annotator"):
-        annotate(experiment(tmp_path, "depgen.data.text.TextData", None))
-
-
 @pytest.mark.parametrize("option", ["--max_documents", "--data.init_args.max_documents", "--max-documents"])
 def test_a_limit_on_training_documents_is_one_of_the_verbs_options(option, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.trivial.LeftChain"})
+    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.controls.LeftChain"})
     assert main(["annotate", "--config", str(path), option, "1"]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("lines train: 1 documents, ")
@@ -50,7 +44,7 @@ def test_a_limit_on_training_documents_is_one_of_the_verbs_options(option, tmp_p
 
 def test_the_experiments_own_limit_holds(tmp_path, monkeypatch):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.trivial.LeftChain"})
+    path = experiment(tmp_path, "depgen.data.text.TextData", {"class_path": "depgen.annotation.controls.LeftChain"})
     content = yaml.safe_load(path.read_text())
     content["data"]["init_args"]["max_documents"] = 1
     path.write_text(yaml.safe_dump(content))

@@ -3,8 +3,7 @@ import pickle
 
 import pytest
 
-from depgen.annotation.known_trees import KnownTrees
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, KnownTrees, LeftChain
 from depgen.data.text import TextData
 from depgen.errors import UserError
 from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
@@ -69,8 +68,6 @@ def test_unknown_sentences_can_be_left_without_a_tree():
     assert not leaves_out(LeftChain())
     assert annotator.scheme == "shelf, its own trees; other sentences: no trees"
     assert annotator.fingerprint() != KnownTrees(TREEBANK).fingerprint()
-    with pytest.raises(UserError, match="give otherwise or leave_unknown"):
-        KnownTrees(TREEBANK, LeftChain(), leave_unknown=True)
 
 
 def test_a_treebank_without_trees_is_refused():
@@ -109,8 +106,6 @@ def test_known_graphs():
     assert annotator.fingerprint() != KnownTrees(Shelf(train=[known]), leave_unknown=True).fingerprint()
     with pytest.raises(UserError, match="expected edges, found none"):
         KnownTrees(TREEBANK, structure="graph").annotate([NEW])
-    with pytest.raises(UserError, match=r"structure: graph needs such an annotator .* gives a tree \(left chain\)"):
-        KnownTrees(TREEBANK, LeftChain(), structure="graph")
     both = KnownTrees(Shelf(train=[known]), GoldTrees(structure="graph"), structure="graph")
     other = Sentence(("stocks", "fall"), edges=())
     assert both.annotate([other, Sentence(known.words)])[0] == other

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from depgen.annotation.named_parser import parser_named
-from depgen.annotation.spacy_parser import SpacyAnnotator
-from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.annotator import parser_named
+from depgen.annotation.spacy import SpacyAnnotator
+from depgen.annotation.supar import SuparAnnotator
 from depgen.cli import main
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
@@ -58,7 +58,7 @@ def test_an_annotator_goes_by_the_kind_of_the_folder(own_cache, toy_parsers):
 
 @pytest.mark.parametrize(
     ("name", "class_path", "argument"),
-    [("toy", "spacy_parser.SpacyAnnotator", "pipeline"), ("toy_supar", "supar_parser.SuparAnnotator", "path")],
+    [("toy", "spacy.SpacyAnnotator", "pipeline"), ("toy_supar", "supar.SuparAnnotator", "path")],
 )
 def test_fit_learns_from_the_trees_of_a_parser_by_its_name(own_cache, toy_parsers, capsys, name, class_path, argument):
     experiment = ["--config", "experiments/dmlm_brown.yaml", "--data.init_args.corpus", GENERATED]

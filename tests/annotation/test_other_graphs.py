@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.annotation.annotate import annotate_corpus
-from depgen.annotation.other_graphs import GraphsOfOtherSentences, graph_givers
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, GraphsOfOtherSentences, graph_givers
 from depgen.data import table as tables
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
@@ -158,19 +156,6 @@ def test_the_first_documents_are_rearranged_by_themselves(tmp_path):
     assert not {giver for pairs in names_by_length(whole.select([0, 1])).values() for _, giver in pairs} <= of_first
     of_whole, of_two = (AnnotatedSplit(Shelf(), "train", annotator, max_documents=limit) for limit in (None, 2))
     assert of_whole.fingerprint() != of_two.fingerprint()
-
-
-def test_the_verb_says_what_it_made(tmp_path):
-    annotator = GraphsOfOtherSentences(Named(tmp_path / "calls"))
-    (line,) = annotate_corpus(Shelf(), annotator, ("test",)).splitlines()
-    assert "shelf test: 4 documents, 12 sentences, 30 words; named; graphs of other sentences, seed 0; " in line
-
-
-def test_what_cannot_be_rearranged():
-    with pytest.raises(UserError, match=r"gives trees .left chain.. Name another"):
-        GraphsOfOtherSentences(LeftChain())
-    with pytest.raises(UserError, match="seed: expected a seed from 0"):
-        GraphsOfOtherSentences(GOLD, seed=-1)
 
 
 def test_a_single_sentence_is_named_by_its_document(tmp_path):

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from depgen.annotation.spacy_parser import SpacyAnnotator
+from depgen.annotation.spacy import SpacyAnnotator
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, check_words
 from depgen.trees.sentence import Sentence
@@ -100,21 +100,6 @@ def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache
         for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "DEPGEN_CACHE"):
             assert part in message
         assert "depgen train-parser --config experiments/parser_ewt.yaml --name nowhere" in message
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("ewt", "`make parser` or `depgen train-parser --config experiments/parser_ewt.yaml`"),
-        ("ewt_supar", "Train it by `depgen train-parser --config experiments/parser_ewt_supar.yaml`"),
-        ("en_core_web_xx", "--name en_core_web_xx"),
-        ("xx_core_news_sm", "python -m spacy download xx_core_news_sm"),
-    ],
-)
-def test_the_remedy_for_a_missing_parser_is_one_that_there_is(own_cache, name, remedy):
-    with pytest.raises(UserError) as caught:
-        SpacyAnnotator(name).fingerprint()
-    assert remedy in str(caught.value)
 
 
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):

@@ -7,17 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from depgen.annotation.named_parser import parser_named
-from depgen.annotation.supar_constituency_training import ConstituencyParser, SuparConstituencyTraining
-from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
-from depgen.annotation.supar_structures import SuparConstituencyAnnotator
-from depgen.annotation.train_parser import train_parser
-from depgen.annotation.training import CorpusTreebank
+from depgen.annotation.annotator import parser_named
+from depgen.annotation.supar import SuparConstituencyAnnotator
+from depgen.annotation.supar_training import BiaffineSizes, ConstituencyParser, ParserVocabulary
+from depgen.annotation.training import CorpusTreebank, train_parser
 from depgen.cli import main
-from depgen.data.corpora import ConlluTreebank, PennTreebank
+from depgen.data.corpora import PennTreebank
 from depgen.data.rows import document_of_row
 from depgen.data.table import AnnotatedSplit
-from depgen.errors import UserError
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.constituency import check_constituents
 from depgen.trees.sentence import Sentence
@@ -54,10 +51,10 @@ def treebank(tmp_path_factory):
 def report(tmp_path_factory, treebank):
     """The cache's folder, and what is printed of a parser named `brackets` there."""
     folder = tmp_path_factory.mktemp("cache")
-    training = SuparConstituencyTraining(**{**vars(tiny_supar()), "steps": 60})
+    training = tiny_supar(structure="constituency", steps=60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        return folder, train_parser(CorpusTreebank(treebank), "brackets", parser=training, formalism="constituency")
+        return folder, train_parser(CorpusTreebank(treebank), "brackets", parser=training)
 
 
 @pytest.fixture
@@ -100,9 +97,12 @@ def test_a_batch_has_charts_and_counts_labels_that_are_right():
     assert batch.lengths.tolist() == [3, 1]
     assert batch.labels[0].tolist() == [[-1, 0, 4, 3], [-1, -1, 0, -1], [-1, -1, -1, 0], [-1] * 4]
     assert batch.labels[1].tolist() == [[-1, 0, -1, -1], *[[-1] * 4] * 3]
-    assert batch.possible().sum((1, 2)).tolist() == [6, 1]
-    parser.charts = lambda batch: [[(0, 3, "S VP"), (0, 1, "NP"), (1, 3, "")], [(0, 1, "")]]
-    assert parser.counts(batch) == (1, 2, 2)
+    assert parser.possible(batch).sum((1, 2)).tolist() == [6, 1]
+    found = torch.full_like(batch.labels, -1)
+    for place, label in {(0, 0, 3): 3, (0, 0, 1): 1, (0, 1, 3): 0, (1, 0, 1): 0}.items():
+        found[place] = label
+    parser.find = lambda batch: found
+    assert parser.counts(batch).tolist() == [1, 2, 2]
 
 
 def test_the_loss_is_that_of_all_binary_trees():
@@ -126,16 +126,3 @@ def test_conllu_holds_no_constituents(annotator, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("Go a small cat\n")
     assert main(["parse", "--parser", "brackets", "--input", str(tmp_path / "a.txt")]) == 2
     assert "take a parser of trees or graphs" in capsys.readouterr().err
-
-
-def test_a_treebank_without_constituents_is_named(toy_treebank, tmp_path):
-    with pytest.raises(UserError, match=r"sentence 1: expected constituents .*the format Brackets"):
-        toy_treebank.sentences("train", "constituency")
-    corpus = ConlluTreebank(str(tmp_path), train=[toy_treebank.train])
-    with pytest.raises(UserError, match=r"expected constituents .*--formalism tree"):
-        CorpusTreebank(corpus).sentences("train", "constituency")
-
-
-def test_a_missing_parser_has_a_remedy(own_cache):
-    with pytest.raises(UserError, match=r"parser_wsj_constituency\.yaml --name nowhere"):
-        SuparConstituencyAnnotator("nowhere").fingerprint()

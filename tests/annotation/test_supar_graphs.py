@@ -6,18 +6,14 @@ from dataclasses import replace
 
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.annotate import annotate_corpus
-from depgen.annotation.named_parser import parser_named
-from depgen.annotation.supar_graph_training import GraphParser, SuparGraphTraining, graph_loss
-from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
-from depgen.annotation.supar_parser import SuparAnnotator
-from depgen.annotation.supar_structures import SuparGraphAnnotator
-from depgen.annotation.train_parser import train_parser
-from depgen.annotation.training import CorpusTreebank, Treebank
+from depgen.annotation.annotator import parser_named
+from depgen.annotation.supar import SuparAnnotator, SuparGraphAnnotator
+from depgen.annotation.supar_training import BiaffineSizes, GraphParser, ParserVocabulary, graph_loss
+from depgen.annotation.training import CorpusTreebank, Treebank, train_parser
 from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank
 from depgen.data.formats import Conllu
@@ -29,7 +25,7 @@ from depgen.trees.conllu import read_conllu, write_conllu
 from depgen.trees.graph import check_graph
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Sentence
-from tests.annotation.conftest import tiny_spacy, tiny_supar, toy_sentences
+from tests.annotation.conftest import tiny_supar, toy_sentences
 from tests.trees.trees import write_sdp
 
 VOCABULARY = ParserVocabulary({"a": 3, "b": 4}, {"a": 3, "b": 4}, ["arg", "top"], 2)
@@ -49,8 +45,7 @@ def graph_of(sentence):
 
 
 def tiny_graphs(**options):
-    common = {**vars(tiny_supar()), "accelerator": "cpu", **options}
-    return SuparGraphTraining(**common)
+    return tiny_supar(structure="graph", **options)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +66,7 @@ def report(tmp_path_factory, graph_treebank):
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        text = train_parser(CorpusTreebank(graph_treebank), "graphs", parser=tiny_graphs(steps=120), formalism="graph")
+        text = train_parser(CorpusTreebank(graph_treebank), "graphs", parser=tiny_graphs(steps=120))
     return folder, text
 
 
@@ -120,7 +115,7 @@ def test_whatever_the_weights_it_gives_graphs_without_self_loops(seed, lengths):
 
 @pytest.mark.parametrize("bias", [50.0, -50.0])
 def test_all_pairs_or_none_may_be_edges(bias, monkeypatch):
-    monkeypatch.setattr("depgen.annotation.supar_graph_training.EDGES", 4)
+    monkeypatch.setattr("depgen.annotation.supar_training.EDGES", 4)
     parser = GraphParser(VOCABULARY, SIZES)
     torch.nn.init.zeros_(parser.model.edge_attn.weight)
     parser.model.edge_attn.weight.data[1, -1, -1] = bias
@@ -150,8 +145,8 @@ def test_a_batch_has_the_first_of_several_labels_and_a_number_for_unknown_ones()
     batch = parser.collate([Sentence(("a", "b"), edges=edges), Sentence(("a",))])
     assert batch.labels[0].tolist() == [[-1, -1, -1], [-1, -1, 0], [2, -1, 0]]
     assert batch.labels[1].eq(-1).all()
-    assert batch.possible()[0].tolist() == [[False] * 3, [True, False, True], [True, True, False]]
-    assert batch.possible()[1].tolist() == [[False] * 3, [True, False, False], [False] * 3]
+    assert parser.possible(batch)[0].tolist() == [[False] * 3, [True, False, True], [True, True, False]]
+    assert parser.possible(batch)[1].tolist() == [[False] * 3, [True, False, False], [False] * 3]
 
 
 def test_the_loss_by_hand():
@@ -206,47 +201,6 @@ def test_a_parser_goes_by_its_kind(graphs, report):
     assert graphs.fingerprint() == SuparGraphAnnotator(str(report[0] / "parsers/graphs")).fingerprint()
 
 
-def test_an_annotator_of_graphs_refuses_a_parser_of_trees(own_cache, toy_parsers):
-    with pytest.raises(UserError, match=r"toy_supar: expected a SuPar biaffine graph parser, .*\.SuparAnnotator"):
-        SuparGraphAnnotator("toy_supar").annotate([Sentence(("Go",))])
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [("nowhere", "parser_ewt_graph.yaml --name nowhere"), ("ewt_content", "parser_ewt_content.yaml`")],
-)
-def test_a_missing_parser_has_a_remedy(own_cache, name, remedy):
-    for ask in (SuparGraphAnnotator(name).fingerprint, lambda: SuparGraphAnnotator(name).annotate([Sentence(("a",))])):
-        with pytest.raises(UserError, match=f"No parser '{name}'.*{remedy}"):
-            ask()
-
-
-@pytest.mark.parametrize("training", [tiny_spacy, tiny_supar])
-def test_parsers_of_trees_are_no_parsers_of_graphs(graph_treebank, own_cache, training):
-    with pytest.raises(UserError, match=r"--formalism graph: .* found .* \(tree\)\. Name .*SuparGraphTraining"):
-        train_parser(CorpusTreebank(graph_treebank), "wrong", parser=training(), formalism="graph")
-
-
-def test_a_treebank_without_graphs_is_named(toy_treebank, own_cache, tmp_path):
-    with pytest.raises(UserError, match=r"train\.conllu, sentence 1: expected a graph .*graphs: true"):
-        train_parser(toy_treebank, "none", parser=tiny_graphs())
-    for formalism, what in (("graph", "a graph"), ("constituency", "constituents")):  # of SuPar's parser by default
-        with pytest.raises(UserError, match=f"sentence 1: expected {what} of every sentence"):
-            train_parser(toy_treebank, "none", formalism=formalism)
-    corpus = ConlluTreebank(str(tmp_path), train=["train.conllu"])
-    write_conllu([Document(tuple(toy_sentences(1, 0)), "x")], tmp_path / "train.conllu")
-    with pytest.raises(UserError, match=r"x of .*: expected a graph .*--formalism tree"):
-        CorpusTreebank(corpus).sentences("train", "graph")
-
-
-def test_graphs_without_edges_teach_nothing():
-    sentences = [Sentence(("a", "b"), edges=())]
-    with pytest.raises(UserError, match=r"train: expected graphs with edges"):
-        tiny_graphs().train(sentences, sentences, seed=1)
-    with pytest.raises(UserError, match=r"label_share: expected a number between 0 and 1, found 1"):
-        tiny_graphs(label_share=1.0)
-
-
 def test_files_of_trees_may_hold_graphs_too(graph_treebank):
     files = [f"{graph_treebank.folder}/{part}.conllu" for part in ("train", "valid", "test")]
     treebank = Treebank("Toy", *files, lowercase=True)
@@ -254,32 +208,3 @@ def test_files_of_trees_may_hold_graphs_too(graph_treebank):
     assert first.edges == graph_of(toy_sentences(10, 2)[0]).edges
     assert first.words == tuple(word.lower() for word in toy_sentences(10, 2)[0].words)
     assert treebank.sentences("test")[0].edges is None
-
-
-def test_the_command_line_trains_what_the_formalism_names(graph_treebank, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "cache"))
-    graphs = {"class_path": "depgen.data.formats.Conllu", "init_args": {"graphs": True}}
-    corpus = {"folder": graph_treebank.folder, "name": "Toy graphs", "format": graphs}
-    files = {part: [f"{part}.conllu"] for part in ("train", "valid", "test")}
-    sizes = {"word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4}
-    config = {
-        "name": "cli",
-        "treebank": {
-            "class_path": "depgen.annotation.training.CorpusTreebank",
-            "init_args": {
-                "corpus": {"class_path": "depgen.data.corpora.ConlluTreebank", "init_args": {**corpus, **files}}
-            },
-        },
-    }
-    training = {"steps": 1, "evaluate_every": 1, "accelerator": "cpu", "sizes": {**sizes, "lstm_hidden": 4}}
-    named = {"class_path": "depgen.annotation.supar_graph_training.SuparGraphTraining", "init_args": training}
-    (tmp_path / "graph.yaml").write_text(yaml.safe_dump({**config, "parser": named}))
-    arguments = ["train-parser", "--config", str(tmp_path / "graph.yaml"), "--formalism"]
-    assert main([*arguments, "graph"]) == 0
-    assert "labelled F1" in capsys.readouterr().out
-    assert json.loads((tmp_path / "cache/parsers/cli/parser.json").read_text())["options"]["label_share"] == 0.1
-    assert main([*arguments, "tree"]) == 2
-    assert (
-        "--formalism tree: expected a parser of this formalism, found SuparGraphTraining (graph)"
-        in capsys.readouterr().err
-    )

@@ -9,11 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.spacy_parser import SpacyAnnotator
-from depgen.annotation.supar_compatibility import apply_fixes
-from depgen.annotation.supar_network import WORD_PAIRS, BiaffineSizes, LengthBatches, ParserVocabulary
-from depgen.annotation.supar_parser import SuparAnnotator, _parse_by_supar
-from depgen.annotation.supar_training import BiaffineParser, single_root_trees
+from depgen.annotation.supar import SuparAnnotator, _parse_by_supar, apply_fixes
+from depgen.annotation.supar_training import (
+    WORD_PAIRS,
+    BiaffineSizes,
+    LengthBatches,
+    ParserVocabulary,
+    TreeParser,
+    single_root_trees,
+)
 from depgen.decoding.spanning_tree import maximum_spanning_trees
 from depgen.errors import UserError
 from depgen.trees.annotator import Annotator
@@ -90,12 +94,12 @@ def test_a_file_cut_short_is_refused(annotator, own_cache, tmp_path):
         (tmp_path / name).write_bytes((source / name).read_bytes())
     (tmp_path / "weights.pt").write_bytes((source / "weights.pt").read_bytes()[:5000])
     with pytest.raises(UserError, match=r"expected weights\.pt and vocabulary.json"):
-        BiaffineParser.load(tmp_path)
+        TreeParser.load(tmp_path)
     (tmp_path / "weights.pt").write_bytes((source / "weights.pt").read_bytes())
     content = json.loads((source / "vocabulary.json").read_text())
     (tmp_path / "vocabulary.json").write_text(json.dumps({**content, "relations": content["relations"][:-1]}))
     with pytest.raises(UserError, match="size mismatch"):
-        BiaffineParser.load(tmp_path)
+        TreeParser.load(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -142,23 +146,11 @@ def test_loading_stays_safe_for_others(supar_file):
         torch.load(supar_file)
 
 
-def test_a_missing_parser_says_where_it_was_sought(own_cache):
-    with pytest.raises(UserError, match=r"--config experiments/parser_ewt_supar\.yaml --name nowhere"):
-        SuparAnnotator("nowhere").fingerprint()
-
-
 def test_a_mistyped_name_is_not_downloaded(own_cache):
     with pytest.raises(UserError, match="No parser 'biaffine-dep-em'"):
         SuparAnnotator("biaffine-dep-em", trust_checkpoint=True).annotate([Sentence(("Go",))])
     assert SuparAnnotator("biaffine-dep-en", trust_checkpoint=True).fingerprint()
     assert SuparAnnotator("https://example.org/parser.zip", trust_checkpoint=True).fingerprint()
-
-
-def test_a_parser_of_another_kind_is_named(toy_parsers, own_cache):
-    with pytest.raises(UserError, match=r"toy: expected a SuPar biaffine parser, found .* spaCy"):
-        SuparAnnotator("toy").annotate([Sentence(("Go",))])
-    with pytest.raises(UserError, match=r"toy_supar: expected a spaCy parser, found .* SuPar biaffine"):
-        SpacyAnnotator("toy_supar").annotate([Sentence(("Go",))])
 
 
 def best_single_root_score(scores):
@@ -201,13 +193,15 @@ def test_long_sentences_are_parsed_few_at_a_time(monkeypatch):
     lengths = [900, *[5] * 100, *[300] * 4, 900]
     seen = []
     vocabulary = ParserVocabulary({}, {}, ["root", "dep"], 1)
-    parser = BiaffineParser(vocabulary, BiaffineSizes(4, 4, 4, 4, 4, 1, 4, 4))
+    parser = TreeParser(vocabulary, BiaffineSizes(4, 4, 4, 4, 4, 1, 4, 4))
 
-    def trees(batch):
-        seen.append(batch.is_word.sum(1).tolist())
-        return torch.zeros_like(batch.heads), torch.zeros_like(batch.heads)
+    def find(batch):
+        seen.append(batch.lengths.tolist())
+        found = torch.full_like(batch.labels, -1)
+        found[..., 0][batch.is_word] = 0
+        return found
 
-    monkeypatch.setattr(parser, "trees", trees)
+    monkeypatch.setattr(parser, "find", find)
     found = parser.parse([Sentence(("a",) * length) for length in lengths])
     assert [len(sentence) for sentence in found] == lengths
     assert sum(map(len, seen)) == len(lengths)

@@ -2,8 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from depgen.annotation.tagger import SpacyTagger, SuffixTagger
-from depgen.annotation.train_parser import train_parser
+from depgen.annotation.spacy import SpacyTagger
+from depgen.annotation.tagger import SuffixTagger
+from depgen.annotation.training import train_parser
 from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, toy_sentences

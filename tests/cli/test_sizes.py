@@ -37,7 +37,7 @@ def test_a_size_needs_an_experiment():
 
 def test_depgen_fit_resolves_what_the_experiment_says(capsys):
     """A row of a table: a whole class by an option, over the overlay."""
-    block = {"class_path": "depgen.annotation.trivial.RandomTree", "init_args": {"seed": 3}}
+    block = {"class_path": "depgen.annotation.controls.RandomTree", "init_args": {"seed": 3}}
     experiment = Experiment(Path(GOLD), "small", {"data.init_args.annotator": block, "model.init_args.window": 2})
     assert main(["fit", *experiment.arguments, "--print_config"]) == 0
     found = yaml.safe_load(capsys.readouterr().out)

@@ -8,7 +8,7 @@ from datasets import concatenate_datasets
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.trivial import GoldTrees
+from depgen.annotation.controls import GoldTrees
 from depgen.data import table as tables
 from depgen.data.table import EncodedSplit
 from depgen.data.text import TextData

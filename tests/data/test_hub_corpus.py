@@ -226,7 +226,7 @@ def test_folders_that_are_not_whole(corpora):
 
 
 def experiment(path, **corpus):
-    gold = {"class_path": "depgen.annotation.trivial.GoldTrees", "init_args": {"scheme": "gold"}}
+    gold = {"class_path": "depgen.annotation.controls.GoldTrees", "init_args": {"scheme": "gold"}}
     backbone = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
     content = {
         "seed_everything": 1,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.trivial import GoldTrees
+from depgen.annotation.controls import GoldTrees
 from depgen.data.levels import ExpansionVocabulary, LevelData, with_placeholders
 from depgen.data.vocabulary import SubwordPieces, Vocabulary, WordVocabulary
 from depgen.errors import UserError

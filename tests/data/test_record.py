@@ -43,7 +43,7 @@ EXPERIMENT = {
         "class_path": "depgen.data.text.TextData",
         "init_args": {
             "corpus": {"class_path": "depgen.data.corpora.RocStories"},
-            "annotator": {"class_path": "depgen.annotation.trivial.LeftChain"},
+            "annotator": {"class_path": "depgen.annotation.controls.LeftChain"},
         },
     },
 }

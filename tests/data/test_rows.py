@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, LeftChain
 from depgen.data.rows import annotate_documents, document_of_row
 from depgen.errors import UserError
 from depgen.trees.sentence import Document, Sentence

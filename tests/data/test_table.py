@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from depgen.annotation.trivial import GoldTrees, LeftChain, RandomTree
+from depgen.annotation.controls import GoldTrees, LeftChain, RandomTree
 from depgen.data import table as tables
 from depgen.data.table import AnnotatedSplit, TableSizes, sizes_of
 from depgen.errors import UserError

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from depgen.annotation.trivial import GoldTrees, LeftChain
+from depgen.annotation.controls import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.stream import Segments, StreamColumns
 from depgen.data.text import TextData

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.annotation.trivial import GoldTrees
+from depgen.annotation.controls import GoldTrees
 from depgen.data.batch import Batch, ItemBatch, StreamSlice
 from depgen.data.text import TextData
 from depgen.data.vocabulary import SubwordPieces

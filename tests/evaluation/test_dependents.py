@@ -23,7 +23,7 @@ DATA = {
             "class_path": "depgen.data.generated.GeneratedLanguage",
             "init_args": {"train": 12, "valid": 6, "sentences": [5, 5]},
         },
-        "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+        "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},
     },
 }
 

@@ -26,7 +26,7 @@ def experiment():
         "class_path": "depgen.data.vocabulary.SubwordPieces",
         "init_args": {"tokenizer": "gpt2", "eos_token": END},
     }
-    data = {"corpus": corpus, "annotator": "depgen.annotation.trivial.GoldTrees", "vocabulary": pieces}
+    data = {"corpus": corpus, "annotator": "depgen.annotation.controls.GoldTrees", "vocabulary": pieces}
     return {
         "seed_everything": 1,
         "trainer": {"accelerator": "cpu", "max_epochs": 2},

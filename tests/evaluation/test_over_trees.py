@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.annotation.supar_parser import SuparAnnotator
+from depgen.annotation.supar import SuparAnnotator
 from depgen.data.levels import binarization_of, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import depgen
-from depgen.annotation.trivial import LeftChain
+from depgen.annotation.controls import LeftChain
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.corpora import TextLines

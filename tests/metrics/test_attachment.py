@@ -1,45 +1,35 @@
 import math
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.metrics.attachment import attachment_counts
+from depgen.metrics.attachment import Attachment, compared_words
+from depgen.trees.sentence import Sentence
 
-TOKEN = st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans(), st.integers(0, 2), st.integers(0, 2))
-TOKENS = st.lists(TOKEN, min_size=1, max_size=12)
-
-
-def columns(tokens):
-    predicted, gold, mask, labels, gold_labels = zip(*tokens, strict=True)
-    as_tensor = torch.tensor
-    relations = {"predicted_relations": as_tensor(labels), "gold_relations": as_tensor(gold_labels)}
-    return (as_tensor(predicted), as_tensor(gold), as_tensor(mask)), relations
+WORD = st.tuples(
+    st.sampled_from("a."), st.integers(0, 3), st.integers(0, 3), st.sampled_from("xyz"), st.sampled_from("xyz")
+)
+WORDS = st.lists(WORD, min_size=1, max_size=12)
 
 
-@given(TOKENS)
-def test_equals_a_loop(tokens):
-    heads, relations = columns(tokens)
-    counts = attachment_counts(*heads, **relations)
-    counted = [token for token in tokens if token[2]]
-    right = [token for token in counted if token[0] == token[1]]
-    assert counts.tokens == len(counted)
-    assert counts.heads == len(right)
-    assert counts.labels == sum(token[3] == token[4] for token in right)
+@given(WORDS)
+def test_equals_a_loop(columns):
+    words, heads, gold_heads, relations, gold_relations = zip(*columns, strict=True)
+    gold, other = Sentence(words, gold_heads, gold_relations), Sentence(words, heads, relations)
+    compared = [word for word in compared_words(gold, other, "form") if not word.is_punctuation]
+    scores = Attachment.of(compared)
+    counted = [column for column in columns if column[0] != "."]
+    assert scores.words == len(counted)
+    if counted:
+        right = [column for column in counted if column[1] == column[2]]
+        assert scores.uas == pytest.approx(100 * len(right) / len(counted))
+        assert scores.las == pytest.approx(100 * sum(column[3] == column[4] for column in right) / len(counted))
 
 
-def test_percentages_and_masked_padding():
-    heads = torch.tensor([[2, 0, -1], [0, 1, 1]])
-    gold = torch.tensor([[2, 0, -1], [0, 1, 2]])
-    counts = attachment_counts(heads, gold, gold >= 0)
-    assert counts.uas == pytest.approx(80.0)
-    assert counts.labels is None
-    assert math.isnan(counts.las)
-    assert math.isnan(attachment_counts(heads, gold, torch.zeros_like(gold, dtype=torch.bool)).uas)
-
-
-def test_unannotated_tokens_under_the_mask_are_refused():
-    heads = torch.tensor([1, -1, 0])
-    with pytest.raises(ValueError, match="1 tokens under the mask have no gold head"):
-        attachment_counts(heads, heads, torch.tensor([True, True, True]))
+def test_percentages_by_hand():
+    gold, other = Sentence(tuple("abcde"), (2, 0, 1, 1, 2)), Sentence(tuple("abcde"), (2, 0, 1, 1, 1))
+    scores = Attachment.of(list(compared_words(gold, other, "form")))
+    assert (scores.words, scores.uas) == (5, pytest.approx(80.0))
+    assert math.isnan(scores.las)
+    assert math.isnan(Attachment.of([]).uas)

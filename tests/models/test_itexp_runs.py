@@ -8,9 +8,9 @@ import pytest
 import torch
 import yaml
 
-from depgen.annotation.parser_folders import parser_folder
-from depgen.annotation.supar_network import BiaffineSizes, ParserVocabulary
-from depgen.annotation.supar_training import BiaffineParser, SuparTraining
+from depgen.annotation.annotator import parser_folder
+from depgen.annotation.supar import KINDS
+from depgen.annotation.supar_training import BiaffineSizes, ParserVocabulary, TreeParser
 from depgen.cli import main
 from depgen.evaluation.system import load
 from depgen.training.checkpoints import load_checkpoint
@@ -129,8 +129,8 @@ def parser(run):
     """An untrained SuPar parser with the relations of the stories, and one of another kind."""
     torch.manual_seed(0)
     labels = [*load(str(run), device="cpu").vocabulary.tables["placeholders"][1:], "root", "unheard"]
-    network = BiaffineParser(ParserVocabulary({}, {}, labels, 8), BiaffineSizes(**SIZES))
-    for name, kind in (("stories", SuparTraining.kind), ("other", "spaCy")):
+    network = TreeParser(ParserVocabulary({}, {}, labels, 8), BiaffineSizes(**SIZES))
+    for name, kind in (("stories", KINDS["tree"]), ("other", "spaCy")):
         folder = parser_folder(name)
         folder.mkdir(parents=True)
         network.save(folder, {})

@@ -14,7 +14,7 @@ from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import write_experiment
 from tests.reporting.conftest import make_result
 
-TAGGER = "depgen.annotation.tagger.SpacyTagger"
+TAGGER = "depgen.annotation.spacy.SpacyTagger"
 STORIES = {"class_path": "depgen.data.corpora.RocStories"}
 
 
@@ -31,7 +31,7 @@ def needy(project, depgen, monkeypatch):
     write_experiment(folder / "oracle_toy.yaml")
     (folder / "union_rocstories_small.yaml").write_text(yaml.safe_dump({"data": {"corpus": STORIES, "tagger": TAGGER}}))
     settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())
-    settings["data"]["init_args"]["annotator"] = "depgen.annotation.spacy_parser.SpacyAnnotator"
+    settings["data"]["init_args"]["annotator"] = "depgen.annotation.spacy.SpacyAnnotator"
     (folder / "dm_toy.yaml").write_text(yaml.safe_dump(settings))
     (folder / "parser_ewt_lowercased.yaml").touch()
     return project
@@ -80,7 +80,7 @@ def test_what_is_made_depends_on_the_rows(needy):
     names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
     assert names == ["UNION", "oracle oracle_toy_small"], "Base has no trees"
     path = needy / "experiments/tables/toy.yaml"
-    other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy_parser.SpacyAnnotator"}}
+    other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy.SpacyAnnotator"}}
     measures = [{"class_path": "depgen.reporting.measures.samples.GeneratedTrees", "init_args": other}]
     path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text()) | {"measures": measures}))
     first = plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations[0]

@@ -50,7 +50,7 @@ def experiment(system, backbone, vocabulary, *, rate, epochs, **options):
             "class_path": "depgen.data.text.TextData",
             "init_args": {
                 "corpus": CORPUS,
-                "annotator": "depgen.annotation.trivial.GoldTrees",
+                "annotator": "depgen.annotation.controls.GoldTrees",
                 "vocabulary": vocabulary,
                 "tokens_per_batch": 1024,
             },

@@ -62,7 +62,7 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     corpus = settings["data"]["init_args"]["corpus"]
     assert corpus["class_path"] == "depgen.data.hub_corpus.HubCorpus"
     assert corpus["init_args"]["splitter"] == "rules", "defaults too"
-    assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.trivial.GoldTrees"
+    assert settings["data"]["init_args"]["annotator"]["class_path"] == "depgen.annotation.controls.GoldTrees"
     assert settings["run"]["data"] == record["data"]
     assert settings["run"]["data"]["fingerprint"]
     assert settings["run"]["trees"] is record["trees"] is None

@@ -9,13 +9,14 @@ compared likewise (Bouma et al., 2020, ELAS), after paths through empty nodes ar
 import json as jsonlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from depgen.annotation.scores import labelled_scores
 from depgen.errors import UserError
+from depgen.metrics.attachment import Attachment, ComparedWord, compared_words
 from depgen.trees.conllu import ConlluBlock, read_blocks
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import TOP, SdpBlock, read_sdp_blocks
@@ -87,7 +88,7 @@ def file_scores(
     else:
         columns, name = TREE_SCORES, "trees"
         pairs = _pairs(gold, predicted, _with_tree)
-        rows = _tree_rows([word for pair in pairs for word in _compared(*pair, punctuation or "relation")], by)
+        rows = _tree_rows([word for pair in pairs for word in compared_words(*pair, punctuation or "relation")], by)
     if json:
         finite = {
             group: {key: None if value != value else value for key, value in row.items()} for group, row in rows.items()
@@ -169,19 +170,7 @@ _LENGTH_NAMES = [_length_name(number) for number in range(len(LENGTHS) + 1)]
 # -- trees --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Word:
-    """What is known of a word of both files: the gold relation, the length of its sentence, and what is right."""
-
-    relation: str
-    length: int
-    is_punctuation: bool
-    head: bool
-    labelled: float  # NaN where a tree has no relations
-    pair: bool
-
-
-def _tree_rows(words: list[_Word], by: By | None) -> Rows:
+def _tree_rows(words: list[ComparedWord], by: By | None) -> Rows:
     content = [word for word in words if not word.is_punctuation]
     rows = {"all words": _scores(words), "without punctuation": _scores(content)}
     if by == "relation":
@@ -201,42 +190,8 @@ def _with_tree(block: ConlluBlock | SdpBlock) -> Sentence:
     return sentence
 
 
-def _compared(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iterator[_Word]:
-    """The words of a sentence that has a tree in both files."""
-    assert gold.heads is not None
-    assert other.heads is not None
-    arcs = {_pair(word, head) for word, head in enumerate(other.heads, start=1)}
-    relations, others = (each.relations or ("_",) * len(gold) for each in (gold, other))
-    has_relations = gold.relations is not None and other.relations is not None
-    left_out = is_punctuation(gold, punctuation)
-    for place, (head, found) in enumerate(zip(gold.heads, other.heads, strict=True)):
-        yield _Word(
-            relation=relations[place],
-            length=len(gold),
-            is_punctuation=left_out[place],
-            head=head == found,
-            labelled=head == found and relations[place] == others[place] if has_relations else NAN,
-            pair=_pair(place + 1, head) in arcs,
-        )
-
-
-def _pair(word: int, head: int) -> tuple[int, int]:
-    """A word and its head, whichever is which; a root is paired with 0."""
-    return min(word, head), max(word, head)
-
-
-def _scores(words: list[_Word]) -> Row:
-    """Per cent, NaN without any word, and of relations where a tree has none."""
-
-    def share(right: float) -> float:
-        return 100 * right / len(words) if words else NAN
-
-    return {
-        "words": len(words),
-        "uas": share(sum(word.head for word in words)),
-        "las": share(sum(word.labelled for word in words)),
-        "uda": share(sum(word.pair for word in words)),
-    }
+def _scores(words: list[ComparedWord]) -> Row:
+    return asdict(Attachment.of(words))
 
 
 # -- graphs -------------------------------------------------------------------------------------------------------

@@ -6,32 +6,16 @@ name one that was trained apart too.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
+from depgen.metrics.attachment import Attachment, compared_words
 from depgen.trees.annotator import Annotator
 from depgen.trees.binarization import Binarization, binary_dependencies, depths, lifted, written_tree
-from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """Per cent of the counted words with the same head, and with the same head and relation.
-
-    Attributes:
-        uas: heads.
-        las: heads and relations.
-        words: that were counted.
-    """
-
-    uas: float
-    las: float
-    words: int
 
 
 def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
@@ -46,7 +30,7 @@ def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
     return Sentence(words, tuple(structure["heads"]), tuple(structure["relations"]))
 
 
-def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization: Binarization) -> Agreement:
+def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization: Binarization) -> Attachment:
     """How far two trees over the same words agree, both binarised.
 
     >>> from depgen.trees.sentence import Sentence
@@ -55,18 +39,17 @@ def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization
     >>> round(agreement([one], [two], "left-right").las, 1)
     66.7
     """
-    heads = relations = words = 0
-    for one, two in zip(found, other, strict=True):
-        assert one.words == two.words, f"{one.words} and {two.words}"
-        (own_heads, own_labels), (other_heads, other_labels) = (_written(each, binarization) for each in (one, two))
-        counted = ~np.array(is_punctuation(one, "form"))
-        same = counted & (own_heads == other_heads)
-        heads += int(same.sum())
-        relations += int((same & (np.array(own_labels) == np.array(other_labels))).sum())
-        words += int(counted.sum())
-    if not words:
-        return Agreement(float("nan"), float("nan"), 0)
-    return Agreement(100 * heads / words, 100 * relations / words, words)
+
+    def written(sentence: Sentence) -> Sentence:
+        heads, relations = _written(sentence, binarization)
+        return Sentence(sentence.words, tuple(heads.tolist()), tuple(relations))
+
+    return Attachment.of([
+        word
+        for one, two in zip(found, other, strict=True)
+        for word in compared_words(written(one), written(two), "form")
+        if not word.is_punctuation
+    ])  # fmt: skip
 
 
 def reparsed(sentences: Sequence[Sentence], annotator: Annotator) -> list[Sentence]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from depgen.annotation.named_parser import parser_named
+from depgen.annotation.annotator import parser_named
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
 from depgen.evaluation.system import load

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from depgen.annotation.spacy_documents import parsed_document
+from depgen.annotation.spacy import parsed_document
 from depgen.errors import UserError
 from depgen.evaluation.frames import Results, Row
 from depgen.evaluation.text_documents import Span, TextDocument

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from depgen.annotation.trivial import LeftChain, RandomTree, RightChain
+from depgen.annotation.controls import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
 from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown

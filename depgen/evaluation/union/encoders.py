@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from depgen.annotation.parser_folders import files_digest
+from depgen.annotation.annotator import files_digest
 from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 from depgen.evaluation.text.outcome import NotComputed

@@ -15,7 +15,8 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from depgen.annotation.tagger import SpacyTagger, Tagger
+from depgen.annotation.spacy import SpacyTagger
+from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Corpus, Split, log_left_out
 from depgen.data.sampler import RankBatch, ResumableLoader, TokenBudgetBatches, drawn_epoch
 from depgen.errors import UserError

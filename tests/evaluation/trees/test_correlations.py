@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from depgen.annotation.trivial import RightChain
+from depgen.annotation.controls import RightChain
 from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from depgen.annotation.trivial import LeftChain
+from depgen.annotation.controls import LeftChain
 from depgen.errors import UserError
 from depgen.evaluation.trees.generated_trees import (
     agreement,

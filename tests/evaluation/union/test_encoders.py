@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from depgen.annotation.parser_folders import files_digest
+from depgen.annotation.annotator import files_digest
 from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer
 from depgen.evaluation.union import encoders

@@ -48,7 +48,7 @@ def test_those_of_a_run_are_of_the_training_sentences_that_it_sees(tmp_path, mon
     row = SimpleNamespace(trained=SimpleNamespace(run=tmp_path))
     assert GraphStatistics().measure(row).not_computed[ARCS] == "it learns from no graphs"
 
-    EXPERIMENT["data"]["init_args"]["annotator"] = {"class_path": "depgen.annotation.trivial.LeftChain"}
+    EXPERIMENT["data"]["init_args"]["annotator"] = {"class_path": "depgen.annotation.controls.LeftChain"}
     config.write_text(yaml.safe_dump(EXPERIMENT))
     documents = list(data_of(config).corpus.documents("train"))[:4]
     words = np.mean([len(sentence) for document in documents for sentence in document.sentences])

@@ -7,7 +7,7 @@ import pytest
 import torch
 import yaml
 
-from depgen.annotation.trivial import RandomTree
+from depgen.annotation.controls import RandomTree
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation import trained

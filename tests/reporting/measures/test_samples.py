@@ -34,7 +34,7 @@ from depgen.trees.binarization import depths, written_tree
 from depgen.trees.punctuation import is_punctuation
 
 HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
-CHAINS = {"class_path": "depgen.annotation.trivial.LeftChain"}
+CHAINS = {"class_path": "depgen.annotation.controls.LeftChain"}
 EXPERIMENT = {
     "seed_everything": 1,
     "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
@@ -63,7 +63,7 @@ EXPERIMENT = {
                     },
                 },
             },
-            "annotator": {"class_path": "depgen.annotation.trivial.GoldTrees"},
+            "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},
             "vocabulary": {"class_path": "depgen.data.levels.ExpansionVocabulary"},
         },
     },
@@ -86,7 +86,7 @@ rows:
   - {name: Plain, experiment: plain_toy, in_paper: false}
   - name: Chains
     experiment: levels_toy
-    options: {data.init_args.annotator: {class_path: depgen.annotation.trivial.RightChain}}
+    options: {data.init_args.annotator: {class_path: depgen.annotation.controls.RightChain}}
     in_paper: false
   - {name: Test sentences, experiment: levels_toy, floor: test, in_paper: false}
   - {name: Sizes, experiment: levels_toy, floor: corpus, in_paper: false}

@@ -26,7 +26,7 @@ STEPS = ["depgen.data.steps.SingleSentences"]
 CORPUS = {"class_path": "depgen.data.corpus.WithSteps", "init_args": {"corpus": STORIES, "steps": STEPS}}
 SIZES = {"layers": 2, "width": 16, "attention_heads": 2, "feedforward": 16}
 BACKBONE = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": SIZES}
-CHAIN = {"class_path": "depgen.annotation.trivial.LeftChain"}
+CHAIN = {"class_path": "depgen.annotation.controls.LeftChain"}
 
 
 def experiment(name, *, vocabulary=None, specials=(), annotator=None, **arguments):
