@@ -27,10 +27,9 @@ from depgen.reporting.experiments import experiments_root, is_path
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.texts import generation_of, prompts_of, texts_of
-from depgen.reporting.pictures.drawing import Drawing
-from depgen.reporting.pictures.trees import stacked, write_svg
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
+from depgen.reporting.system_plots import drawing_of, svg_of
 from depgen.reporting.table import TableDefinition, chosen_table, is_made
 from depgen.training.runs import read_record
 from depgen.trees.binarization import levels_of
@@ -151,7 +150,7 @@ def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Fo
         path = results_root() / study.study / f"case-study-{chosen}.{ending}"
         write_atomically(path, render(examples, format=each))
     if examples.trees:
-        write_svg(examples.trees, results_root() / study.study / f"trees-{chosen}.svg")
+        write_atomically(results_root() / study.study / f"trees-{chosen}.svg", svg_of(examples.trees))
     return render(examples, format=format)
 
 
@@ -221,7 +220,7 @@ def examples_of(
     ]
     notes = _notes(study, systems, missing, top_p)
     pictures = _pictures(study, systems) if study.trees == "pictures" else ()
-    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), dict(pictures))
+    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), tuple(pictures))
 
 
 def _kept(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterator[_System]:
@@ -323,12 +322,11 @@ def _by_level(system: _System, place: int) -> Example:
     return Example(f"{system.name}, text {place + 1}", system.texts[place], tuple(steps))
 
 
-def _pictures(study: CaseStudy, systems: Sequence[_System]) -> Iterator[tuple[str, Drawing]]:
+def _pictures(study: CaseStudy, systems: Sequence[_System]) -> Iterator[tuple[str, str]]:
     """The trees of the shown texts (Casas et al., 2020, Figure 8), by system and text."""
     for system in systems:
         for place in _places(study, len(system.texts)):
-            name = f"{system.name}, text {place + 1}"
-            yield name, stacked(name, system.sentence(place))
+            yield drawing_of(f"{system.name}, text {place + 1}", system.sentence(place))
 
 
 def _notes(study: CaseStudy, systems: Sequence[_System], missing: Sequence[str], top_p: float) -> Iterator[str]:

@@ -1,11 +1,9 @@
 """Texts of several systems side by side, as plain text, Markdown and HTML."""
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
-
-from depgen.reporting.pictures.drawing import Drawing
 
 Format = Literal["text", "markdown", "html"]
 ENDINGS: dict[Format, str] = {"markdown": "md", "text": "txt", "html": "html"}
@@ -30,12 +28,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """All examples under their caption, the notes below them, and pictures of trees."""
+    """All examples under their caption, the notes below them, and pictures of trees as SVG with their captions."""
 
     caption: str
     examples: tuple[Example, ...]
     notes: tuple[str, ...]
-    trees: Mapping[str, Drawing] = field(default_factory=dict)
+    trees: Sequence[tuple[str, str]] = ()
 
 
 def render(examples: Examples, *, format: Format) -> str:
