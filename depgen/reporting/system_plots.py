@@ -73,8 +73,9 @@ def plot_attention(
         output: the plot, .png, .pdf or .svg; unset: `attention.png`, of a table `results/<table>/attention-<row>.png`.
     """
     usual = "DM-Transformer"
-    path = output or picture_path("attention.png", table, row=row or usual)
     system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu", form="as_is")
+    path = output or picture_path("attention.png", table, row=row or usual)
+    check_name(path)
     attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)
     save(attention_figure(_with_unknown_marked(attention).to_frame()), path)
     words, unknown = len(attention.words), sum(attention.unknown)
@@ -176,9 +177,8 @@ def heat_map_figure(correlations: "DataFrame", *, label: str) -> "Figure":
     directions = correlations.index.unique("direction")
     relations, layers = correlations.index.unique("relation"), correlations.columns.unique("layer")
     heads = len(correlations.columns) // len(layers)
-    drawing = figure(
-        2 * max(2.2, 0.13 * len(correlations.columns)) + 2.6, max(2.4, 0.17 * len(relations) + 1.4)
-    )  # fmt: skip
+    width, height = 2 * max(2.2, 0.13 * len(correlations.columns)) + 2.6, max(2.4, 0.17 * len(relations) + 1.4)
+    drawing = figure(width, height)
     limit = float(correlations.abs().max(axis=None)) or 1.0
     panels = drawing.subplots(1, len(directions), sharey=True)
     for axes, direction in zip(panels, directions, strict=True):
@@ -274,9 +274,9 @@ def plot_trees(
             "Name one file of gold trees, --corpus or (with --run) --sentence, and for the trees to set below them a "
             "second file or --run."
         )
-    parser = (
-        None if run is None else _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
-    )
+    parser = None
+    if run is not None:
+        parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
     if structure is None:
         of_graphs = isinstance(parser, GraphParser) or (parser is None and any(map(_is_sdp, files)))
         structure = "graph" if of_graphs else "tree"
@@ -301,7 +301,7 @@ def plot_trees(
             drawings.append(drawing_of(place, gold, structure, name=above))
         if other is not None:
             drawings.append(drawing_of(place, other, structure, name=below))
-    if path.suffix == ".svg":
+    if path.suffix.lower() == ".svg":
         write_atomically(path, svg_of(drawings))
     else:
         figures = [f"<figure>\n<figcaption>{escape(name)}</figcaption>{svg}\n</figure>" for name, svg in drawings]
