@@ -159,13 +159,10 @@ def test_the_files_and_the_text_say_where_texts_come_from(studies):
     assert "http" not in page
 
 
-NOTHING = Generation(seed=10, samples=3)
-
-
 @pytest.mark.parametrize(
     ("name", "kept", "message"),
     [
-        ("stories", [("Base", ["b0"], [""], {"generation": NOTHING})], "No texts of toy at size small"),
+        ("stories", [("Base", ["b0"], [""], {"generation": FROM_NOTHING})], "No texts of toy at size small"),
         ("news", [("Base", ["b0"], ["old"], {})], r"No texts of toy .*small.*0\.7.*--remeasure"),
         ("stories", [("Base", ["b0"], ["another"], {})], "The test split has changed since Base wrote on it"),
         (

@@ -206,6 +206,9 @@ def test_a_tree_has_its_words_its_arcs_and_its_root_under_the_word():
     element = ElementTree.fromstring(svg)
     assert texts(element, "word") == list("abcde")
     assert texts(element, "tag") == ["", "root", "", "", ""]
+    long = dependency_svg(("a", "considerably", "cat"), ())
+    first, second, _ = re.findall(r'displacy-word" fill="currentColor" x="(\d+)"', long)
+    assert int(second) - int(first) >= 9 * len("considerably"), "words have room"
 
 
 def test_a_graph_has_words_of_several_heads_self_loops_and_one_arc_marked_as_both_ways():
@@ -213,12 +216,6 @@ def test_a_graph_has_words_of_several_heads_self_loops_and_one_arc_marked_as_bot
     assert drawn_arcs(svg) == {(2, 1, "nsubj"), (4, 1, "nsubj"), (4, 2, "x ↔"), (2, 4, "xcomp")}
     assert texts(ElementTree.fromstring(svg), "tag") == ["", "top", "", "top, itself: loop"]
     assert drawn_arcs(dependency_svg(("a", "b"), ())) == set()
-
-
-def test_words_have_room():
-    words = ("a", "considerably", "cat")
-    places = re.findall(r'displacy-word" fill="currentColor" x="(\d+)"', dependency_svg(words, ()))
-    assert int(places[1]) - int(places[0]) >= 9 * len("considerably")
 
 
 def test_pictures_lie_below_each_other():
@@ -309,25 +306,20 @@ def test_graphs_of_files_and_corpora(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("sentences", "message"),
+    ("sentences", "first", "message"),
     [
-        ([GOLD[0], PREDICTED[2]], r"sentence 2 \(d2-1\): expected the words of .*'<b>&\" .0.', found 'yes'"),
-        (PREDICTED[:2], r"predicted\.conllu has 2 sentences, but .*gold\.conllu has more"),
-        ([*PREDICTED, GOLD[0]], r"gold\.conllu has 3 sentences, but .*predicted\.conllu has more"),
-        ([Sentence(GOLD[0].words), *PREDICTED[1:]], r"sentence 1 .*: expected heads \(predicted\), found none"),
+        ([GOLD[0], PREDICTED[2]], 1, r"sentence 2 \(d2-1\): expected the words of .*'<b>&\" .0.', found 'yes'"),
+        (PREDICTED[:2], 1, r"predicted\.conllu has 2 sentences, but .*gold\.conllu has more"),
+        ([*PREDICTED, GOLD[0]], 1, r"gold\.conllu has 3 sentences, but .*predicted\.conllu has more"),
+        ([PREDICTED[2], *PREDICTED[1:]], 3, r"sentence 1 .*found 'yes'"),  # sentences that are not drawn count too
+        ([Sentence(GOLD[0].words), *PREDICTED[1:]], 1, r"sentence 1 .*: expected heads \(predicted\), found none"),
     ],
 )
-def test_files_of_other_sentences_or_without_trees_are_refused(files, tmp_path, sentences, message):
+def test_files_of_other_sentences_or_without_trees_are_refused(files, tmp_path, sentences, first, message):
     write(files[1], sentences)
     with pytest.raises(UserError, match=message):
-        plot_trees(files, output=tmp_path / "a.svg")
+        plot_trees(files, first=first, output=tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
-
-
-def test_sentences_that_are_not_drawn_count_too(files):
-    write(files[1], [PREDICTED[2], *PREDICTED[1:]])
-    with pytest.raises(UserError, match=r"sentence 1 .*found 'yes'"):
-        plot_trees(files, first=3)
 
 
 def test_cycles_and_missing_graphs_are_refused(files, tmp_path):
