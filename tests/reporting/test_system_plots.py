@@ -241,14 +241,15 @@ def test_gold_is_drawn_above_predicted_for_every_sentence(files, tmp_path, capsy
 
 
 def test_a_page_holds_the_chosen_sentences_and_needs_nothing_else(files, tmp_path):
-    plot_trees(files[:1], first=2, number=1, output=tmp_path / "trees.html")
+    plot_trees(files, first=2, number=1, output=tmp_path / "trees.html")
     page = (tmp_path / "trees.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
-    assert page.count("<figure>") == 1
-    assert "sentence 2 (d2-1)</figcaption>" in page
+    assert re.findall(r"sentence 2 \(d2-1\): (\w+)</figcaption>", page) == ["gold", "predicted"]
     assert not re.findall(r"<(?:script|link|img|iframe)|url\(|@import", page)
-    (picture,) = re.findall(r"(<svg.*</svg>)\n+</figure>", page, flags=re.DOTALL)
-    assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"]
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+        assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"]
+    plot_trees(files[:1], first=3, output=tmp_path / "trees.html")
+    assert "sentence 3 (d3-1)</figcaption>" in (tmp_path / "trees.html").read_text(encoding="utf-8")
 
 
 @pytest.fixture
