@@ -148,12 +148,12 @@ reproduce-%: study/dmlm_$$(subst -,_,$$*)
 reproduce-figure3: reproduce-dmlm-figure3
 
 reproduce-dmlm-figure3: row/dmlm_table4/DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
-	$(depgen) attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
+	$(depgen) plot attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
 
 reproduce-itexp-figure3: reproduce-itexp-table1 ## ITEXP: quality against diversity, the picture of its Table 1
 
 reproduce-udgn-figure5: row/udgn_table3/UDGN ## UDGN: heads and relations as a picture
-	$(depgen) heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \
+	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \
 	    --output results/udgn_figure5/heat-map.png
 
 scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed

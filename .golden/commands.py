@@ -100,6 +100,14 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "fourth wave", "depgen/data/named_columns.py", move="wave4.py",
         parameters=((r"^scorer\.", "scorers.0."),),
     ),
+    Generation(
+        "plots of one verb", "depgen/reporting/plots.py",
+        verbs={
+            "draw": "plot trees", **{
+                kind: f"plot {kind}" for kind in ("attention", "heat-map", "curves", "series", "tradeoff", "histogram")
+            },
+        },
+    ),
 ]  # fmt: skip
 
 

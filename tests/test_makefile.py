@@ -103,7 +103,7 @@ def test_options_are_passed_on(checkout):
 def test_figures_are_drawn_by_a_system_that_is_trained_first():
     assert commands("reproduce-dmlm-figure3", "SIZE=paper") == [
         "reproduce 'dmlm_table4' --row 'DM-Transformer' --size paper",
-        "attention --run dmlm_news/paper --output results/dmlm_figure3/attention.png",
+        "plot attention --run dmlm_news/paper --output results/dmlm_figure3/attention.png",
     ]
     assert load_definition("udgn_table3").row("UDGN").experiment == "udgn_ewt"
     train, draw = commands("reproduce-udgn-figure5")

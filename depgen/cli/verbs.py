@@ -141,24 +141,24 @@ VERBS = {
         "depgen.reporting.case_study:case_study",
         positionals=("study",),
     ),
-    "curves": Verb(
+    "plot curves": Verb(
         "draw learning curves of runs, or of a table",
-        "depgen.reporting.pictures.curves:draw_curves",
+        "depgen.reporting.plots:plot_curves",
         positionals=("table",),
     ),
-    "series": Verb(
+    "plot series": Verb(
         "draw a table as a curve, such as accuracy by number of attention heads",
-        "depgen.reporting.pictures.series:draw_series",
+        "depgen.reporting.plots:plot_series",
         positionals=("table",),
     ),
-    "tradeoff": Verb(
+    "plot tradeoff": Verb(
         "draw quality against diversity of a table's texts by temperature",
-        "depgen.reporting.pictures.tradeoff:draw_tradeoff",
+        "depgen.reporting.plots:plot_tradeoff",
         positionals=("table",),
     ),
-    "histogram": Verb(
+    "plot histogram": Verb(
         "draw how a table's measures are distributed over texts, such as their lengths",
-        "depgen.reporting.pictures.histogram:draw_histogram",
+        "depgen.reporting.plots:plot_histogram",
         positionals=("table",),
     ),
     "dependent-loss": Verb(
@@ -175,9 +175,9 @@ VERBS = {
         "correlate attention heads with dependency relations",
         "depgen.evaluation.trees.correlations:head_correlations",
     ),
-    "heat-map": Verb(
+    "plot heat-map": Verb(
         "draw the correlations of attention heads with dependency relations",
-        "depgen.reporting.pictures.heat_map:draw_heat_map",
+        "depgen.reporting.system_plots:plot_heat_map",
     ),
     "parsing-scores": Verb(
         "compare a run's dependency trees with gold trees: directed and undirected accuracy",
@@ -210,16 +210,14 @@ VERBS = {
         "depgen.evaluation.push:push",
         positionals=("run",),
     ),
-    "draw": Verb(
-        "draw dependency trees or graphs (HTML, SVG, PDF, PNG), those of a file or run under gold ones",
-        "depgen.reporting.pictures.trees:draw_trees",
+    "plot trees": Verb(
+        "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",
+        "depgen.reporting.system_plots:plot_trees",
         positionals=("files",),
-        counts=("beam_size",),
+        counts=("beam_size", "first", "number"),
         also={"number": "n"},
     ),
-    "attention": Verb(
-        "draw where a run attends to in a sentence", "depgen.reporting.pictures.attention:draw_attention"
-    ),
+    "plot attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.system_plots:plot_attention"),
     "completion": Verb(
         "print a script for tab completion in your shell",
         "depgen.cli.completion:completion",
@@ -235,7 +233,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "score",
             "parse",
             "predict",
-            "attention",
             "dependent-loss",
             "push",
             "export-pretrained",
@@ -246,9 +243,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "parsing-scores",
             "attachment-scores",
             "bracketing-f1",
-            "draw",
             "head-correlations",
-            "heat-map",
         ),
         "Judge syntax": ("minimal-pairs", "syntactic-suites"),
         "Judge documents": ("coherence",),
@@ -257,12 +252,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "reproduce",
             "table",
             "report",
-            "curves",
-            "series",
-            "tradeoff",
-            "histogram",
             "case-study",
             "record",
+        ),
+        "Plots": (
+            "plot attention",
+            "plot heat-map",
+            "plot trees",
+            "plot curves",
+            "plot series",
+            "plot tradeoff",
+            "plot histogram",
         ),
         "Human evaluation": ("human-eval export", "human-eval score"),
         "Set up": ("completion",),

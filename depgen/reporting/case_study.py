@@ -9,6 +9,8 @@ Deviations:
     D2. The paper puts the human text first, where one reads all others against it.
 """
 
+import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,15 +24,13 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.system import load
 from depgen.evaluation.trees.generated_trees import sentence_of
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.examples import ENDINGS, Example, Examples, Format, render
 from depgen.reporting.experiments import experiments_root, is_path
 from depgen.reporting.fields import read_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.texts import generation_of, prompts_of, texts_of
-from depgen.reporting.pictures.drawing import Drawing
-from depgen.reporting.pictures.trees import stacked, write_svg
 from depgen.reporting.results import read_results
 from depgen.reporting.run_facts import facts_of
+from depgen.reporting.system_plots import drawing_of, svg_of
 from depgen.reporting.table import TableDefinition, chosen_table, is_made
 from depgen.training.runs import read_record
 from depgen.trees.binarization import levels_of
@@ -75,42 +75,91 @@ class CaseStudy:
     trees: Literal["levels", "pictures"] | None = None
 
 
-def case_study(
-    study: str | None = None,
-    *,
-    size: str | None = None,
-    seeds: list[int] | None = None,
-    format: Format = "text",
-    output: Path | None = None,
-) -> str:
+@dataclass(frozen=True)
+class Example:
+    """What each system wrote.
+
+    Attributes:
+        title: over it; None for nothing.
+        context: what the texts continue; None for texts without a prompt.
+        texts: by system, in order.
+    """
+
+    title: str | None
+    context: str | None
+    texts: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """All examples under their caption, the notes below them, and pictures of trees as SVG with their captions."""
+
+    caption: str
+    examples: tuple[Example, ...]
+    notes: tuple[str, ...]
+    trees: Sequence[tuple[str, str]] = ()
+
+    def render(self, ending: Literal["txt", "md", "html"]) -> str:
+        """The examples as plain text, Markdown or HTML."""
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+
+        templates = Environment(
+            loader=PackageLoader("depgen.reporting"),
+            undefined=StrictUndefined,
+            autoescape=ending == "html",
+            keep_trailing_newline=True,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        templates.filters.update(wrapped=_wrapped, literal=_literal)
+        return templates.get_template(f"case_study.{ending}").render(vars(self))
+
+
+def _wrapped(texts: Sequence[str], lead: str, *, indent: int | None = None) -> str:
+    """Lines of texts after a lead, each text on a new line; `indent` of further lines: by default as the first text."""
+    space = " " * (len(lead) if indent is None else indent)
+    leads = [lead, *[space] * (len(texts) - 1)]
+    lines = [
+        textwrap.fill(text, 120, initial_indent=begin, subsequent_indent=space, break_on_hyphens=False)
+        for begin, text in zip(leads, texts, strict=True)
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _literal(text: str) -> str:
+    """Text in which nothing is Markdown: words such as `<unk>`, `[MALE]` and `*` are data."""
+    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def case_study(study: str | None = None, *, size: str | None = None) -> str:
     """What the systems of a table wrote, side by side, as far as `depgen reproduce` has kept it.
 
-    Markdown, plain text and HTML are written under `results/<study>/` as well.
+    Markdown and HTML are written under `results/<study>/`. A row's texts are those of its first seed that has any.
 
     Args:
         study: its name, or the path of a YAML file of your own; unset: each of the package that has texts.
         size: whose texts; unset: `small`, or the only one of the table.
-        seeds: of the trainings, the first of them that a row has texts of; unset: the first that there is.
-        format: of the returned text.
-        output: a file for the returned text.
-
-    Raises:
-        UserError: no such study or size, no texts, or systems that wrote on different prompts.
     """
     if study is not None:
-        text = _one(load_study(study), size, seeds, format)
-        if output is not None:
-            write_atomically(output, text)
-        return text
-    if output is not None:
-        raise UserError("--output takes one case study: name it.")
+        return _shown(load_study(study), size)
     shown = []
     for name in study_names():
         try:
-            shown.append(_one(load_study(name), size, seeds, format))
+            shown.append(_shown(load_study(name), size))
         except UserError as error:
             shown.append(f"{name}: {error}\n")
     return "\n".join(shown)
+
+
+def _shown(study: CaseStudy, size: str | None) -> str:
+    """The text of a study, whose files are written."""
+    definition, size, _ = chosen_table(study.table, size)
+    examples, folder = examples_of(study, definition, size=size), results_root() / study.study
+    for ending in ("md", "html"):
+        write_atomically(folder / f"case-study-{size}.{ending}", examples.render(ending))
+    if examples.trees:
+        write_atomically(folder / f"trees-{size}.svg", svg_of(examples.trees))
+    return examples.render("txt")
 
 
 def study_names() -> list[str]:
@@ -122,9 +171,6 @@ def load_study(name: str) -> CaseStudy:
     """The case study of that name (dashes and underscores alike), or of the YAML file at a path.
 
     The path of its table, where it names one by its path, starts at the folder of the study's file.
-
-    Raises:
-        UserError: there is none, or its file does not read as one.
     """
     of_package = experiments_root() / "case_studies" / f"{name.replace('-', '_')}.yaml"
     path = Path(name) if is_path(name) else of_package
@@ -135,28 +181,13 @@ def load_study(name: str) -> CaseStudy:
     study = read_as(CaseStudy, read_settings(path), str(path))
     if is_path(study.table):
         study = replace(study, table=str(path.parent / study.table))
-    if not study.rows or (study.texts if study.contexts is None else study.contexts) < 1:
-        raise UserError(f"{path}: expected at least one row and at least one text of each.")
-    if study.invented and study.contexts is not None:
-        raise UserError(f"{path}: contexts of the test split and invented ones were given. Leave out one of them.")
-    if study.invented and study.trees is not None:
-        raise UserError(f"{path}: trees are shown of texts written from nothing. Leave out trees, or invented.")
+    if study.invented and (study.contexts is not None or study.trees is not None):
+        raise UserError(f"{path}: invented contexts go with neither contexts of the test split nor trees.")
     return study
 
 
-def _one(study: CaseStudy, size: str | None, seeds: list[int] | None, format: Format) -> str:
-    definition, chosen, _ = chosen_table(study.table, size)
-    examples = examples_of(study, definition, size=chosen, seeds=seeds)
-    for each, ending in ENDINGS.items():
-        path = results_root() / study.study / f"case-study-{chosen}.{ending}"
-        write_atomically(path, render(examples, format=each))
-    if examples.trees:
-        write_svg(examples.trees, results_root() / study.study / f"trees-{chosen}.svg")
-    return render(examples, format=format)
-
-
 @dataclass(frozen=True)
-class _System:
+class _Texts:
     """The texts of a row at one seed.
 
     Attributes:
@@ -175,18 +206,16 @@ class _System:
     made: str
     structures: tuple[Any, ...] = ()
 
-    def sentence(self, place: int) -> Sentence:
-        """A text with its tree.
+    def at(self, places: Sequence[int]) -> tuple[str, tuple[str, ...]]:
+        """The name and the texts at these places, with a word for empty ones."""
+        return self.name, tuple(self.texts[place] if self.texts[place].strip() else EMPTY for place in places)
 
-        Raises:
-            UserError: there is no tree over its words.
-        """
+    def sentence(self, place: int) -> Sentence:
+        """A text with its tree."""
         return sentence_of(self.texts[place], self.structures[place] or {})
 
 
-def examples_of(
-    study: CaseStudy, definition: TableDefinition, *, size: str, seeds: Sequence[int] | None = None
-) -> Examples:
+def examples_of(study: CaseStudy, definition: TableDefinition, *, size: str) -> Examples:
     """The drawn examples.
 
     Raises:
@@ -195,7 +224,7 @@ def examples_of(
     rows = [definition.row(name) for name in study.rows]
     top_p = generation_of(definition).top_p if study.top_p is None else study.top_p
     find = _written if study.invented else _kept
-    systems = [each for row in rows for each in find(study, Job(definition, row, size, 0), seeds)]
+    systems = [texts for row in rows for texts in find(study, Job(definition, row, size, 0))]
     again = definition.command(size, option="--remeasure")
     if not systems and study.invented:
         raise UserError(
@@ -206,76 +235,76 @@ def examples_of(
         nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
         raise UserError(f"No texts of {definition.table} at size {size}{nucleus}. Make them first: {again}")
     first, *others = systems
-    for each in others:
-        if each.prompts != first.prompts or (first.prompts is not None and len(each.texts) != len(first.texts)):
+    for other in others:
+        if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
             raise UserError(
-                f"{first.job.row.name} and {each.job.row.name} wrote on different prompts, so that their texts do not "
+                f"{first.job.row.name} and {other.job.row.name} wrote on different prompts, so that their texts do not "
                 f"compare. Make them again: {again}"
             )
     caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
-    written = {each.job.row.name for each in systems}
+    written = {texts.job.row.name for texts in systems}
     missing = [
         f"{row.name} ({'not run yet' if is_made(row, size=size) else 'not built yet'})"
         for row in rows
         if row.name not in written
     ]
+    trees = [
+        drawing_of(f"{texts.name}, text {place + 1}", texts.sentence(place))
+        for texts in systems
+        if study.trees == "pictures"
+        for place in _places(study, len(texts.texts))
+    ]
     notes = _notes(study, systems, missing, top_p)
-    pictures = _pictures(study, systems) if study.trees == "pictures" else ()
-    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), dict(pictures))
+    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), trees)
 
 
-def _kept(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterator[_System]:
+def _kept(study: CaseStudy, job: Job) -> Iterator[_Texts]:
     """The kept texts of the first seed of a row that has any; of each variant that has any."""
-    results = {each.seed: each for each in read_results(job.definition.table, job.row.slug, size=job.size)}
+    results = read_results(job.definition.table, job.row.slug, size=job.size)
     for variant, how in (study.variants or {"": {}}).items():
-        for seed in results if seeds is None else seeds:
-            kept = texts_of(results[seed], study.top_p, **how) if seed in results else None
+        for result in results:
+            kept = texts_of(result, study.top_p, **how)
             if kept is not None and (study.contexts is None or kept.prompts is not None):
                 name = ", ".join(filter(None, (job.row.name, variant)))
-                made = f"{results[seed].hardware}, {results[seed].date}"
                 prompts = None if study.contexts is None else kept.prompts
-                yield _System(name, replace(job, seed=seed), kept.texts, prompts, made, kept.structures)
+                made = f"{result.hardware}, {result.date}"
+                yield _Texts(name, replace(job, seed=result.seed), kept.texts, prompts, made, kept.structures)
                 break
 
 
-def _written(study: CaseStudy, job: Job, seeds: Sequence[int] | None) -> Iterator[_System]:
+def _written(study: CaseStudy, job: Job) -> Iterator[_Texts]:
     """What the run of the first seed that has a finished one writes on the study's own contexts."""
-    if not is_made(job.row, size=job.size):
-        return
     how = generation_of(job.definition).at(job.size)
-    for seed in job.definition.seeds_at(job.size) if seeds is None else seeds:
+    for seed in job.definition.seeds_at(job.size) if is_made(job.row, size=job.size) else ():
         of_seed = replace(job, seed=seed)
         run = finished_run(of_seed)
         if run is not None:
-            found = load(run).generate(
+            generated = load(run).generate(
                 study.invented, seed=study.seed + seed, max_new_tokens=how.max_new_tokens,
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip
             made = f"{facts_of(run).hardware}, {str(read_record(run).get('finished', 'unknown'))[:10]}"
-            yield _System(job.row.name, of_seed, tuple(each.text for each in found), tuple(study.invented), made)
+            texts = tuple(result.text for result in generated)
+            yield _Texts(job.row.name, of_seed, texts, tuple(study.invented), made)
             return
 
 
-def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]:
-    """What is shown of the systems' texts and, where there is a corpus, of the human ones.
-
-    Raises:
-        UserError: the corpus is not there, or holds other prompts than those that were written on.
-    """
+def _examples(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[Example]:
+    """What is shown of the systems' texts and, where there is a corpus, of the human ones."""
     first = systems[0]
     if study.trees == "levels":
-        for system in systems:
-            for place in _places(study, len(system.texts)):
-                yield _by_level(system, place)
+        for texts in systems:
+            for place in _places(study, len(texts.texts)):
+                yield _by_level(texts, place)
     elif study.invented:
         for place, context in enumerate(study.invented):
-            yield Example(f"Context {place + 1}", context, _texts(systems, [place]))
+            yield Example(f"Context {place + 1}", context, tuple(texts.at([place]) for texts in systems))
     elif first.prompts is None:
         human = [" ".join(document.words()) for document in _corpus(first).documents("test")]
         generator = np.random.default_rng(study.seed)
-        places = _places(study, min(len(each.texts) for each in systems), generator)
+        places = _places(study, min(len(texts.texts) for texts in systems), generator)
         theirs = tuple(human[place] for place in _places(study, len(human), generator))
-        yield Example(None, None, (*_texts(systems, places), (HUMAN, theirs)))
+        yield Example(None, None, (*(texts.at(places) for texts in systems), (HUMAN, theirs)))
     else:
         prompts, references = prompts_of(_corpus(first), generation_of(first.job.definition))
         if prompts != first.prompts:
@@ -285,20 +314,12 @@ def _examples(study: CaseStudy, systems: Sequence[_System]) -> Iterator[Example]
                 f"({job.definition.command(job.size, job.row, option='--remeasure')})."
             )
         for place in _places(study, len(first.prompts)):
-            texts = (*_texts(systems, [place]), (HUMAN, (references[place],)))
-            yield Example(f"Context (test document {place + 1})", first.prompts[place], texts)
+            written = (*(texts.at([place]) for texts in systems), (HUMAN, (references[place],)))
+            yield Example(f"Context (test document {place + 1})", first.prompts[place], written)
 
 
-def _texts(systems: Sequence[_System], places: Sequence[int]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The texts at these places, by system; a word for empty ones."""
-    return tuple(
-        (each.name, tuple(text if (text := each.texts[place]).strip() else EMPTY for place in places))
-        for each in systems
-    )
-
-
-def _corpus(system: _System) -> Corpus:
-    corpus = data_of(system.job.config).corpus
+def _corpus(texts: _Texts) -> Corpus:
+    corpus = data_of(texts.job.config).corpus
     assert isinstance(corpus, Corpus)
     return corpus
 
@@ -312,26 +333,18 @@ def _places(study: CaseStudy, count: int, generator: np.random.Generator | None 
     return sorted(places)
 
 
-def _by_level(system: _System, place: int) -> Example:
+def _by_level(texts: _Texts, place: int) -> Example:
     """A text as it was written (Casas et al., 2020, Figure 7)."""
-    sentence = system.sentence(place)
+    sentence = texts.sentence(place)
     levels = levels_of(sentence.words, sentence.heads or (), sentence.relations or ())
     steps = []
     for number, level in enumerate(levels, start=1):
         rows = {"I_tok": level.inputs, "O_tok": level.words, "O_exp": level.expansions}
         steps.append((f"Iteration {number}", tuple(f"{name}: {' '.join(row)}" for name, row in rows.items())))
-    return Example(f"{system.name}, text {place + 1}", system.texts[place], tuple(steps))
+    return Example(f"{texts.name}, text {place + 1}", texts.texts[place], tuple(steps))
 
 
-def _pictures(study: CaseStudy, systems: Sequence[_System]) -> Iterator[tuple[str, Drawing]]:
-    """The trees of the shown texts (Casas et al., 2020, Figure 8), by system and text."""
-    for system in systems:
-        for place in _places(study, len(system.texts)):
-            name = f"{system.name}, text {place + 1}"
-            yield name, stacked(name, system.sentence(place))
-
-
-def _notes(study: CaseStudy, systems: Sequence[_System], missing: Sequence[str], top_p: float) -> Iterator[str]:
+def _notes(study: CaseStudy, systems: Sequence[_Texts], missing: Sequence[str], top_p: float) -> Iterator[str]:
     """Where the texts come from and how they were drawn."""
     if study.invented:
         chosen = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
@@ -341,10 +354,12 @@ def _notes(study: CaseStudy, systems: Sequence[_System], missing: Sequence[str],
         what = "contexts" if study.contexts is not None else "texts"
         chosen = f"Drawn by seed {study.seed}, the same {what} for all systems; nothing is picked"
     yield f"{chosen}. Published texts: {study.source}."
-    seeds = "; ".join(f"{each.name} {each.job.seed}" for each in systems)
+    seeds = "; ".join(f"{texts.name} {texts.job.seed}" for texts in systems)
     yield f"Texts of {systems[0].job.definition.table}, nucleus {top_p}; seeds of training: {seeds}."
-    made = {each.made: [other.name for other in systems if other.made == each.made] for each in systems}
-    machines = [each if len(made) == 1 else f"{each} ({'; '.join(names)})" for each, names in made.items()]
+    made = dict[str, list[str]]()
+    for texts in systems:
+        made.setdefault(texts.made, []).append(texts.name)
+    machines = [machine if len(made) == 1 else f"{machine} ({'; '.join(names)})" for machine, names in made.items()]
     yield f"Made on {'; '.join(machines)}."
     if missing:
         yield f"Without texts: {', '.join(missing)}."

@@ -12,8 +12,7 @@ from pathlib import Path
 from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.experiments import own_tables, table_names
-from depgen.reporting.pictures.curves import draw_curves
-from depgen.reporting.pictures.series import draw_series
+from depgen.reporting.plots import plot_curves, plot_series
 from depgen.reporting.render import Page, page_of
 from depgen.reporting.results import load_results
 from depgen.reporting.table import TableDefinition, load_definition
@@ -143,10 +142,10 @@ def _drawn(definition: TableDefinition, size: str) -> Iterator[Picture]:
     """Learning curves of a table's rows, and its series, where it has such; a reason where none is drawn."""
     drawings: list[tuple[Callable[..., str], str]] = []
     if any(row.x is not None for row in definition.rows):
-        drawings.append((draw_series, "Each measure against what the rows vary."))
+        drawings.append((plot_series, "Each measure against what the rows vary."))
     if any(column.is_perplexity for column in definition.columns):
         title = "Training: validation perplexity against training tokens seen; the best point of each run marked."
-        drawings.append((draw_curves, title))
+        drawings.append((plot_curves, title))
     for draw, title in drawings:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "picture.png"

@@ -111,8 +111,8 @@ def reproduce(
     done += [f"{each.name}, {size}: left out, no {each.experiment} at this size." for each in named if each not in made]
     _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
     for picture in definition.pictures:
-        verb, *drawn = shlex.split(picture)
-        run_depgen([verb, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
+        kind, *drawn = shlex.split(picture)
+        run_depgen(["plot", kind, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
 
 

@@ -118,7 +118,7 @@ class Row(_Part):
         deviations: the paper's standard deviations over runs, by column key.
         stars: columns where the paper marks a significant win.
         quoted: whom the paper itself quotes for this row.
-        x: the row's place on the axis of `depgen series`.
+        x: the row's place on the axis of `depgen plot series`.
         note: one line for the notes.
     """
 
@@ -204,7 +204,7 @@ class TableDefinition(_Part):
         parsing: the YAML in `experiments/` (without its ending), as `depgen parsing-scores` reads it, of the trees that
             rows are judged by, floors among them; None where no measure is of trees.
         notes: lines printed below the table.
-        pictures: what draws it: verbs of depgen with their options, such as `series`.
+        pictures: what draws it: kinds of `depgen plot` with their options, such as `series`.
         given: the name or path that the user gave.
     """
 

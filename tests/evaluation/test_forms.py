@@ -66,13 +66,13 @@ def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("verb", ["parsing-scores", "head-correlations", "heat-map"])
+@pytest.mark.parametrize("verb", ["parsing-scores", "head-correlations", "plot heat-map"])
 def test_verbs_bring_a_treebank_into_the_form_of_the_run(parsing_run, tmp_path, capsys, verb):
     """The raw treebank and the one in bare words give the same, and read as it is another figure."""
-    output = ["--output", str(tmp_path / "a.png")] if verb == "heat-map" else []
+    output = ["--output", str(tmp_path / "a.png")] if verb == "plot heat-map" else []
 
     def said(*corpus):
-        assert main([verb, "--run", "udgn", *corpus, *output]) == 0
+        assert main([*verb.split(), "--run", "udgn", *corpus, *output]) == 0
         return capsys.readouterr().out
 
     raw = ("--corpus", "depgen.data.corpora.Ewt")

@@ -102,7 +102,7 @@ class Planted(MaskedTransformer):
 def test_the_best_head_on_a_treebank_is_chosen_and_parsed_by():
     model, batch = Planted(encoder(), VOCABULARY).train(), batch_of(*SENTENCES, heads=HEADS)
     with pytest.raises(
-        UserError, match=r"none is chosen: `depgen parse` and `depgen draw` take --attention_head \[layer,head\]"
+        UserError, match=r"none is chosen: `depgen parse` and `depgen plot trees` take --attention_head \[layer,head\]"
     ):
         model.head_probabilities(batch.tokens, batch.lengths)
     assert model.choose_attention_head([batch, batch_of(SENTENCES[0], heads=HEADS[:1])]) == (1, 0)

@@ -207,7 +207,7 @@ def test_the_text_of_a_wide_table_is_not_cut(store):
 @pytest.mark.slow
 def test_a_table_without_results_does_not_wait_for_torch():
     script = (
-        "import sys, depgen.reporting.pictures.series; from depgen.reporting.render import table; "
+        "import sys, depgen.reporting.plots; from depgen.reporting.render import table; "
         "table('gilt_table1', size='small'); sys.exit(str('torch' in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stderr.strip() == "False"

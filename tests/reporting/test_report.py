@@ -9,7 +9,7 @@ import yaml
 
 from depgen.cli import main
 from depgen.reporting.experiments import note_own_table
-from depgen.reporting.pictures.plotting import figure, save
+from depgen.reporting.plots import figure, save
 from depgen.reporting.report import report
 from depgen.reporting.results import result_path, write_result
 from tests.reporting.conftest import make_result

@@ -446,7 +446,10 @@ def test_pictures_of_a_table_are_drawn_from_its_rows(depgen, project, monkeypatc
     reproduce.reproduce("toy", row="Base")
     assert drawn == []
     reproduce.reproduce("toy")
-    assert drawn == [["curves", "toy", "--against", "steps", "--size", "small"], ["series", "toy", "--size", "small"]]
+    assert drawn == [
+        ["plot", "curves", "toy", "--against", "steps", "--size", "small"],
+        ["plot", "series", "toy", "--size", "small"],
+    ]
 
 
 def test_trainings_are_logged_in_a_group_of_the_table(project, monkeypatch):

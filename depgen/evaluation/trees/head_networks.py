@@ -109,7 +109,7 @@ def parser_of(trained: Trained) -> HeadNetwork:
     if isinstance(network, GraphNetwork):
         raise UserError(
             f"{trained.checkpoint} holds a {type(network).__name__}, which gives graphs and no probabilities of heads: "
-            f"{taken}. `depgen parse` writes the graphs, `depgen draw --run` draws them under gold ones."
+            f"{taken}. `depgen parse` writes the graphs, `depgen plot trees --run` draws them under gold ones."
         )
     if not isinstance(network, HeadNetwork):
         raise UserError(

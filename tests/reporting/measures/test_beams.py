@@ -15,8 +15,8 @@ from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.scoring import FirstOfTest
 from depgen.reporting.numbers import measures_of
-from depgen.reporting.pictures.trees import draw_trees
 from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.system_plots import plot_trees
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import write_syntax
@@ -44,7 +44,7 @@ TABLE = {
         {"name": "own", "experiment": "bound", "in_paper": False},
         {"name": "b = 1", "experiment": "bound", "beam_size": 1, "in_paper": False},
     ],
-    "pictures": [f"attention {PICTURE} --layer -1 --attention_head 0", f"draw {PICTURE}"],
+    "pictures": [f"attention {PICTURE} --layer -1 --attention_head 0", f"trees {PICTURE}"],
 }
 
 
@@ -60,7 +60,7 @@ def made(tmp_path_factory):
     write_syntax(folder / "data")
 
     def run(arguments, environment):
-        called.append(arguments[0])
+        called.append(" ".join(arguments[:2]) if arguments[0] == "plot" else arguments[0])
         in_process(arguments, environment)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -79,7 +79,7 @@ def job_of(row):
 
 def test_rows_of_other_beams_share_a_run_and_its_test(made):
     _, called, text = made
-    assert called == ["fit", "test", "attention", "draw"]
+    assert called == ["fit", "test", "plot attention", "plot trees"]
     own, one = (read_result(job_of(row).result) for row in ("own", "b-1"))
     assert own.run == one.run
     assert own.metrics["perplexity"] != one.metrics["perplexity"]
@@ -135,7 +135,7 @@ def test_pictures_lie_with_the_table(made):
     assert (folder / "attention-b-1.png").read_bytes().startswith(b"\x89PNG")
     assert "dog" in (folder / "trees-b-1.svg").read_text()
     with pytest.raises(UserError, match="name one of them"):
-        draw_trees(run="some/run", table="beams", row="own", sentence="the dog", output=folder / "a.svg")
+        plot_trees(run="some/run", table="beams", row="own", sentence="the dog", output=folder / "a.svg")
 
 
 def test_tables_of_one_run_and_of_pictures_have_the_experiments_of_the_others(monkeypatch):

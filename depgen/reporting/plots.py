@@ -1,0 +1,428 @@
+"""Plots of results: each a function from a frame to a figure of matplotlib, and a verb `depgen plot` for both."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from depgen.errors import UserError
+from depgen.locations import results_root, write_atomically
+from depgen.reporting.results import Results, load_results, pooled_scores
+from depgen.reporting.run_facts import read_curve
+from depgen.reporting.table import TableDefinition, chosen_table
+from depgen.training.runs import experiment_name, find_run
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+ENDINGS = (".png", ".pdf", ".svg")
+_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42}
+"""Text stays text in SVG, and fonts are TrueType in PDF, as publishers want them."""
+
+
+def figure(width: float, height: float) -> "Figure":
+    """An empty figure of that size in inches, which needs no display."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UserError(f"Plots need matplotlib ({error}). Install it: pip install 'depgen[plots]'.") from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def check_name(path: Path, endings: Sequence[str] = ENDINGS) -> None:
+    """Raises UserError unless a plot can be written under that name; to be called before long work."""
+    if path.suffix.lower() not in endings:
+        raise UserError(f"Expected the name of a plot, which ends in {' or '.join(endings)}, found {path}.")
+
+
+def save(drawing: "Figure", path: Path) -> None:
+    """Write a figure as PNG, PDF or SVG, by the ending of the file's name; folders are made."""
+    from matplotlib import rc_context
+
+    check_name(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context(_TEXT):
+        drawing.savefig(path, dpi=150)
+
+
+def _nothing(definition: TableDefinition, size: str, what: str) -> UserError:
+    """What is said where a table's results hold nothing of a plot."""
+    command = f"depgen reproduce {definition.argument} --size {size}"
+    return UserError(f"No result of {definition.table} at size {size} has {what}. Make one: {command}.")
+
+
+def _style(axes: "Axes") -> None:
+    axes.grid(visible=True, which="both", alpha=0.3)
+
+
+# -- learning curves ----------------------------------------------------------------------------------------------
+
+Cost = Literal["tokens", "steps", "minutes"]
+_COSTS: dict[Cost, str] = {
+    "tokens": "training tokens seen, all phases",
+    "steps": "optimiser steps, all phases",
+    "minutes": "minutes of wall time, all phases, validation included",
+}
+_CURVES = ["system", "run", "cost", "perplexity"]
+_Curves = Iterator[tuple[str, str, float, float]]
+_Points = Sequence[tuple[float, float]]
+
+
+def plot_curves(
+    table: str | None = None,
+    *,
+    size: str | None = None,
+    rows: Sequence[str] = (),
+    runs: Sequence[str] = (),
+    against: Cost | None = None,
+    output: Path | None = None,
+) -> str:
+    """Validation perplexity of a table's systems, or of any runs, in one plot: a line a run, its best point marked.
+
+    Returns where the plot went, and the best point of each line. A row's local results replace its tracked ones. Phases
+    that measure no perplexity leave a gap at the left.
+
+    Args:
+        table: the table's name, or a YAML file of one.
+        size: whose results; unset: `small`, or the table's only one.
+        rows: which systems; none: all that have a curve.
+        runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
+        against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
+        output: the plot, .png, .pdf or .svg; unset: `results/<table>/curves-<size>.png`, without a table `curves.png`;
+            with another cost than usual, its name follows.
+    """
+    from pandas import DataFrame
+
+    usual: Cost = "steps" if table is None else "tokens"
+    cost: Cost = against or ("steps" if runs else "tokens")
+    if runs and cost == "tokens":
+        raise UserError("Runs do not say how many tokens a step has: take --against steps or minutes.")
+    if table is None and not runs:
+        raise UserError("Name a table, or --runs.")
+    lines, title, path = [*_of_runs(runs, cost)], "Validation perplexity", Path("curves.png")
+    if table is not None:
+        definition, size, _ = chosen_table(table, size)
+        names = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
+        lines = [*_of_results(load_results(definition, size=size), names, cost), *lines]
+        if not lines:
+            raise _nothing(definition, size, f"a validation curve against {cost}")
+        title, path = f"{definition.caption} ({size})", results_root() / definition.table / f"curves-{size}.png"
+    frame = DataFrame(lines, columns=_CURVES)
+    path = output or (path if cost == usual else path.with_stem(f"{path.stem}-{cost}"))
+    save(curves_figure(frame, title=title, axis=_COSTS[cost]), path)
+    digits = 1 if cost == "minutes" else 0
+    lowest = [
+        f"{best.run}: lowest {best.perplexity:.2f} after {best.cost:,.{digits}f} {cost}"
+        for best in _lowest(frame).itertuples()
+    ]
+    missing = [name for name in rows if definition.row(name).name not in {*frame.system}] if table is not None else []
+    lacking = [f"Without a curve: {'; '.join(missing)}."] if missing else []
+    return "\n".join([f"{path}: validation perplexity against {_COSTS[cost]}.", *lowest, *lacking])
+
+
+def _of_results(results: Results, rows: Sequence[str], cost: Cost) -> _Curves:
+    for row in rows:
+        for result in results.of(row):
+            for x, y in _points(result.curve, result.clock, cost):
+                yield row, f"{row}, seed {result.seed}", x, y
+
+
+def _of_runs(runs: Sequence[str], cost: Cost) -> _Curves:
+    for reference in runs:
+        run = find_run(reference)
+        _, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=0)
+        points = _points(curve, clock, cost)
+        if not points:
+            raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
+        name = f"{experiment_name(run)}/{run.name}"
+        for x, y in points:
+            yield name, name, x, y
+
+
+def _points(curve: _Points, clock: _Points, cost: Cost) -> _Points:
+    """(cost, perplexity) of a curve over tokens and of its steps and seconds; empty where it did not keep the cost."""
+    if cost == "tokens":
+        return curve
+    costs = [steps if cost == "steps" else seconds / 60 for steps, seconds in clock]
+    return [(x, y) for x, (_, y) in zip(costs, curve, strict=False)]
+
+
+def _lowest(curves: "DataFrame") -> "DataFrame":
+    """The best point of each run, in the runs' order."""
+    return curves.loc[curves.groupby("run", sort=False).perplexity.idxmin()]
+
+
+def curves_figure(curves: "DataFrame", *, title: str, axis: str) -> "Figure":
+    """Lines of one colour a system, the best point of each marked, on a logarithmic axis.
+
+    Log-likelihood on a linear axis would give the same plot upside down.
+
+    Args:
+        curves: a line a validation, with columns `system run cost perplexity`, in the order of training.
+        title: over the plot.
+        axis: the text below it.
+    """
+    drawing = figure(7.0, 4.5)
+    from matplotlib.ticker import EngFormatter
+
+    axes = drawing.add_subplot()
+    for number, (system, of_system) in enumerate(curves.groupby("system", sort=False)):
+        for place, (_, run) in enumerate(of_system.groupby("run", sort=False)):
+            label = None if place else str(system)
+            axes.plot(run.cost, run.perplexity, color=f"C{number}", alpha=0.8, label=label)
+            best = _lowest(run)
+            axes.plot(best.cost, best.perplexity, "o", color=f"C{number}", markersize=4)
+    axes.set_yscale("log")
+    for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        show("{x:.4g}")
+    axes.xaxis.set_major_formatter(EngFormatter())
+    axes.set_xlabel(axis)
+    axes.set_ylabel("validation perplexity")
+    axes.set_title(textwrap.fill(title, 85), fontsize=10)
+    axes.legend(fontsize=8)
+    _style(axes)
+    return drawing
+
+
+# -- series: measures against what the rows vary ------------------------------------------------------------------
+
+
+def plot_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
+    """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
+
+    Floors are dashed lines. A row's local results replace its tracked ones. Returns the path of the plot and the rows
+    without results.
+
+    Args:
+        table: the table's name, or a YAML file of one.
+        size: whose results; unset: `small`, or the table's only one.
+        axis: the text below the panels; unset: the table's caption.
+        output: the plot, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
+    """
+    definition, size, _ = chosen_table(table, size)
+    if all(row.x is None for row in definition.rows):
+        raise UserError(f"The rows of {definition.table} have no x: it is no series.")
+    results = load_results(definition, size=size)
+    frame = series_frame(results)
+    if frame.x.isna().all():
+        raise _nothing(definition, size, "a measure at an x")
+    path = output or results_root() / definition.table / f"series-{size}.png"
+    save(series_figure(frame, axis=axis or definition.caption), path)
+    missing = [row.name for row in definition.rows if row.x is not None and not results.of(row.name)]
+    lacking = f" Rows without results: {'; '.join(missing)}." if missing else ""
+    return f"{path}: {', '.join(frame.measure.unique())}.{lacking}"
+
+
+def series_frame(results: Results) -> "DataFrame":
+    """A line a measure and row: `measure row x mean deviation`, by measure and from left to right.
+
+    `x` is NaN for a floor, `deviation` over seeds for a single one. Measures that no row with an `x` has are left out.
+    """
+    from pandas import DataFrame
+
+    lines = [
+        (column.header, row.name, row.x, value.mean, value.deviation)
+        for column in results.definition.columns
+        for row in results.definition.rows
+        if (row.x is not None or row.is_floor) and (value := results.figure(row.name, column.key)) is not None
+    ]
+    frame = DataFrame(lines, columns=["measure", "row", "x", "mean", "deviation"])
+    frame = frame.astype({"x": float, "deviation": float})
+    with_x = frame.groupby("measure", sort=False).x.transform("count") > 0
+    return (
+        frame[with_x].groupby("measure", sort=False, group_keys=False)[[*frame]].apply(lambda of: of.sort_values("x"))
+    )
+
+
+def series_figure(series: "DataFrame", *, axis: str) -> "Figure":
+    """A panel a measure: its mean over seeds at each x, one standard deviation up and down where there are several.
+
+    Args:
+        series: as `series_frame` gives it.
+        axis: the text below the panels.
+    """
+    measures = series.measure.unique()
+    drawing = figure(3.2 * len(measures), 3.2)
+    for axes, measure in zip(drawing.subplots(1, len(measures), squeeze=False)[0], measures, strict=True):
+        lines = series[series.measure == measure]
+        points, floors = lines[lines.x.notna()], lines[lines.x.isna()]
+        axes.errorbar(points.x, points["mean"], yerr=points.deviation.fillna(0.0), marker="o", capsize=3)
+        for number, floor in enumerate(floors.to_dict("records"), start=1):
+            axes.axhline(floor["mean"], linestyle="--", linewidth=1, color=f"C{number}", label=floor["row"])
+        if len(floors):
+            axes.legend(fontsize=7)
+        axes.set_title(measure, fontsize=10)
+        axes.set_xticks(points.x, [f"{x:g}" for x in points.x], fontsize=8)
+        _style(axes)
+    drawing.supxlabel(axis, fontsize=9)
+    return drawing
+
+
+# -- quality against diversity ------------------------------------------------------------------------------------
+
+_QUALITY, _DIVERSITY = "valid_bleu", "self_bleu"
+_MARKERS = "sDov^<>*"
+"""Of temperatures, the lowest first."""
+
+
+def plot_tradeoff(table: str, *, size: str | None = None, output: Path | None = None) -> str:
+    """Validation BLEU-5 against Self-BLEU-5: a line a system, a marker a temperature, the chosen one filled.
+
+    Figure 3 of Casas et al. (2020). There is a panel a group of rows; real text, which has no temperature, is a cross
+    in all. An ellipse shows one standard deviation over samples. Means over seeds; a row's local results replace its
+    tracked ones.
+
+    Args:
+        table: the table's name, or a YAML file of one; it has the measure `SampledBleu`.
+        size: whose results; unset: `small`, or the table's only one.
+        output: the plot, .png, .pdf or .svg; unset: `results/<table>/tradeoff-<size>.png`.
+    """
+    definition, size, _ = chosen_table(table, size)
+    frame = tradeoff_frame(load_results(definition, size=size))
+    if frame.empty:
+        raise _nothing(definition, size, f"{_QUALITY} and {_DIVERSITY}")
+    path = output or results_root() / definition.table / f"tradeoff-{size}.png"
+    save(tradeoff_figure(frame), path)
+    return f"{path}: BLEU-5 against the validation split and Self-BLEU-5. {'; '.join(frame.system.unique())}."
+
+
+def tradeoff_frame(results: Results) -> "DataFrame":
+    """A line a system and temperature; columns `system group temperature chosen quality diversity` and deviations.
+
+    Real text has one line, whose temperature is empty.
+    """
+    from pandas import DataFrame
+
+    measured = ("quality", "diversity", "quality_deviation", "diversity_deviation")
+    lines = []
+    for row in results.definition.rows:
+        names = {name for result in results.of(row.name) for name in result.metrics if name.startswith(f"{_QUALITY}_")}
+        ends = sorted(end for name in names if not (end := name.removeprefix(_QUALITY)).startswith("_sd"))
+        chosen = results.figure(row.name, "temperature")
+        # Rounded: the mean of several seeds' 0.7 is not 0.7 to the last digit.
+        temperature = None if chosen is None else str(round(chosen.mean, 6))
+        for end in [""] if row.is_floor else ends:
+            keys = (f"{_QUALITY}{end}", f"{_DIVERSITY}{end}", f"{_QUALITY}_sd{end}", f"{_DIVERSITY}_sd{end}")
+            values = [results.figure(row.name, key) for key in keys]
+            if values[0] is not None and values[1] is not None:
+                name = end.removeprefix("_")
+                means = [0.0 if value is None else value.mean for value in values]
+                lines.append((row.name, row.group or "", name, name == temperature, *means))
+    return DataFrame(lines, columns=["system", "group", "temperature", "chosen", *measured])
+
+
+def tradeoff_figure(tradeoff: "DataFrame") -> "Figure":
+    """A panel a group, from a frame as `tradeoff_frame` gives it."""
+    real = tradeoff.temperature == ""
+    groups = [*tradeoff.group[~real].unique()] or [""]
+    drawing = figure(4.2 * len(groups), 4.2)
+    for axes, group in zip(drawing.subplots(1, len(groups), squeeze=False, sharey=True)[0], groups, strict=True):
+        shown = tradeoff[real | (tradeoff.group == group)]
+        for number, (system, points) in enumerate(shown.groupby("system", sort=False)):
+            style = {"marker": "x", "linestyle": ""} if (points.temperature == "").all() else {}
+            axes.plot(points.diversity, points.quality, color=f"C{number}", label=system, **style)
+            if not style:
+                _draw_temperatures(axes, points, colour=f"C{number}")
+        axes.set_title(group, fontsize=10)
+        axes.set_xlabel("Self-BLEU-5 (less: more diverse)", fontsize=9)
+        axes.set_ylabel("BLEU-5 against the validation split", fontsize=9)
+        axes.legend(fontsize=7)
+        _style(axes)
+    return drawing
+
+
+def _draw_temperatures(axes: "Axes", points: "DataFrame", *, colour: str) -> None:
+    from matplotlib.patches import Ellipse
+
+    for number, point in enumerate(points.itertuples()):
+        place = (point.diversity, point.quality)
+        filled = colour if point.chosen else "white"
+        marker = _MARKERS[number % len(_MARKERS)]
+        axes.plot(*place, marker, color=colour, markersize=6, markerfacecolor=filled)
+        axes.annotate(point.temperature, place, (4, 4), textcoords="offset points", fontsize=6)
+        width, height = 2 * point.diversity_deviation, 2 * point.quality_deviation
+        axes.add_patch(Ellipse(place, width, height, color=colour, alpha=0.2, linewidth=0))
+
+
+# -- histograms ---------------------------------------------------------------------------------------------------
+
+_BINS = 25
+"""Of values that are not whole numbers."""
+
+
+def plot_histogram(table: str, *, size: str | None = None, output: Path | None = None) -> str:
+    """How a table's measures are distributed over texts: Figures 4 to 6 of Casas et al. (2020).
+
+    Drawn are all rows and columns that have scores of single items, seeds pooled; a CSV file beside the plot holds the
+    share of each bin. Returns their paths and the means.
+
+    Args:
+        table: the table's name, or a YAML file of one.
+        size: whose results; unset: `small`, or the table's only one.
+        output: the plot, .png, .pdf or .svg; unset: `results/<table>/histogram-<size>.png`.
+    """
+    definition, size, _ = chosen_table(table, size)
+    results = load_results(definition, size=size)
+    items = {
+        (row.name, column.header): scores[~np.isnan(scores)]
+        for row in definition.rows
+        for column in definition.columns
+        if (scores := pooled_scores(results.of(row.name), column.key)) is not None and not np.isnan(scores).all()
+    }
+    if not items:
+        raise _nothing(definition, size, "scores of single items")
+    rows, headers = ({place[axis] for place in items} for axis in range(2))
+    # A distribution is named by what tells it from the others: its row, its measure, or both.
+    named = {
+        row
+        if len(headers) == 1 < len(rows)
+        else header
+        if len(rows) == 1 < len(headers)
+        else f"{row}, {header}": scores
+        for (row, header), scores in items.items()
+    }
+    frame = histogram_frame(named)
+    path = output or results_root() / definition.table / f"histogram-{size}.png"
+    save(histogram_figure(frame, axis=definition.caption if len(headers) > 1 else headers.pop()), path)
+    table_of_bins = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+    write_atomically(path.with_suffix(".csv"), table_of_bins)
+    means = "; ".join(f"{name} {scores.mean():.3g} over {len(scores):,}" for name, scores in named.items())
+    return f"{path} and {path.with_suffix('.csv').name}. Means: {means}."
+
+
+def histogram_frame(items: Mapping[str, np.ndarray]) -> "DataFrame":
+    """A line a bin: its edges `from` and `to`, and the share of each distribution's items in it.
+
+    Whole numbers have a bin each, other values 25 of one width from the least to the largest.
+    """
+    from pandas import DataFrame
+
+    values = np.concatenate([*items.values()])
+    low, high = values.min(), values.max()
+    whole = (values == np.round(values)).all()
+    edges = np.arange(low - 0.5, high + 1) if whole else np.linspace(low, high, _BINS + 1)
+    shares = {name: np.histogram(scores, edges)[0] / len(scores) for name, scores in items.items()}
+    return DataFrame({"from": edges[:-1], "to": edges[1:], **shares})
+
+
+def histogram_figure(bins: "DataFrame", *, axis: str) -> "Figure":
+    """Steps of all distributions over each other, the area below each filled.
+
+    Args:
+        bins: as `histogram_frame` gives it.
+        axis: the text below the plot.
+    """
+    drawing = figure(6.0, 3.6)
+    axes, edges = drawing.add_subplot(), [*bins["from"], bins["to"].iloc[-1]]
+    for name in [*bins][2:]:
+        axes.stairs(100 * bins[name], edges, label=name, fill=True, alpha=0.25)
+        axes.stairs(100 * bins[name], edges, color=axes.patches[-1].get_facecolor()[:3])
+    axes.set_xlabel(axis, fontsize=9)
+    axes.set_ylabel("% of texts", fontsize=9)
+    axes.legend(fontsize=8)
+    _style(axes)
+    return drawing

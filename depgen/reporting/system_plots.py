@@ -1,0 +1,441 @@
+"""Plots of what systems do with sentences: where they attend to, and the trees and graphs that they find."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from html import escape
+from itertools import islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from depgen.data.corpus import Corpus, Split, form_of
+from depgen.errors import UserError
+from depgen.evaluation.reading import in_form, warn_of_another_form
+from depgen.evaluation.system import load
+from depgen.evaluation.text_documents import Tokens, document_of
+from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trees.attention import BEGIN, Attention
+from depgen.evaluation.trees.correlations import (
+    Direction,
+    HeadCorrelations,
+    choose_relations,
+    correlations_of,
+    sentences_with_relations,
+)
+from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
+from depgen.evaluation.trees.induced_parser import SystemParser
+from depgen.locations import write_atomically
+from depgen.reporting.jobs import chosen_run, picture_path
+from depgen.reporting.plots import check_name, figure, save
+from depgen.trees.annotator import Structure
+from depgen.trees.conllu import read_conllu
+from depgen.trees.sdp import read_sdp
+from depgen.trees.sentence import Document, Edge, Sentence
+from depgen.trees.text_files import format_of
+from depgen.trees.text_form import FormName
+from depgen.trees.tree import check_tree
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+# -- attention ----------------------------------------------------------------------------------------------------
+
+SENTENCE = "red figures on the screen indicate falling stocks ."
+
+
+def plot_attention(
+    run: str | None = None,
+    sentence: str = SENTENCE,
+    *,
+    table: str | None = None,
+    row: str | None = None,
+    size: str | None = None,
+    layer: int | None = None,
+    attention_head: int | None = None,
+    tokens: Tokens = "whitespace",
+    output: Path | None = None,
+) -> str:
+    """Where the plot went: one row for each predicted token, over BOS and the tokens before it.
+
+    Figures 3 of Yang & Wan (2022) and of Huang et al. (2026). Drawn is dependency attention of models that have it,
+    unless a layer or an attention head is named; else self-attention. Of models that search for a structure, it is that
+    with the likeliest one.
+
+    Args:
+        run: a run; unset: that of `--table`, else the newest run.
+        sentence: one line, by default that of Yang & Wan.
+        table: the table whose trained system is drawn, instead of a run.
+        row: which system; unset: DM-Transformer.
+        size: at which it was trained; unset: `small`, or the only one of the table.
+        layer: of self-attention, from 0; negative from the top. Unset: the last.
+        attention_head: of self-attention, from 0. Unset: the mean over all.
+        tokens: words of the sentence are separated by white space, or by `rules` for English.
+        output: the plot, .png, .pdf or .svg; unset: `attention.png`, of a table `results/<table>/attention-<row>.png`.
+    """
+    usual = "DM-Transformer"
+    system = load(chosen_run(run, table, row=row, size=size, usual=usual), device="cpu", form="as_is")
+    path = output or picture_path("attention.png", table, row=row or usual)
+    check_name(path)
+    attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)
+    save(attention_figure(_with_unknown_marked(attention).to_frame()), path)
+    words, unknown = len(attention.words), sum(attention.unknown)
+    outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""
+    return f"{path}: {attention.kind} attention over {words} predictions.{outside}"
+
+
+def _with_unknown_marked(attention: Attention) -> Attention:
+    marks = zip(attention.words, attention.unknown, strict=True)
+    words = tuple(f"{word} (unk)" if unknown else word for word, unknown in marks)
+    return replace(attention, words=words, context=(BEGIN, *words[:-1]) if attention.context[0] == BEGIN else words)
+
+
+def attention_figure(attention: "DataFrame") -> "Figure":
+    """The heat map of a frame as `Attention.to_frame` gives it; nothing is drawn over tokens that come later."""
+    words = attention.drop_duplicates("position").word
+    context = attention.drop_duplicates("context_position").sort_values("context_position").context
+    weights = attention.pivot(index="position", columns="context_position", values="weight")
+    size = max(3.0, 0.55 * len(words) + 1.5)
+    drawing = figure(size + 0.8, size)
+    axes = drawing.add_subplot()
+    image = axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0)
+    axes.set_xticks(range(len(context)), context, rotation=60, ha="right", rotation_mode="anchor")
+    axes.set_yticks(range(len(words)), words)
+    axes.set_xlabel("context")
+    axes.set_ylabel("predicted token" if context.iloc[0] == BEGIN else "word")
+    drawing.colorbar(image, ax=axes, shrink=0.8, label="weight of the context token")
+    return drawing
+
+
+# -- attention heads and relations --------------------------------------------------------------------------------
+
+
+def plot_heat_map(
+    corpus: Corpus,
+    *,
+    run: str | None = None,
+    split: Split = "test",
+    relations: Sequence[str] = (),
+    after_mask: bool = False,
+    form: FormName | None = None,
+    device: str | None = None,
+    output: Path = Path("heat-map.png"),
+) -> str:
+    """Where the plot went: Pearson's correlation of each head with each relation, in both directions.
+
+    Figure 5 of Shen et al. (2022). Relations are sorted by frequency, heads by layer; the head of a relation's highest
+    value has a dot.
+
+    Args:
+        corpus: a treebank with relations; its name says where it was brought into another form.
+        run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
+        split: of the treebank.
+        relations: which; by default all.
+        after_mask: take the weights that values are summed by, not those before a mask between words.
+        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
+            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
+            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
+            one hangs on its nearest ancestor that stays.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        output: the plot; its name ends in .png, .pdf or .svg.
+    """
+    check_name(output)
+    trained = load_trained(run, device=device, form=form)
+    corpus = in_form(corpus, trained.reading)
+    sentences = sentences_with_relations(corpus, split)
+    correlations = correlations_of(trained, sentences)
+    shown = choose_relations(correlations.relations, relations or correlations.relations)
+    frame = heat_map_frame(correlations, shown, after_mask=after_mask)
+    stage = "after" if after_mask else "before"
+    save(heat_map_figure(frame, label=f"Pearson's correlation, weights {stage} the mask"), output)
+    edges = sum(correlations.edges)
+    unknown = f"{100 * correlations.unknown_words:.1f} % of the words are unknown to the model"
+    return f"{output}: {len(shown)} relations, {edges} edges of {len(sentences)} sentences of {corpus.name}; {unknown}."
+
+
+def heat_map_frame(correlations: HeadCorrelations, relations: Sequence[str], *, after_mask: bool) -> "DataFrame":
+    """Pearson's correlations: a line a direction and relation (with its number of edges), a column a layer and head."""
+    import pandas as pd
+
+    layers, heads, _ = correlations.of().shape
+    columns = pd.MultiIndex.from_product([range(layers), range(heads)], names=["layer", "head"])
+    chosen = [correlations.relations.index(relation) for relation in relations]
+    names = [f"{relation}  {correlations.edges[index]}" for relation, index in zip(relations, chosen, strict=True)]
+    panels = {}
+    for direction in get_args(Direction):
+        values = correlations.of(direction, after_mask=after_mask)[..., chosen].flatten(0, 1).T
+        panels[direction] = pd.DataFrame(values.numpy(), index=names, columns=columns)
+    return pd.concat(panels, names=["direction", "relation"])
+
+
+def heat_map_figure(correlations: "DataFrame", *, label: str) -> "Figure":
+    """One panel a direction: relations downwards, heads from left to right, layer by layer.
+
+    Args:
+        correlations: as `heat_map_frame` gives them.
+        label: of the colours.
+    """
+    directions = correlations.index.unique("direction")
+    relations, layers = correlations.index.unique("relation"), correlations.columns.unique("layer")
+    heads = len(correlations.columns) // len(layers)
+    width, height = 2 * max(2.2, 0.13 * len(correlations.columns)) + 2.6, max(2.4, 0.17 * len(relations) + 1.4)
+    drawing = figure(width, height)
+    limit = float(correlations.abs().max(axis=None)) or 1.0
+    panels = drawing.subplots(1, len(directions), sharey=True)
+    for axes, direction in zip(panels, directions, strict=True):
+        values = correlations.loc[direction].to_numpy()
+        image = axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
+        axes.plot(values.argmax(1), range(len(relations)), "o", color="black", markeredgecolor="white", markersize=3.5)
+        for layer in layers[1:]:
+            axes.axvline(layer * heads - 0.5, color="black", linewidth=0.5)
+        axes.set_xticks([(layer + 0.5) * heads - 0.5 for layer in layers], map(str, layers), fontsize=8)
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlabel(f"layer, {heads} heads each", fontsize=8)
+        axes.set_title(direction.replace("_", " "), fontsize=10)
+    panels[0].set_yticks(range(len(relations)), relations, fontsize=7)
+    scale = drawing.colorbar(image, ax=[*panels], fraction=0.03, pad=0.01)
+    scale.set_label(label, fontsize=8)
+    scale.ax.tick_params(labelsize=7)
+    return drawing
+
+
+# -- trees and graphs ---------------------------------------------------------------------------------------------
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font-family: Arial, sans-serif; margin: 1.5rem }}
+figure {{ margin: 0 0 2.5rem; break-inside: avoid; overflow-x: auto }}
+@page {{ size: landscape }}
+</style>
+</head>
+<body>
+{figures}
+</body>
+</html>
+"""
+
+
+def plot_trees(
+    files: Sequence[Path] = (),
+    *,
+    corpus: Corpus | None = None,
+    split: Split = "test",
+    run: str | None = None,
+    sentence: str | None = None,
+    tokens: Tokens = "whitespace",
+    attention_head: tuple[int, int] | None = None,
+    beam_size: int | None = None,
+    form: FormName | None = None,
+    structure: Structure | None = None,
+    table: str | None = None,
+    row: str | None = None,
+    size: str | None = None,
+    first: int = 1,
+    number: int = 10,
+    output: Path | None = None,
+) -> str:
+    """Where the plot went: the trees or graphs of sentences, those of a second file or of a run below the first ones.
+
+    Drawn by spaCy's displaCy. Labels are relations; a tree of nothing but `root` and `dep` has none. The root is named
+    below its word.
+
+    Args:
+        files: CoNLL-U or SDP, with the gold trees or graphs; and a second file with those of the same sentences to set
+            below them.
+        corpus: where the sentences come from in place of a file, with trees or without.
+        split: of the corpus.
+        run: a run whose trees or graphs are set below, or drawn alone where there are no gold ones. Words that it does
+            not read, such as punctuation, depend on the word before in a tree, and have no arcs in a graph.
+        sentence: what a run parses, in place of a file or corpus; each line is a sentence.
+        tokens: (sentence) words are separated by white space, the default, or by `rules` for English.
+        attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
+        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
+        form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
+            for a corpus that is already normalised; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
+        structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
+            run gives, and without one graphs of SDP and trees of others.
+        table: the table whose trained system is the run.
+        row: which system of the table; unset: UDGN.
+        size: at which it was trained; unset: `small`, or the only one of the table.
+        first: the number of the first sentence to be drawn.
+        number: how many are drawn.
+        output: `.html` makes one page, `.svg` one picture; unset: `trees.html`, of a table
+            `results/<table>/trees-<row>.svg`.
+    """
+    path = output or picture_path("trees.html" if table is None else "trees.svg", table, row=row or "UDGN")
+    check_name(path, (".html", ".svg"))
+    run = chosen_run(run, table, row=row, size=size, usual="UDGN")
+    sources = bool(files) + (corpus is not None) + (sentence is not None)
+    if sources != 1 or len(files) + (run is not None) > 2 or (sentence is not None and run is None):
+        raise UserError(
+            "Name one file of gold trees, --corpus or (with --run) --sentence, and for the trees to set below them a "
+            "second file or --run."
+        )
+    parser = None
+    if run is not None:
+        parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
+    if structure is None:
+        of_graphs = isinstance(parser, GraphParser) or (parser is None and any(map(_is_sdp, files)))
+        structure = "graph" if of_graphs else "tree"
+    if sentence is not None:
+        origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
+    elif corpus is not None:
+        origin, documents = f"{corpus.name}, {split}", corpus.documents(split)
+    else:
+        origin, documents = str(files[0]), _read(files[0], structure)
+    chosen = list(islice(_numbered(documents, origin), first - 1, first - 1 + number))
+    if not chosen:
+        raise UserError(f"{origin}: there is no sentence {first}.")
+    above, below, others = "", "", list[Sentence]()
+    if parser is not None:
+        above, below, others = "gold", "induced", parser.annotate([gold for _, gold in chosen])
+    elif len(files) == 2:
+        others = [*_same_sentences(files[0], files[1], structure, first=first, number=number)]
+        above, below = "gold", "predicted"
+    drawings = list[tuple[str, str]]()
+    for (place, gold), other in zip_longest(chosen, others):
+        if parser is None or _edges(gold, structure) is not None:
+            drawings.append(drawing_of(place, gold, structure, name=above))
+        if other is not None:
+            drawings.append(drawing_of(place, other, structure, name=below))
+    if path.suffix.lower() == ".svg":
+        write_atomically(path, svg_of(drawings))
+    else:
+        figures = [f"<figure>\n<figcaption>{escape(name)}</figcaption>{svg}\n</figure>" for name, svg in drawings]
+        write_atomically(path, _PAGE.format(title=escape(origin), figures="\n".join(figures)))
+    return f"{path}: {structure}s of {len(chosen)} sentences of {origin}."
+
+
+def drawing_of(place: str, sentence: Sentence, structure: Structure = "tree", *, name: str = "") -> tuple[str, str]:
+    """The caption of a sentence's tree or graph, and its picture as SVG.
+
+    Raises:
+        UserError: there is none, or what should be a tree is not one.
+    """
+    edges = _edges(sentence, structure)
+    if edges is None:
+        needed = "heads" if structure == "tree" else "a graph"
+        raise UserError(
+            f"{place}: expected {needed}{f' ({name})' if name else ''}, found none. Draw other sentences (--first), or "
+            "leave those of a corpus out that have none, by the step depgen.data.steps.WithTreesOnly."
+        )
+    if structure == "tree" and sentence.heads is not None:
+        check_tree(sentence.heads, place, words=sentence.words)
+    return (f"{place}: {name}" if name else place), dependency_svg(sentence.words, edges)
+
+
+def _edges(sentence: Sentence, structure: Structure) -> tuple[Edge, ...] | None:
+    """The arcs of a sentence's tree or graph; None where it has none.
+
+    A tree of nothing but `root` and `dep` has no other labels.
+    """
+    if structure == "graph" or sentence.heads is None:
+        return sentence.edges if structure == "graph" else None
+    relations = sentence.relations
+    if relations is None or {*relations} <= {"root", "dep", "_"}:
+        relations = ("",) * len(sentence)
+    arcs = zip(sentence.heads, relations, strict=True)
+    return tuple((head, word, label if head else "root") for word, (head, label) in enumerate(arcs, start=1))
+
+
+def dependency_svg(words: Sequence[str], edges: Sequence[Edge]) -> str:
+    """Words with the arcs between them, drawn by displaCy; roots and self-loops are written under their word.
+
+    Of two opposite arcs with one label, which displaCy would draw over each other, one is drawn and marked by `↔`.
+    """
+    from spacy import displacy
+
+    notes: list[list[str]] = [[] for _ in words]
+    arcs = dict[tuple[int, int, str], set[str]]()
+    for head, dependent, label in edges:
+        if head in (0, dependent):
+            notes[dependent - 1].append(f"itself: {label}" if head else label)
+        else:
+            start, end = sorted((head - 1, dependent - 1))
+            arcs.setdefault((start, end, label), set()).add("right" if head < dependent else "left")
+    drawn = {
+        "words": [{"text": word, "tag": escape(", ".join(below))} for word, below in zip(words, notes, strict=True)],
+        "arcs": [
+            {
+                "start": start,
+                "end": end,
+                "label": escape(f"{label} ↔" if len(directions) == 2 else label),
+                "dir": min(directions),
+            }
+            for (start, end, label), directions in sorted(arcs.items())
+        ],
+    }
+    widest = max(len(text) for text in (*words, *(label for _, _, label in arcs)))
+    options = {"distance": max(90, 10 * widest + 20)}  # letters of displaCy's 16 pixels are about 9 pixels wide
+    return str(displacy.render(drawn, style="dep", manual=True, jupyter=False, options=options))
+
+
+def svg_of(drawings: Sequence[tuple[str, str]]) -> str:
+    """Pictures below each other in one, each under its caption."""
+    parts, widest, height = list[str](), 0.0, 0.0
+    for caption, svg in drawings:
+        opening = svg[: svg.index(">")]
+        of_picture = {name: float(opening.split(f' {name}="')[1].split('"')[0]) for name in ("width", "height")}
+        parts.append(f'<text x="10" y="{height + 24}" font-family="Arial" font-weight="bold">{escape(caption)}</text>')
+        parts.append(svg.replace("<svg ", f'<svg y="{height + 30}" ', 1))
+        widest = max(widest, of_picture["width"], 9.0 * len(caption) + 20)
+        height += 30 + of_picture["height"]
+    size = f'width="{widest:g}" height="{height:g}" viewBox="0 0 {widest:g} {height:g}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(parts) + "\n</svg>\n"
+
+
+def _read(path: Path, structure: Structure) -> Iterator[Document]:
+    if _is_sdp(path):
+        return read_sdp(path)
+    return read_conllu(path, by_document=False, graphs=structure == "graph")
+
+
+def _is_sdp(path: Path) -> bool:
+    return format_of(path) == "sdp"
+
+
+def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str, Sentence]]:
+    """Each sentence and its place."""
+    sentences = ((document.identifier, sentence) for document in documents for sentence in document.sentences)
+    for number, (identifier, sentence) in enumerate(sentences, start=1):
+        yield f"{origin}, sentence {number} ({identifier})", sentence
+
+
+def _parser(
+    run: str,
+    corpus: Corpus | None,
+    *,
+    form: FormName | None,
+    attention_head: tuple[int, int] | None,
+    beam_size: int | None,
+) -> SystemParser:
+    """The parser that a run is; without `form`, a corpus that is already normalised stays as it is."""
+    system = load(run, form=form)
+    if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
+        warn_of_another_form(system.reading.form, corpus)
+        system = replace(system, reading=replace(system.reading, form="as_is"))
+    return parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
+
+
+def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:
+    """The second file's sentences, from `first` on.
+
+    Raises:
+        UserError: the two files differ in their words up to there, or one has fewer sentences.
+    """
+    pairs = zip_longest(*(_numbered(_read(path, structure), str(path)) for path in (gold, other)))
+    for index, (one, another) in enumerate(islice(pairs, first - 1 + number), start=1):
+        if one is None or another is None:
+            shorter, longer = (gold, other) if one is None else (other, gold)
+            raise UserError(f"{shorter} has {index - 1} sentences, but {longer} has more: they are not the same.")
+        (place, expected), (other_place, found) = one, another
+        if expected.words != found.words:
+            raise UserError(
+                f"{other_place}: expected the words of {place}, {' '.join(expected.words)!r}, found "
+                f"{' '.join(found.words)!r}."
+            )
+        if index >= first:
+            yield found

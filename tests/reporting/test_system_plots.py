@@ -1,0 +1,349 @@
+"""Plots of what systems do: the values that are drawn of attention, and trees and graphs in SVG that parses."""
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+
+from depgen.cli import main
+from depgen.data.corpora import ConlluTreebank, SdpTreebank
+from depgen.data.vocabulary import Vocabulary
+from depgen.errors import UserError
+from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.attention import Attention
+from depgen.evaluation.trees.correlations import HeadCorrelations
+from depgen.locations import results_root
+from depgen.models.udgn import UDGN
+from depgen.reporting import system_plots
+from depgen.reporting.jobs import Job, fit
+from depgen.reporting.system_plots import (
+    attention_figure,
+    dependency_svg,
+    heat_map_figure,
+    heat_map_frame,
+    plot_attention,
+    plot_trees,
+    svg_of,
+)
+from depgen.reporting.table import load_definition
+from depgen.trees.conllu import write_conllu
+from depgen.trees.sentence import Document, Sentence
+
+# -- attention ----------------------------------------------------------------------------------------------------
+
+WORDS = ("red", "blue", "fall")
+WEIGHTS = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.5, 0.125, 0.375]])
+
+
+def attention_of(context):
+    return Attention(WORDS, context, WEIGHTS, (False, True, False), "self", 0, None)
+
+
+@pytest.mark.parametrize(
+    ("context", "axis", "hidden"),
+    [(("BOS", "red", "blue"), "predicted token", 3), (WORDS, "word", 0)],
+)
+def test_rows_are_the_predicted_tokens_and_columns_what_they_see(context, axis, hidden):
+    axes, _ = attention_figure(attention_of(context).to_frame()).axes
+    assert axes.get_ylabel() == axis
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(WORDS)
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(context)
+    values = axes.images[0].get_array()
+    assert values.mask.sum() == hidden, "nothing is drawn over tokens that come later"
+    np.testing.assert_array_equal(values[~values.mask], WEIGHTS[~values.mask])
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    """Stands in for a loaded run; the runs that were asked for."""
+    runs = []
+
+    def load(run, **_):
+        runs.append(run)
+        return SimpleNamespace(attention=lambda sentence, **options: attention_of(("BOS", "red", "blue")))
+
+    monkeypatch.setattr(system_plots, "load", load)
+    return runs
+
+
+def test_unknown_words_are_marked_and_counted(loaded, tmp_path, capsys):
+    path = tmp_path / "deep" / "a.svg"
+    assert main(["plot", "attention", "--run", "some/run", "--output", str(path)]) == 0
+    assert path.read_text().count("blue (unk)</text>") == 2
+    assert "self attention over 3 predictions. 1 of its 3 tokens are unknown" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, loaded):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
+        plot_attention(table="toy", row="DM-Base", size="small")
+    definition = load_definition("toy")
+    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
+    plot_attention(table="toy", row="DM-Base", size="small")
+    assert loaded == [str(run)]
+    assert (results_root() / "toy/attention-DM-Base.png").is_file()
+    with pytest.raises(UserError, match="name one of them"):
+        plot_attention("some/run", table="toy")
+    with pytest.raises(UserError, match=r"--row and --size .*name the --table"):
+        plot_attention("some/run", row="small")
+
+
+# -- attention heads and relations --------------------------------------------------------------------------------
+
+
+def test_cells_are_the_correlations_of_both_directions():
+    values = torch.rand(2, 2, 3, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
+    correlations = HeadCorrelations(
+        ("det", "obj", "aux"), (30, 20, 10), {"pearson": values, "mean_weight": 9 * values}, 0.0
+    )
+    frame = heat_map_frame(correlations, ["det", "aux"], after_mask=True)
+    assert frame.loc[("parent_to_child", "aux  10"), (2, 1)] == values[1, 1, 2, 1, 2].item()
+    *panels, _ = heat_map_figure(frame, label="correlation").axes
+    assert [panel.get_title() for panel in panels] == ["child to parent", "parent to child"]
+    assert [tick.get_text() for tick in panels[0].get_yticklabels()] == ["det  30", "aux  10"]
+    limit = values[:, 1][..., [0, 2]].abs().max().item()
+    for direction, panel in enumerate(panels):
+        (image,) = panel.images
+        assert image.get_clim() == (-limit, limit)
+        dots = panel.lines[0].get_xydata()
+        for row, column in enumerate([0, 2]):
+            expected = values[direction, 1, :, :, column].flatten()
+            torch.testing.assert_close(torch.from_numpy(image.get_array()[row].data), expected)
+            assert dots[row].tolist() == [expected.argmax().item(), row]
+        assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0", "1", "2"]
+        assert panel.get_xticks().tolist() == [1.5, 5.5, 9.5]
+
+
+def test_heads_that_go_with_nothing_are_drawn_too():
+    nothing = HeadCorrelations(("det",), (3,), {"pearson": torch.zeros(2, 2, 1, 1, 1).double()}, 0.0)
+    drawing = heat_map_figure(heat_map_frame(nothing, ["det"], after_mask=False), label="correlation")
+    assert drawing.axes[0].images[0].get_clim() == (-1, 1)
+
+
+def test_a_heat_map_is_of_a_run_and_a_treebank(tmp_path, monkeypatch, capsys):
+    sentence = Sentence(("the", "cat", "saw", "it"), (2, 3, 0, 3), ("det", "nsubj", "root", "obj"))
+    write_conllu([Document((sentence,), "d")], tmp_path / "en_ewt-ud-test.conllu")
+    known = Vocabulary.of_words(["the", "cat", "saw"], specials=["mask_id"])
+    model = UDGN(known.size, width=8, layers=2, attention_heads=2, head_size=4, parser_layers=1).eval()
+    runs = []
+    monkeypatch.setattr(
+        system_plots, "load_trained", lambda run, **_: runs.append(run) or Trained(model, known, tmp_path, tmp_path)
+    )
+    command = ["plot", "heat-map", "--corpus", "depgen.data.corpora.Ewt", "--corpus.folder", str(tmp_path)]
+    path = tmp_path / "deep" / "heat.png"
+    assert main([*command, "--run", "some/run", "--output", str(path)]) == 0, capsys.readouterr().err
+    assert path.read_bytes().startswith(b"\x89PNG")
+    text = capsys.readouterr().out
+    assert "3 relations, 3 edges of 1 sentences of " in text
+    assert text.endswith("; 25.0 % of the words are unknown to the model.\n")
+    assert runs == ["some/run"]
+    assert main([*command, "--output", "a.gif"]) == 2
+    assert len(runs) == 1, "refused before the work"
+
+
+# -- trees and graphs ---------------------------------------------------------------------------------------------
+
+GOLD = [
+    Sentence(("a", "cat", "slept"), (2, 3, 0), ("det", "nsubj", "root")),
+    Sentence(('<b>&"', "{0}"), (0, 1), ("root", "a<b&c")),
+    Sentence(("yes",), (0,), ("root",)),
+]
+PREDICTED = [
+    Sentence(("a", "cat", "slept"), (2, 0, 2), ("dep", "root", "dep")),
+    Sentence(('<b>&"', "{0}"), (2, 0), ("dep", "root")),
+    Sentence(("yes",), (0,), ("root",)),
+]
+GRAPH = (
+    (2, 1, "nsubj"), (4, 1, "nsubj"), (0, 2, "top"), (4, 2, "x"), (0, 4, "top"), (2, 4, "x"), (2, 4, "xcomp"),
+    (4, 4, "loop"),
+)  # fmt: skip
+
+
+def write(path, sentences):
+    write_conllu([Document((sentence,), f"d{number}") for number, sentence in enumerate(sentences, 1)], path)
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    return [write(tmp_path / "gold.conllu", GOLD), write(tmp_path / "predicted.conllu", PREDICTED)]
+
+
+def texts(element, kind):
+    return [part.text or "" for part in element.iter() if part.get("class") == f"displacy-{kind}"]
+
+
+def captions(element):
+    return [part.text for part in element if part.tag.endswith("text")]
+
+
+def drawn_arcs(svg):
+    """(head, dependent, label) of each arc of a displaCy picture, read off its ends and its arrowhead."""
+    element = ElementTree.fromstring(svg)
+    places = [float(part.get("x")) for part in element.iter() if part.get("class") == "displacy-word"]
+    arcs = set()
+    for arrow in (part for part in element.iter() if part.get("class") == "displacy-arrow"):
+        curve, _, head = (part for part in arrow if not part.tag.endswith("textPath"))
+        (label,) = texts(arrow, "label")
+        numbers = [float(number) for number in re.findall(r"[\d.]+", curve.get("d"))]
+        start, end = (1 + int(np.abs(np.array(places) - x).argmin()) for x in (numbers[0] - 20, numbers[-2]))
+        points_at_start = float(re.match(r"M([\d.]+)", head.get("d"))[1]) == numbers[0]
+        arcs.add((end, start, label) if points_at_start else (start, end, label))
+    return arcs
+
+
+def test_a_tree_has_its_words_its_arcs_and_its_root_under_the_word():
+    heads, relations = (2, 0, 2, 5, 3), ("det", "root", "x", "y", "z")
+    edges = [(head, word, label) for word, (head, label) in enumerate(zip(heads, relations, strict=True), start=1)]
+    svg = dependency_svg("abcde", edges)
+    assert drawn_arcs(svg) == {edge for edge in edges if edge[0]}
+    element = ElementTree.fromstring(svg)
+    assert texts(element, "word") == list("abcde")
+    assert texts(element, "tag") == ["", "root", "", "", ""]
+    long = dependency_svg(("a", "considerably", "cat"), ())
+    first, second, _ = re.findall(r'displacy-word" fill="currentColor" x="(\d+)"', long)
+    assert int(second) - int(first) >= 9 * len("considerably"), "words have room"
+
+
+def test_a_graph_has_words_of_several_heads_self_loops_and_one_arc_marked_as_both_ways():
+    svg = dependency_svg(("she", "tried", "and", "sang"), GRAPH)
+    assert drawn_arcs(svg) == {(2, 1, "nsubj"), (4, 1, "nsubj"), (4, 2, "x ↔"), (2, 4, "xcomp")}
+    assert texts(ElementTree.fromstring(svg), "tag") == ["", "top", "", "top, itself: loop"]
+    assert drawn_arcs(dependency_svg(("a", "b"), ())) == set()
+
+
+def test_pictures_lie_below_each_other():
+    pictures = [("one", dependency_svg("abc", [(1, 3, "x")])), ("<two>", dependency_svg("ab", []))]
+    element = ElementTree.fromstring(svg_of(pictures))
+    inner = [part for part in element if part.tag.endswith("svg")]
+    tops, heights = ([float(part.get(name)) for part in inner] for name in ("y", "height"))
+    assert tops[1] >= tops[0] + heights[0]
+    assert float(element.get("height")) == tops[1] + heights[1]
+    assert float(element.get("width")) == max(float(part.get("width")) for part in inner)
+    assert captions(element) == ["one", "<two>"]
+
+
+def test_gold_is_drawn_above_predicted_for_every_sentence(files, tmp_path, capsys):
+    path = tmp_path / "deep" / "trees.svg"
+    assert main(["plot", "trees", *map(str, files), "--output", str(path)]) == 0, capsys.readouterr().err
+    assert "trees of 3 sentences" in capsys.readouterr().out
+    root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+    assert texts(root, "word") == [*["a", "cat", "slept"] * 2, *['<b>&"', "{0}"] * 2, *["yes"] * 2]
+    assert texts(root, "label") == ["det", "nsubj", "", "", "a<b&c", ""], "nothing but root and dep is no label"
+    places = [f"{files[0]}, sentence {number} (d{number}-1)" for number in (1, 2, 3)]
+    assert captions(root) == [f"{place}: {name}" for place in places for name in ("gold", "predicted")]
+
+
+def test_a_page_holds_the_chosen_sentences_and_needs_nothing_else(files, tmp_path):
+    plot_trees(files, first=2, number=1, output=tmp_path / "trees.html")
+    page = (tmp_path / "trees.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert re.findall(r"sentence 2 \(d2-1\): (\w+)</figcaption>", page) == ["gold", "predicted"]
+    assert not re.findall(r"<(?:script|link|img|iframe)|url\(|@import", page)
+    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
+        assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"]
+    plot_trees(files[:1], first=3, output=tmp_path / "trees.html")
+    assert "sentence 3 (d3-1)</figcaption>" in (tmp_path / "trees.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Stands in for a run that makes chains to the right; in which form it read, and by which options."""
+    asked = []
+
+    def annotate(sentences):
+        return [sentence.with_heads([*range(2, len(sentence) + 1), 0]) for sentence in sentences]
+
+    def parser(system, **options):
+        asked.append((system.reading.form, *options.values()))
+        return SimpleNamespace(annotate=annotate)
+
+    monkeypatch.setattr(system_plots, "load", lambda run, *, form: System(None, None, run, None, Reading(form)))
+    monkeypatch.setattr(system_plots, "parser_of_system", parser)
+    monkeypatch.setattr(system_plots, "warn_of_another_form", lambda *given: asked.append(given))
+    return asked
+
+
+@pytest.mark.parametrize("of_corpus", [False, True])
+def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run, of_corpus):
+    corpus = ConlluTreebank(str(tmp_path), test=["gold.conllu"], name="Invented")
+    source = {"corpus": corpus} if of_corpus else {"files": files[:1]}
+    text = plot_trees(**source, run="some/run", number=2, output=tmp_path / "a.svg")
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert [caption.split(": ")[-1] for caption in captions(root)] == ["gold", "induced"] * 2
+    assert drawn_arcs(ElementTree.tostring(root[3], encoding="unicode")) == {(2, 1, ""), (3, 2, "")}
+    assert text.endswith(f"trees of 2 sentences of {'Invented, test' if of_corpus else files[0]}.")
+    assert run == [(None, None, None)]
+
+
+def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_it_is(tmp_path, run):
+    documents = [Document((Sentence(("a", "N")),), "raw")]
+    corpus = SimpleNamespace(
+        name="Raw", published={}, fingerprint=str, form="ptb", documents=lambda split: iter(documents)
+    )
+    plot_trees(corpus=corpus, run="some/run", output=tmp_path / "a.svg", attention_head=(1, 2), beam_size=3)
+    root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
+    assert captions(root) == ["Raw, test, sentence 1 (raw): induced"]
+    assert run == [(None, corpus), ("as_is", (1, 2), 3)]
+
+
+def test_graphs_of_files_and_corpora(tmp_path):
+    (tmp_path / "a.sdp").write_text("#20000281\n1\tShe\tshe\tPRP\t-\t-\tARG1\n2\tran\trun\tVBD\t+\t+\t_\n\n")
+    corpus = SdpTreebank(str(tmp_path), test="a.sdp")
+    sources = ({"files": [tmp_path / "a.sdp"]}, {"corpus": corpus, "structure": "graph"})
+    for number, source in enumerate(sources):
+        path = tmp_path / f"{number}.svg"
+        assert "graphs of 1 sentences" in plot_trees(**source, output=path)
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
+        assert (texts(root, "label"), texts(root, "tag")) == (["ARG1"], ["", "top"])
+    with pytest.raises(UserError, match=r"sentence 1 \(20000281\): expected heads, found none"):
+        plot_trees(corpus=corpus, output=tmp_path / "a.svg")
+
+
+@pytest.mark.parametrize(
+    ("sentences", "first", "message"),
+    [
+        ([GOLD[0], PREDICTED[2]], 1, r"sentence 2 \(d2-1\): expected the words of .*'<b>&\" .0.', found 'yes'"),
+        (PREDICTED[:2], 1, r"predicted\.conllu has 2 sentences, but .*gold\.conllu has more"),
+        ([*PREDICTED, GOLD[0]], 1, r"gold\.conllu has 3 sentences, but .*predicted\.conllu has more"),
+        ([PREDICTED[2], *PREDICTED[1:]], 3, r"sentence 1 .*found 'yes'"),  # sentences that are not drawn count too
+        ([Sentence(GOLD[0].words), *PREDICTED[1:]], 1, r"sentence 1 .*: expected heads \(predicted\), found none"),
+    ],
+)
+def test_files_of_other_sentences_or_without_trees_are_refused(files, tmp_path, sentences, first, message):
+    write(files[1], sentences)
+    with pytest.raises(UserError, match=message):
+        plot_trees(files, first=first, output=tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()
+
+
+def test_cycles_and_missing_graphs_are_refused(files, tmp_path):
+    cyclic = Document((Sentence(("a", "b", "c"), (2, 1, 0)),), "d")
+    corpus = SimpleNamespace(name="Odd", published={}, fingerprint=str, documents=lambda split: iter([cyclic]))
+    with pytest.raises(UserError, match=r"Odd, test, sentence 1 \(d\): tokens 1 \(a\) .* in a cycle"):
+        plot_trees(corpus=corpus)
+    graphs = write(tmp_path / "g.conllu", [replace(GOLD[0], edges=((2, 1, "x"),))])
+    with pytest.raises(UserError, match=r"sentence 1 .*: expected a graph \(predicted\), found none"):
+        plot_trees([graphs, files[0]], structure="graph", number=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Name one file of gold trees, --corpus"),
+        (["gold.conllu", "predicted.conllu", "--run", "r"], "a second file or --run"),
+        (["gold.conllu", "--output", "a.pdf"], r"ends in .html or .svg, found a.pdf"),
+        (["gold.conllu", "--first", "4"], "gold.conllu: there is no sentence 4"),
+        (["--sentence", "a cat"], "with --run"),
+    ],
+)
+def test_wrong_options_are_refused(files, tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["plot", "trees", *options]) == 2
+    assert re.search(message, capsys.readouterr().err)
