@@ -23,6 +23,7 @@ from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.human.raters import fill
 from tests.invented_data import write_corpora
+from tests.invented_models import write_bert
 from tests.invented_similarity import write_similarity
 from tests.invented_syntax import write_syntax
 from tests.reporting.conftest import make_result, store_texts
@@ -188,6 +189,7 @@ def place(tmp_path, monkeypatch):
     for variable in ("DEPGEN_RUNS", "DEPGEN_RESULTS"):
         monkeypatch.delenv(variable, raising=False)
     write_texts(tmp_path)
+    write_bert(tmp_path / "minilm", ["the", "dog"], length=256)
     return tmp_path
 
 

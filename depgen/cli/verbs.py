@@ -109,7 +109,7 @@ VERBS = {
     ),
     "train-union": Verb(
         "train the story metric UNION",
-        "depgen.evaluation.union.train_union:train_union",
+        "depgen.evaluation.union:train_union",
     ),
     "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
