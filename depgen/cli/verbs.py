@@ -190,8 +190,8 @@ VERBS = {
         positionals=("gold", "predicted"),
     ),
     "human-eval export": Verb(
-        "write blinded questionnaires for raters",
-        "depgen.reporting.human_export:export",
+        "write blinded sheets for raters",
+        "depgen.evaluation.human:export",
         counts=("number", "raters", "per_sentence"),
         also={"number": "n"},
     ),
