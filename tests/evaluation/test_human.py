@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import rankdata
 
@@ -309,6 +310,12 @@ def test_ratings_are_means_and_deviations_over_sentences(tmp_path):
     assert values["Net", "rating"] == pytest.approx(ratings.mean().mean())
     assert values["Net", "deviation"] == pytest.approx(ratings.std(ddof=1).mean())
     assert (values["Real data", "rating"], values["Real data", "deviation"]) == (5, 0)
+    answers = [
+        (row["rater"], row["item"], float(judge(row["rater"], {"text": row["text_1"]})["rating"]))
+        for row in shown.to_dict("records")
+    ]
+    table = pd.DataFrame(answers, columns=["rater", "item", "value"]).pivot(index="rater", columns="item")
+    assert values["", "alpha"] == pytest.approx(krippendorff_alpha(table.to_numpy(), "interval"))
 
 
 def test_what_spreadsheets_make_of_a_sheet_is_read(tmp_path):

@@ -87,6 +87,7 @@ def test_single_sentences_stand_beside_the_table_that_has_the_systems(kind, ques
     ours = {"yes": 1.0, "5": 5.0}[answers[0]]
     assert numbers(["out"], system)[question] == (ours, False)
     assert {name: value for name, (value, _) in numbers(["out"], system, "paper").items()} == published
+    assert not numbers(["out"], system, "difference")
     text = score([Path("out")])
     assert "Net†" in text
     assert "Krippendorff's alpha of the raters 1.000" in text
