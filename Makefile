@@ -116,7 +116,7 @@ parser: $(patsubst experiments/parser_%.yaml,parser/%,$(wildcard experiments/par
 parser/%: experiments/parser_%.yaml $(ready)
 	$(depgen) train-parser --config $<
 
-union: $(ready) ## train the story metric UNION of Table 2, and the parser that it needs (that table does it by itself)
+union: $(ready) ## train the story metric UNION of Table 2, and the parser that it needs (wants BERT's weights at hand)
 	$(depgen) reproduce dmlm_table2 --row PRPN --prepare $(options)
 
 row/%: $(ready)

@@ -359,7 +359,11 @@ class Tree:
 
     def union(self) -> None:
         """The story metric."""
-        self.depgen("train-union", "--config", self.config("union"))
+        bert = self.home / "models" / "bert"
+        length = json.loads((bert / "config.json").read_text())["max_position_embeddings"]
+        self.depgen(
+            "train-union", "--config", self.config("union"), "--encoder", bert, f"--data.max_length={length}"
+        )
         (description,) = (self.home / "cache").glob("union/stories/*.json")
         self.add("union/auc", json.loads(description.read_text())["auc"])
         none = ("--bertscore_model", "null", "--perplexity_model", "null", *CPU)

@@ -109,7 +109,7 @@ VERBS = {
     ),
     "train-union": Verb(
         "train the story metric UNION",
-        "depgen.evaluation.union.train_union:train_union",
+        "depgen.evaluation.union:train_union",
     ),
     "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
@@ -190,8 +190,8 @@ VERBS = {
         positionals=("gold", "predicted"),
     ),
     "human-eval export": Verb(
-        "write blinded questionnaires for raters",
-        "depgen.reporting.human_export:export",
+        "write blinded sheets for raters",
+        "depgen.evaluation.human:export",
         counts=("number", "raters", "per_sentence"),
         also={"number": "n"},
     ),

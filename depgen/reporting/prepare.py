@@ -13,7 +13,8 @@ from depgen.data.experiment import corpus_of
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
-from depgen.evaluation.union.scoring import ROCSTORIES, find_scorer
+from depgen.evaluation.union import ROCSTORIES, find_scorer
+from depgen.hub import model_folder
 from depgen.locations import cache_root, made_once
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job
@@ -24,8 +25,8 @@ from depgen.reporting.results import load_results
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen
 
-UNION_CONFIGS = {"small": "union_rocstories_small.yaml", "paper": "union_rocstories.yaml"}
-"""What trains the UNION scorer, by size."""
+UNION_CONFIG = "union_rocstories.yaml"
+"""What trains the UNION scorer."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,8 @@ def corpora_of(jobs: Sequence[Job]) -> list[str]:
 def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation, ...]:
     """What rows need, each once: parsers first, which others need too, then UNION, then an oracle.
 
+    UNION is trained only where the weights of its encoder are at hand; else its column is not computed.
+
     Raises:
         UserError: a parser is not at hand and nothing here trains it.
     """
@@ -119,8 +122,11 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
     experiments = {each.place: each.experiment for job in jobs for each in job.trainings()}
     others = list[Preparation]()
     if "union" in measures and options.union is None:
-        experiments["union"] = scorer = Experiment(experiments_root() / UNION_CONFIGS[size])
-        others.append(_union(scorer))
+        scorer = Experiment(experiments_root() / UNION_CONFIG)
+        if model_folder(scorer.settings["encoder"]) is not None:
+            experiments["union"] = scorer
+            command = ("train-union", *(f"--config={path}" for path in scorer.files))
+            others.append(Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None))
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=size)
         training = oracle_training(oracle.file, oracle.size)
@@ -145,11 +151,6 @@ def _parser(name: str) -> Preparation:
         return True
 
     return Preparation(f"parser {name}", ("train-parser", "--config", str(config)), is_made)
-
-
-def _union(scorer: Experiment) -> Preparation:
-    command = ("train-union", *(f"--config={path}" for path in scorer.files))
-    return Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None)
 
 
 def plan_of(

@@ -29,7 +29,8 @@ def needy(project, depgen, monkeypatch):
     table["oracle"] = "oracle_toy"
     (folder / "tables/toy.yaml").write_text(yaml.safe_dump(table))
     write_experiment(folder / "oracle_toy.yaml")
-    (folder / "union_rocstories_small.yaml").write_text(yaml.safe_dump({"data": {"corpus": STORIES, "tagger": TAGGER}}))
+    union = {"encoder": str(project), "data": {"corpus": STORIES, "tagger": TAGGER}}
+    (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union))
     settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())
     settings["data"]["init_args"]["annotator"] = "depgen.annotation.spacy.SpacyAnnotator"
     (folder / "dm_toy.yaml").write_text(yaml.safe_dump(settings))
@@ -68,7 +69,7 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
     plan.make(maker)
     assert [arguments[:3] for arguments, _ in maker.calls] == [
         ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
-        ["train-union", "--config=experiments/union_rocstories_small.yaml"],
+        ["train-union", "--config=experiments/union_rocstories.yaml"],
         ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
     ]
     plan.make(maker)
@@ -76,9 +77,10 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
 
 
 def test_what_is_made_depends_on_the_rows(needy):
-    (needy / "experiments/union_rocstories_small.yaml").write_text("data: {}")
-    names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
-    assert names == ["UNION", "oracle oracle_toy_small"], "Base has no trees"
+    for encoder, union in ((needy, ["UNION"]), (needy / "absent", [])):
+        (needy / "experiments/union_rocstories.yaml").write_text(yaml.safe_dump({"encoder": str(encoder), "data": {}}))
+        names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
+        assert names == [*union, "oracle oracle_toy_small"], "Base has no trees"
     path = needy / "experiments/tables/toy.yaml"
     other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy.SpacyAnnotator"}}
     measures = [{"class_path": "depgen.reporting.measures.samples.GeneratedTrees", "init_args": other}]

@@ -4,21 +4,21 @@ Follows the code of its authors (package bert-score 0.3.13): roberta-large, laye
 first word for byte-level tokenisers, `[CLS]` and `[SEP]` without weight but open to matching.
 
 Deviations:
-    D1. Computed here on the transformers model rather than through `torchmetrics.text.BERTScore`: in version 1.9 that
-        sorts texts and references by length, each for themselves, and puts them back by the wrong permutation, so that
-        a text is compared with another's reference. One pair at a time it is right, and so a test compares with it.
+    D1. Computed here on the transformers model. The package of the authors ends in an error on an empty text with
+        transformers 5; `torchmetrics.text.BERTScore` of version 1.9 compares texts with the wrong references, since it
+        sorts both by length, each for themselves. On one pair of texts ours equals both.
     D2. Padding never matches; in the authors' code a padded position counts as similarity 0, which would make a
         negative best similarity depend on the batch.
     D3. Unrescaled unless a baseline file is given. The DMLM paper's 27 to 30 are only plausible with rescaling.
 """
 
-import csv
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -60,7 +60,7 @@ def bertscore(
     """The mean BERTScore F1 times 100 of texts against one reference each, with every text's own.
 
     `description` is a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
-    reference without a token scores zero before rescaling.
+    reference without a token scores zero before rescaling. The scores do not depend on the batch.
 
     Args:
         texts: one string an item.
@@ -68,12 +68,12 @@ def bertscore(
         model: a local folder or a hub name of an encoder.
         layer: which hidden states, 0 = embeddings; by default the authors' choice for that model, else the last.
         baseline: a baseline file of the bert-score package (`LAYER,P,R,F`), by which F1 is rescaled.
-        batch_size: pairs read at once; it does not change the scores.
+        batch_size: pairs read at once.
         device: where to compute.
         download: whether files that are not on this machine may be downloaded.
 
     Raises:
-        UserError: unequal numbers, a layer that the model lacks, or an unreadable baseline file.
+        UserError: unequal numbers, or a layer that the model or the baseline file lacks.
     """
     if len(texts) != len(references):
         raise UserError(f"BERTScore wants one reference a text: {len(texts)} texts, {len(references)} references.")
@@ -81,15 +81,13 @@ def bertscore(
     if isinstance(pretrained, NotComputed):
         return pretrained
     chosen = _choose_layer(pretrained, layer)
-    floor = None if baseline is None else baseline_f1(Path(baseline), chosen)
-    scores = 100.0 * pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
-    if floor is not None:
-        scores = 100.0 * (scores / 100.0 - floor) / (1.0 - floor)
-    return MeasuredItems(scores, hash_string(pretrained.name, chosen, baseline))
+    floor = 0.0 if baseline is None else _baseline_f1(Path(baseline), chosen)
+    f1 = _pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
+    return MeasuredItems(100.0 * (f1 - floor) / (1.0 - floor), _hash_string(pretrained.name, chosen, baseline))
 
 
 @torch.inference_mode()
-def pair_f1(
+def _pair_f1(
     pretrained: ModelWithTokenizer,
     texts: Sequence[str],
     references: Sequence[str],
@@ -105,60 +103,47 @@ def pair_f1(
     scores = np.zeros(len(pairs))
     for start in range(0, len(pairs), batch_size):
         batch = by_length[start : start + batch_size]
-        sides = [_embed(pretrained, [pairs[index][side] for index in batch], layer, device) for side in (0, 1)]
-        scores[batch] = greedy_f1(*sides[0], *sides[1]).cpu().double().numpy()
+        text, reference = (
+            _embed(pretrained, [pairs[index][side] for index in batch], layer, device) for side in (0, 1)
+        )
+        scores[batch] = greedy_f1(text, reference).cpu().double().numpy()
     return scores
 
 
-def greedy_f1(
-    text: Float[Tensor, "batch words width"],
-    text_keys: Bool[Tensor, "batch words"],
-    text_weighted: Bool[Tensor, "batch words"],
-    reference: Float[Tensor, "batch others width"],
-    reference_keys: Bool[Tensor, "batch others"],
-    reference_weighted: Bool[Tensor, "batch others"],
-) -> Float[Tensor, " batch"]:
-    """F1 of precision (each text token's best match) and recall (each reference token's), 0 where a side is empty.
+class Embedded(NamedTuple):
+    """The tokens of some texts.
 
-    Args:
-        text: contextual embeddings of the text's tokens.
-        text_keys: tokens that may be matched (all but padding).
-        text_weighted: tokens that are averaged over (special tokens are not).
-        reference: the same for the reference.
-        reference_keys: the same for the reference.
-        reference_weighted: the same for the reference.
+    Attributes:
+        states: contextual embeddings.
+        keys: True at tokens that may be matched (all but padding).
+        weighted: True at tokens that are averaged over (special tokens are not).
     """
-    unit_text, unit_reference = (states / states.norm(dim=-1, keepdim=True) for states in (text, reference))
+
+    states: Float[Tensor, "batch words width"]
+    keys: Bool[Tensor, "batch words"]
+    weighted: Bool[Tensor, "batch words"]
+
+
+def greedy_f1(text: Embedded, reference: Embedded) -> Float[Tensor, " batch"]:
+    """F1 of precision (each text token's best match) and recall (each reference token's), 0 where a side is empty."""
+    unit_text, unit_reference = (side.states / side.states.norm(dim=-1, keepdim=True) for side in (text, reference))
     similarity = unit_text @ unit_reference.transpose(1, 2)
     # Eqs. 1 and 2 of Zhang et al. (2020)
-    precision = _weighted_mean(similarity.masked_fill(~reference_keys[:, None], -2.0).amax(dim=2), text_weighted)
-    recall = _weighted_mean(similarity.masked_fill(~text_keys[:, :, None], -2.0).amax(dim=1), reference_weighted)
+    precision = _weighted_mean(similarity.masked_fill(~reference.keys[:, None], -2.0).amax(dim=2), text.weighted)
+    recall = _weighted_mean(similarity.masked_fill(~text.keys[:, :, None], -2.0).amax(dim=1), reference.weighted)
     f1 = 2 * precision * recall / (precision + recall)
-    return f1.masked_fill(~(text_weighted.any(dim=1) & reference_weighted.any(dim=1)), 0.0)
+    return f1.masked_fill(~(text.weighted.any(dim=1) & reference.weighted.any(dim=1)), 0.0)
 
 
-def baseline_f1(path: Path, layer: int) -> float:
-    """The F1 of a layer in a baseline file of the bert-score package (header, then `LAYER,P,R,F`).
-
-    Raises:
-        UserError: the file is missing, of another form, or has no such layer.
-    """
-    if not path.is_file():
-        raise UserError(f"{path}: no such BERTScore baseline file.")
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = [row for row in csv.reader(stream) if row][1:]
-    try:
-        values = {int(float(row[0])): float(row[3]) for row in rows}
-    except (IndexError, ValueError) as error:
-        raise UserError(
-            f"{path}: expected rows LAYER,P,R,F after a header, as bert-score's baseline files have."
-        ) from error
+def _baseline_f1(path: Path, layer: int) -> float:
+    """The F1 of a layer in a baseline file of the bert-score package (header, then `LAYER,P,R,F`)."""
+    values = pd.read_csv(path).set_index("LAYER")["F"]
     if layer not in values:
-        raise UserError(f"{path}: has no baseline for layer {layer}; layers found: {sorted(values)}.")
-    return values[layer]
+        raise UserError(f"{path}: has no baseline for layer {layer}; layers found: {sorted(values.index)}.")
+    return float(values[layer])
 
 
-def hash_string(name: str, layer: int, baseline: str | Path | None) -> str:
+def _hash_string(name: str, layer: int, baseline: str | Path | None) -> str:
     """What a BERTScore depends on: model, layer, idf, versions, and whether it is rescaled and by which file."""
     import transformers
 
@@ -201,14 +186,12 @@ def _encode(pretrained: ModelWithTokenizer, text: str) -> list[int]:
     return ids
 
 
-def _embed(
-    pretrained: ModelWithTokenizer, sequences: Sequence[Sequence[int]], layer: int, device: str
-) -> tuple[Any, Any, Any]:
-    """Hidden states of a layer, True at tokens, True at tokens that are not special."""
+def _embed(pretrained: ModelWithTokenizer, sequences: Sequence[Sequence[int]], layer: int, device: str) -> Embedded:
+    """Hidden states of a layer."""
     tokens, keys = pad_right(sequences)
     # Not all special tokens: an unknown word is a word.
     borders = (pretrained.tokenizer.cls_token_id, pretrained.tokenizer.sep_token_id)
     special = torch.isin(tokens, torch.tensor([border for border in borders if border is not None], dtype=torch.long))
     tokens, keys, special = tokens.to(device), keys.to(device), special.to(device)
     output = pretrained.model(input_ids=tokens, attention_mask=keys.long(), output_hidden_states=True)
-    return output.hidden_states[layer].float(), keys, keys & ~special
+    return Embedded(output.hidden_states[layer].float(), keys, keys & ~special)

@@ -32,7 +32,7 @@ from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_d
 from depgen.evaluation.text.reverse_lm import reverse_lm_score
 from depgen.evaluation.text_documents import check_texts
 from depgen.evaluation.trained import checked_device
-from depgen.evaluation.union.scoring import union_score
+from depgen.evaluation.union import union_score
 from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import Interval, bootstrap_interval

@@ -15,7 +15,7 @@ from depgen.evaluation.text.generation import json_lines
 from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.trees.generated_trees import sentence_of
-from depgen.evaluation.union.scoring import ROCSTORIES
+from depgen.evaluation.union import ROCSTORIES
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
 from depgen.reporting.experiments import experiment_of

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
-from depgen.evaluation.text.bertscore import _choose_layer, baseline_f1, bertscore, greedy_f1, hash_string
+from depgen.evaluation.pretrained import load_pretrained
+from depgen.evaluation.text.bertscore import LAYERS, Embedded, bertscore, greedy_f1
 from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
 
 TEXTS = ["the old dog slept", "it was late .", "cat", "they saw a river by the hill and ran quickly", "a zebra ran"]
@@ -48,37 +48,24 @@ def test_identical_texts_score_100_and_empty_ones_zero(tiny_bert):
     assert outcome.items.tolist() == pytest.approx([100, 0, 0], abs=1e-4)
 
 
-def f1_without_special_tokens(tiny_bert, layer):
+def test_agrees_with_torchmetrics_one_pair_at_a_time(tiny_bert):
+    """Torchmetrics does not let special tokens be matched."""
+    from torchmetrics.functional.text.bert import bert_score
+
+    options = {"model_name_or_path": str(tiny_bert), "num_layers": 3, "max_length": 24}
     loaded = load_pretrained(str(tiny_bert), "encoder")
-    scores = []
     for pair in zip(TEXTS, REFERENCES, strict=True):
         sides = []
         for words in pair:
             ids = loaded.tokenizer(words, return_tensors="pt")["input_ids"]
             with torch.no_grad():
-                states = loaded.model(ids, output_hidden_states=True).hidden_states[layer]
+                states = loaded.model(ids, output_hidden_states=True).hidden_states[3]
             words_only = torch.ones_like(ids, dtype=torch.bool)
             words_only[:, [0, -1]] = False
-            sides += [states, words_only, words_only]
-        scores.append(greedy_f1(*sides).item())
-    return scores
-
-
-def test_agrees_with_torchmetrics_one_pair_at_a_time(tiny_bert):
-    from torchmetrics.functional.text.bert import bert_score
-
-    options = {"model_name_or_path": str(tiny_bert), "num_layers": 3, "max_length": 24}
-    alone = [float(bert_score([text], [ref], **options)["f1"]) for text, ref in zip(TEXTS, REFERENCES, strict=True)]
-    assert f1_without_special_tokens(tiny_bert, 3) == pytest.approx(alone, rel=1e-4)
-
-
-def test_torchmetrics_still_pairs_texts_with_the_wrong_references(tiny_bert):
-    """When this fails, torchmetrics is mended and deviation D1 can go."""
-    from torchmetrics.functional.text.bert import bert_score
-
-    options = {"model_name_or_path": str(tiny_bert), "num_layers": 3, "max_length": 24}
-    together = bert_score(TEXTS, REFERENCES, **options)["f1"].tolist()
-    assert together != pytest.approx(f1_without_special_tokens(tiny_bert, 3), rel=1e-3)
+            sides.append(Embedded(states, words_only, words_only))
+        text, reference = pair
+        expected = float(bert_score([text], [reference], **options)["f1"])
+        assert greedy_f1(*sides).item() == pytest.approx(expected, rel=1e-4)
 
 
 def test_greedy_f1_on_a_case_done_by_hand():
@@ -87,14 +74,14 @@ def test_greedy_f1_on_a_case_done_by_hand():
     mask, one = torch.tensor([[True, True, False]]), torch.tensor([[True]])
     precision, recall = (0.6 + 0.8) / 2, 0.8
     expected = 2 * precision * recall / (precision + recall)
-    assert greedy_f1(text, mask, mask, reference, one, one).item() == pytest.approx(expected)
+    assert greedy_f1(Embedded(text, mask, mask), Embedded(reference, one, one)).item() == pytest.approx(expected)
 
 
 def test_padding_never_matches_even_when_everything_else_is_opposite():
     text = torch.tensor([[[1.0, 0.0], [0.0, 0.0001]]])
     reference = torch.tensor([[[-1.0, 0.0], [-1.0, 0.0]]])
     first, both = torch.tensor([[True, False]]), torch.tensor([[True, True]])
-    assert greedy_f1(text, first, first, reference, both, both).item() == pytest.approx(-1.0)
+    assert greedy_f1(Embedded(text, first, first), Embedded(reference, both, both)).item() == pytest.approx(-1.0)
 
 
 def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
@@ -108,28 +95,20 @@ def test_rescaling_takes_the_row_of_the_layer(tiny_bert, tmp_path):
     assert "tiny-bert_L2_no-idf" in rescaled.description
 
 
-@pytest.mark.parametrize(
-    ("content", "message"), [("LAYER,P,R,F\n0,1,1,1\n", "no baseline for layer 2"), ("L,F\n0,0.5\n", "LAYER,P,R,F")]
-)
-def test_unusable_baselines_are_refused(tmp_path, content, message):
-    baseline = tmp_path / "bad.tsv"
-    with pytest.raises(UserError, match="no such BERTScore baseline"):
-        baseline_f1(baseline, 2)
-    baseline.write_text(content)
-    with pytest.raises(UserError, match=message):
-        baseline_f1(baseline, 2)
-
-
-def test_layers(tiny_bert, caplog):
-    loaded = load_pretrained(str(tiny_bert), "encoder")
+def test_layers(tiny_bert, tmp_path, caplog, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setitem(LAYERS, tiny_bert.name, 2)
+        assert "_L2_" in bertscore(["a"], ["a"], model=str(tiny_bert)).description
+    assert LAYERS["roberta-large"] == 17
     with caplog.at_level(logging.WARNING):
-        assert _choose_layer(loaded, None) == 3
+        assert "_L3_" in bertscore(["a"], ["a"], model=str(tiny_bert)).description
     assert "takes the last, 3" in caplog.text
+    baseline = tmp_path / "bad.tsv"
+    baseline.write_text("LAYER,P,R,F\n0,1,1,1\n")
+    with pytest.raises(UserError, match="no baseline for layer 2"):
+        bertscore(["a"], ["a"], model=str(tiny_bert), layer=2, baseline=baseline)
     with pytest.raises(UserError, match="layers 0 to 3, found 4"):
         bertscore(["a"], ["a"], model=str(tiny_bert), layer=4)
-    loaded.model.config.num_hidden_layers = 24
-    assert _choose_layer(ModelWithTokenizer(loaded.model, None, "FacebookAI/roberta-large"), None) == 17
-    assert "roberta-large_L17_" in hash_string("roberta-large", 17, None)
 
 
 def test_overlong_texts_are_cut_with_a_warning(tiny_bert, caplog):

@@ -4,12 +4,15 @@ from itertools import combinations, permutations, product
 
 import pytest
 
-from depgen.errors import UserError
-from depgen.evaluation.union.corruption import (
-    Corruptor,
-    Rates,
+from depgen.annotation.tagger import SuffixTagger
+from depgen.evaluation import corruption
+from depgen.evaluation.corruption import (
+    ContentWords,
+    corrupt,
+    drawn_forms,
     negate,
     negate_sentences,
+    own_antonyms,
     repeat_ngrams,
     repeat_sentences,
     replace_sentences,
@@ -17,10 +20,17 @@ from depgen.evaluation.union.corruption import (
     shuffle_sentences,
     words_of,
 )
-from depgen.evaluation.union.words import ContentWords
+from depgen.evaluation.union import UnionData
 from depgen.trees.sentence import Sentence
+from tests.evaluation.stories import PetStories
 
 DRAWS = 3000
+
+
+@pytest.fixture
+def stories():
+    """Those of the training split, tagged."""
+    return UnionData(PetStories(), SuffixTagger()).stories("train")
 
 
 def sentence(text):
@@ -182,42 +192,12 @@ def test_operations_are_drawn_at_the_published_rates():
                 left -= weights[operation]
             expected[order] += chance
     names = {"repeated": "repeat", "replaced": "replace", "shuffled": "shuffle", "negated": "negate"}
-    corruptor = Corruptor(LEXICON)
-    agree(lambda generator: tuple(names[form.split()[0]] for form in corruptor.draw(generator)), expected)
-
-
-def test_operations_of_no_weight_are_never_drawn_however_many_are_wanted():
-    rates = Rates(
-        {"repeat": 0.0, "replace": 1.0, "shuffle": 0.0, "negate": 3.0},
-        numbers=(0.0, 0.0, 0.0, 1.0),
-        whole_sentences_replaced=1.0,
-    )
-    corruptor = Corruptor(LEXICON, rates)
-    agree(
-        lambda generator: tuple(corruptor.draw(generator)),
-        {("replaced sentences", "negated"): 1 / 4, ("negated", "replaced sentences"): 3 / 4},
-    )
-
-
-@pytest.mark.parametrize(("rates", "said"), [
-    ({"operations": {"repeat": 0.0, "negate": 0.0}}, "operations: expected .* found .*'repeat': 0"),
-    ({"operations": {}}, "operations"),
-    ({"operations": {"repeat": 2.0, "negate": -1.0}}, "operations"),
-    ({"operations": {"repeat": 1.0, "negate": float("nan")}}, "operations"),
-    ({"numbers": (0.0, 0.0)}, "numbers"),
-    ({"numbers": (float("inf"), 1.0)}, "numbers"),
-    ({"words_replaced": 1.5}, "words_replaced: expected a share .* found 1.5"),
-    ({"whole_sentences_repeated": -0.1}, "whole_sentences_repeated"),
-    ({"whole_sentences_replaced": 15.0}, "whole_sentences_replaced"),
-])  # fmt: skip
-def test_rates_that_are_none_are_refused(rates, said):
-    with pytest.raises(UserError, match=said):
-        Rates(**rates)
+    agree(lambda generator: tuple(names[form.split()[0]] for form in drawn_forms(generator)), expected)
 
 
 def test_sentences_and_words_are_drawn_at_the_published_rates():
-    generator, corruptor = random.Random(0), Corruptor(LEXICON)
-    forms = Counter(form for _ in range(DRAWS) for form in corruptor.draw(generator))
+    generator = random.Random(0)
+    forms = Counter(form for _ in range(DRAWS) for form in drawn_forms(generator))
     repeated = forms["repeated sentences"] + forms["repeated n-grams"]
     replaced = forms["replaced sentences"] + forms["replaced words"]
     assert forms["repeated sentences"] / repeated == pytest.approx(0.7, abs=0.05)
@@ -225,22 +205,82 @@ def test_sentences_and_words_are_drawn_at_the_published_rates():
 
 
 def test_a_corrupted_story_differs_after_its_first_sentence_and_depends_on_the_generator_alone(stories):
-    corruptor = Corruptor(ContentWords.of(s for told in stories for s in told))
-    before = list(stories)
+    lexicon = ContentWords.of(sentence for told in stories for sentence in told)
     for index in range(len(stories)):
         for seed in range(30):
-            found = corruptor.corrupt(stories, index, random.Random(f"{seed}"))
-            assert found.story[0] == stories[index][0]
-            assert words_of(found.story) != words_of(stories[index])
-            assert len(found.story) == 5
-            assert 1 <= len(found.forms) <= 4
-            assert found == corruptor.corrupt(stories, index, random.Random(f"{seed}"))
-    assert stories == before
+            sample = corrupt(stories, index, lexicon, random.Random(f"{seed}"))
+            assert sample.story[0] == stories[index][0]
+            assert words_of(sample.story) != words_of(stories[index])
+            assert len(sample.story) == 5
+            assert 1 <= len(sample.forms) <= 4
+            assert sample == corrupt(stories, index, lexicon, random.Random(f"{seed}"))
 
 
-def test_where_an_operation_finds_nothing_to_do_a_sample_is_still_corrupted():
-    told = [story("abbb"), story("wxyz")]
-    rates = Rates(operations={"shuffle": 1.0}, numbers=(1.0,))
-    found = Corruptor(LEXICON, rates).corrupt(told, 0, random.Random(0))
-    assert found.forms == ("replaced sentences",)
-    assert set(letters(found.story)) & set("wxyz")
+def test_where_no_operation_finds_anything_to_do_sentences_are_replaced(monkeypatch):
+    monkeypatch.setattr(corruption, "drawn_forms", lambda generator: ["shuffled"])
+    sample = corrupt([story("abbb"), story("wxyz")], 0, LEXICON, random.Random(0))
+    assert sample.forms == ("replaced sentences",)
+    assert set(letters(sample.story)) & set("wxyz")
+
+
+COUNTS = {
+    "NN": Counter({"dog": 6, "cat": 3, "hat": 1, "it": 9, "'s": 4, "bag": 1}),
+    "VBD": Counter({"walked": 2, "stopped": 3, "was": 9}),
+    "VB": Counter({"stop": 1, "hope": 1, "walk": 1, "require": 1}),
+    "JJ": Counter({"solo": 1}),
+    "IN": Counter({"of": 3}),
+}
+
+
+@pytest.fixture
+def lexicon():
+    return ContentWords(COUNTS, antonyms={"love": ("hate",), "happy": ("sad", "happy")})
+
+
+def test_other_words_of_the_tag_come_by_frequency(lexicon):
+    generator = random.Random(0)
+    drawn = Counter(lexicon.swap("hat", "NN", generator) for _ in range(5000))
+    assert set(drawn) == {"dog", "cat", "bag"}
+    for word, share in (("dog", 0.6), ("cat", 0.3), ("bag", 0.1)):
+        assert drawn[word] / 5000 == pytest.approx(share, abs=0.03)
+    assert lexicon.swap("solo", "JJ", generator) is None
+    assert lexicon.swap("other", "JJR", generator) is None
+
+
+def test_antonyms_take_the_words_form(lexicon):
+    generator = random.Random(0)
+    assert lexicon.swap("loved", "VBD", generator) == "hated"
+    assert lexicon.swap("Loving", "VBG", generator) == "hating"
+    assert {lexicon.swap("happy", "JJ", generator) for _ in range(20)} == {"sad"}
+
+
+@pytest.mark.parametrize(
+    ("word", "tag", "base"),
+    [
+        ("went", "VBD", "go"), ("taken", "VBN", "take"), ("stopped", "VBD", "stop"), ("hoping", "VBG", "hope"),
+        ("walked", "VBD", "walk"), ("required", "VBD", "require"), ("tried", "VBD", "try"), ("goes", "VBZ", "go"),
+        ("watches", "VBZ", "watch"), ("cries", "VBZ", "cry"), ("dogs", "NNS", "dog"), ("happy", "JJ", "happy"),
+        ("called", "VBD", "call"), ("missed", "VBD", "miss"),
+    ],
+)  # fmt: skip
+def test_base_forms_and_back(lexicon, word, tag, base):
+    assert lexicon.base(word, tag) == base
+    assert lexicon.inflect(base, tag) == word
+
+
+def test_only_content_words_are_swapped(lexicon):
+    assert lexicon.is_content("dog", "NN")
+    for word, tag in (("was", "VBD"), ("[male]", "NNP"), ("dog", "IN"), ("'s", "NN"), ("3", "NN"), ("n't", "RB")):
+        assert not lexicon.is_content(word, tag)
+
+
+def test_the_own_list_goes_both_ways_and_never_to_itself():
+    antonyms = own_antonyms()
+    assert "sad" in antonyms["happy"]
+    assert all(word in antonyms[other] and word != other for word, others in antonyms.items() for other in others)
+
+
+def test_a_lexicon_counts_tagged_sentences():
+    sentence = Sentence(("Dogs", "saw", "dogs"), tags=("NNS", "VBD", "NNS"))
+    drawn = ContentWords.of([sentence, Sentence(("cats",), tags=("NNS",))], antonyms={})
+    assert drawn.swap("cats", "NNS", random.Random(0)) == "dogs"

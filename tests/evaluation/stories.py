@@ -1,12 +1,7 @@
-"""Invented stories, in memory and tagged by rule."""
+"""Invented stories, in memory."""
 
 from typing import ClassVar
 
-import pytest
-
-from depgen.annotation.tagger import SuffixTagger
-from depgen.evaluation.union.encoders import SmallEncoder
-from depgen.evaluation.union.stories import UnionData
 from depgen.trees.sentence import Document, Sentence
 
 PETS = ("dog", "cat", "goat", "bird", "horse", "pig", "duck", "hen", "cow", "mouse", "fox", "owl")
@@ -36,19 +31,3 @@ class PetStories:
 
     def fingerprint(self, split):
         return f"pets {split} {self.sizes[split]}"
-
-
-def small_encoder(**options):
-    return SmallEncoder(**{
-        "layers": 1, "width": 32, "attention_heads": 2, "feedforward": 64, "min_count": 1, "dropout": 0.0, **options,
-    })  # fmt: skip
-
-
-@pytest.fixture
-def data():
-    return UnionData(PetStories(), SuffixTagger(), tokens_per_batch=200, max_length=60)
-
-
-@pytest.fixture
-def stories(data):
-    return data.stories("train")
