@@ -100,6 +100,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "fourth wave", "depgen/data/named_columns.py", move="wave4.py",
         parameters=((r"^scorer\.", "scorers.0."),),
     ),
+    Generation("annotators in one file each", "depgen/annotation/controls.py", move="w5_annotation.py"),
     Generation(
         "plots of one verb", "depgen/reporting/plots.py",
         verbs={
