@@ -24,7 +24,7 @@ _Text = TypeVar("_Text", covariant=True)
 
 
 @dataclass(frozen=True, repr=False)
-class Results(Generic[_Text]):
+class TextResults(Generic[_Text]):
     """Results of several texts that hold trees or graphs, in the order in which the texts were given.
 
     Attributes:

@@ -12,7 +12,7 @@ from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated
 from depgen.decoding.settings import made_options
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.frames import Results, Row
+from depgen.evaluation.frames import Row, TextResults
 from depgen.evaluation.text.document_generation import continue_documents
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
@@ -81,7 +81,7 @@ class GeneratedText:
 
 
 @dataclass(frozen=True, repr=False)
-class GeneratedTexts(Results[GeneratedText]):
+class GeneratedTexts(TextResults[GeneratedText]):
     """Generated texts in the order of the prompts, all texts of a prompt one after the other."""
 
     def rows(self) -> list[Row]:

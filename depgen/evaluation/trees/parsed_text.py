@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from depgen.annotation.spacy import parsed_document
 from depgen.errors import UserError
-from depgen.evaluation.frames import Results, Row
+from depgen.evaluation.frames import Row, TextResults
 from depgen.evaluation.text_documents import Span, TextDocument
 from depgen.evaluation.trees.induced_parser import SystemParser
 from depgen.progress import progress_bar
@@ -101,7 +101,7 @@ class ParsedText:
 
 
 @dataclass(frozen=True, repr=False)
-class ParsedTexts(Results[ParsedText]):
+class ParsedTexts(TextResults[ParsedText]):
     """Parsed texts, in the order in which they were given."""
 
     @property

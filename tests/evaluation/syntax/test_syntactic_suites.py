@@ -55,7 +55,7 @@ def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path
 
 
 def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path):
-    item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # by rules, the second word is "cats'"
+    item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # the apostrophe joins the word before the border
     suites = suites_of(tmp_path, suite_of(item))
     suites[0].items[0].conditions["a"].spans.update({1: (0, 8), 2: (8, 15)})
     object.__setattr__(suites[0].items[0].conditions["a"], "text", "the cats' sleep")
