@@ -109,6 +109,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             },
         },
     ),
+    Generation(
+        "one verb that evaluates", "depgen/cli/evaluate.py",
+        verbs={name: f"evaluate {name}" for name in ("minimal-pairs", "syntactic-suites")},
+    ),
 ]  # fmt: skip
 
 

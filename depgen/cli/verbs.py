@@ -28,6 +28,8 @@ class Verb(NamedTuple):
             below their own name, as `--training.epochs`.
         of_run: "module:function" from the run that is named by --run (None: the newest) to the name of its system and
             the dataclass of the options that this system adds, or None.
+        of_arguments: "module:function" from the command line after the verb to dataclasses, whose fields are options
+            too; the function takes them by keyword.
     """
 
     help: str
@@ -37,6 +39,7 @@ class Verb(NamedTuple):
     also: Mapping[str, str] = MappingProxyType({})
     spread: tuple[str, ...] = ()
     of_run: str = ""
+    of_arguments: str = ""
 
 
 VERBS = {
@@ -58,19 +61,11 @@ VERBS = {
         positionals=("file",),
         counts=("tokens_per_batch", "beam_size"),
     ),
-    "minimal-pairs": Verb(
-        "count how often a system prefers the grammatical sentence of a pair: BLiMP, or your own pairs",
-        "depgen.evaluation.syntax.measures:minimal_pairs",
-        positionals=("file",),
-        counts=("tokens_per_batch", "beam_size"),
-        spread=("options",),
-    ),
-    "syntactic-suites": Verb(
-        "count how often SyntaxGym's predictions about surprisals hold of a system",
-        "depgen.evaluation.syntax.measures:syntactic_suites",
-        positionals=("file",),
-        counts=("tokens_per_batch", "beam_size"),
-        spread=("options",),
+    "evaluate": Verb(
+        "measure a system or texts: minimal pairs, suites, trees, coherence, generated texts and others",
+        "depgen.cli.evaluate:evaluate",
+        positionals=("measures",),
+        of_arguments="depgen.cli.evaluate:options_of_measures",
     ),
     "coherence": Verb(
         "count how often a run prefers a document to the same document rearranged",
@@ -245,7 +240,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "bracketing-f1",
             "head-correlations",
         ),
-        "Judge syntax": ("minimal-pairs", "syntactic-suites"),
+        "Evaluate": ("evaluate",),
         "Judge documents": ("coherence",),
         "Tables and reports": (
             "compare",

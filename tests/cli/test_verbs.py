@@ -36,9 +36,15 @@ def test_help_imports_nothing_heavy():
         (["score", "a.txt", "--output", "a.txt"], "--output a.txt would overwrite the file that is read"),
         (["parse", "--input=a.txt", "--output", "./a.txt"], "--output a.txt would overwrite the file that is read"),
         (["generate", "--prompts", "a.txt", "--output=link.txt"], "--output link.txt would overwrite the file"),
-        (["minimal-pairs", "a.txt", "--item-output", "a.txt"], "--item-output a.txt would overwrite the file"),
+        (
+            ["evaluate", "minimal-pairs", "--pairs", "a.txt", "--item-output", "a.txt"],
+            "--item-output a.txt would overwrite the file",
+        ),
         (["score", "a.txt", "b" * 300, "--output", "a.txt"], "--output a.txt would overwrite the file that is read"),
-        (["minimal-pairs", "a.txt", "--output", "b", "--item_output", "b"], "expected another file for each output"),
+        (
+            ["evaluate", "minimal-pairs", "--pairs", "a.txt", "--output", "b", "--item_output", "b"],
+            "expected another file for each output",
+        ),
         (["test", "--run="], "--run: expected a name, found an empty one"),
         (["fit", "--resume", ""], "--resume: expected a name, found an empty one"),
     ],

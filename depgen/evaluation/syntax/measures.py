@@ -3,9 +3,9 @@
 import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,15 +13,17 @@ import pandas as pd
 from depgen.errors import UserError
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.frames import json_ready
-from depgen.evaluation.measure import Measured, MeasureOptions
+from depgen.evaluation.measure import Measured, ScoringOptions
 from depgen.evaluation.scores import score_words
 from depgen.evaluation.syntax.chance import chance_of
 from depgen.evaluation.syntax.formulas import Formula, Region
-from depgen.evaluation.syntax.pairs import Pair, TestSentence, pairs_of_protocol, read_pairs
+from depgen.evaluation.syntax.pairs import TestSentence, pairs_of_protocol, read_pairs
 from depgen.evaluation.syntax.suites import CIRCUITS, OTHER, Item, Suite, read_suites
-from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import Tokens, document_of
-from depgen.evaluation.unit_scores import as_words, beam_of
+from depgen.evaluation.unit_scores import beam_of
+
+if TYPE_CHECKING:
+    from depgen.evaluation.system import System
 
 logger = logging.getLogger(__name__)
 
@@ -36,69 +38,39 @@ COUNTS = {"pairs", "items", "identical", "unread", "known_pairs", "known_items"}
 # -- minimal pairs ----------------------------------------------------------------------------------------------------
 
 
-def minimal_pairs(
-    file: Path | None = None,
-    *,
-    protocol: Protocol = "plain",
-    options: MeasureOptions = MeasureOptions(),  # noqa: B008 - frozen
-) -> Iterator[str] | None:
-    """How often a system finds the grammatical sentence of a pair likelier, per cent; tab-separated.
+@dataclass(frozen=True)
+class PairOptions(ScoringOptions):
+    """The options of `minimal-pairs`, beside those of all scores.
 
-    A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all paradigms). Ties are
-    wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the number of tokens.
+    Attributes:
+        pairs: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such
+            files; by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`,
+            and `pairID` or `id` may be there too. `.gz` is unpacked.
+        protocol: `plain`: all pairs or predictions, with the end of the sentence; or `paper`, that of GiLT: every tenth
+            pair of each paradigm, final punctuation cut off as a word and scored, the end of the sentence not; of
+            suites the first prediction alone, a final stop after every sentence, and none outside the six circuits.
+    """
 
-    Args:
-        file: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such files;
-            by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`, and
-            `pairID` or `id` may be there too. `.gz` is unpacked.
-        protocol: `plain`, all pairs, with the end of the sentence; or `paper`, that of GiLT: every tenth pair of each
-            paradigm, final punctuation cut off as a word and scored, the end of the sentence not.
-        options: those of all measures.
+    pairs: Path | None = None
+    protocol: Protocol = "plain"
+
+
+def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Measured:
+    """How often a system finds the grammatical sentence of a pair likelier, per cent.
+
+    An item is a pair. A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all
+    paradigms). Ties are wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the
+    number of tokens. `chance` is the accuracy of random scores, with which identical pairs tie; a row with more than
+    20 % of pairs with `<unk>` is not `decided`.
 
     Raises:
-        UserError: no such file, run or column, an empty sentence, or a system without likelihood.
+        UserError: no such file or column, an empty sentence, a system without likelihood, or one that can't read a
+            sentence.
     """
-    options.check()
-    pairs, system = read_pairs(file), options.system()
-    found = score_pairs(system, pairs, protocol=protocol, **_scoring(options))
-    _report(found, system, "pairs", protocol)
-    return options.written(found)
-
-
-def score_pairs(
-    system: System,
-    pairs: Sequence[Pair],
-    *,
-    protocol: Protocol = "plain",
-    tokens: Tokens | None = None,
-    beam_size: int | None = None,
-    tokens_per_batch: int | None = None,
-    progress: bool = False,
-) -> Measured:
-    """A system's answers to minimal pairs.
-
-    An item is a pair. A row's `chance` is the accuracy of random scores, with which identical pairs tie; one with more
-    than 20 % of pairs with `<unk>` is not `decided`.
-
-    Args:
-        system: gives texts a likelihood.
-        pairs: by `read_pairs`.
-        protocol: see `minimal_pairs`.
-        tokens: words are separated by white space, or by rules for English; None: by rules for runs and the plain
-            protocol, as in most corpora.
-        beam_size: see `depgen.evaluation.system.System.score`.
-        tokens_per_batch: scored at once, padding included; no score depends on it.
-        progress: show a progress bar.
-
-    Raises:
-        UserError: the system gives texts no likelihood, or can't read a sentence.
-    """
-    chosen = pairs_of_protocol(pairs, protocol)
+    protocol = options.protocol
+    chosen = pairs_of_protocol(read_pairs(options.pairs), protocol)
     sentences = [sentence for pair in chosen for sentence in (pair.good, pair.bad)]
-    tokens = tokens or _usual_tokens(protocol, system)
-    words, ids, beam = _score(
-        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
-    )
+    words, ids, beam = _score(system, sentences, options, protocol)
     if protocol == "paper":
         words = words[~words["is_end"]]
     by_sentence = words.groupby("document").agg({"log_prob": "sum", "tokens": "sum", "unknown": "any"})
@@ -135,74 +107,49 @@ def score_pairs(
         rows += [{"level": "paradigm", "name": name, **each} for (_, name), each in own.to_dict("index").items()]
         rows.append({"level": "phenomenon", "name": phenomenon, **_combined(own)})
     rows.append({"level": "overall", "name": "all", **_combined(paradigms)})
-    return Measured(items, _finished(rows, "pairs", protocol, system, beam))
+    return _finished(items, rows, "pairs", protocol, system, beam)
 
 
 # -- suites of predictions --------------------------------------------------------------------------------------------
 
 
-def syntactic_suites(
-    file: Path | None = None,
-    *,
-    protocol: Protocol = "plain",
-    options: MeasureOptions = MeasureOptions(),  # noqa: B008 - frozen
-) -> Iterator[str] | None:
-    """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent; tab-separated.
+@dataclass(frozen=True)
+class SuiteOptions(ScoringOptions):
+    """The options of `syntactic-suites`, beside those of all scores.
 
-    A row for each suite, each circuit (the mean of its suites) and all (the mean of the six circuits; of suites in none
-    of them, the mean of these). The surprisal of a region is the sum over its tokens, or the mean if the suite says so.
-
-    Args:
-        file: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in `$DEPGEN_DATA/syntaxgym`.
-        protocol: `plain`, all predictions of all suites; or `paper`, that of GiLT: the first prediction alone, a final
-            stop after every sentence, and no suite outside the six circuits.
-        options: those of all measures.
-
-    Raises:
-        UserError: no such file or run, a suite that is not as it should be, or a system without likelihood.
+    Attributes:
+        suites: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in
+            `$DEPGEN_DATA/syntaxgym`.
+        protocol: see `PairOptions`.
     """
-    options.check()
-    suites, system = read_suites(file), options.system()
-    found = score_suites(system, suites, protocol=protocol, **_scoring(options))
-    _report(found, system, "items", protocol)
-    if unread := int(found.items["unread"].sum()):
-        logger.warning(
-            "%d items have a critical region of which the system reads no word in the form `%s`: its surprisal is 0. "
-            "Name another form by --form.", unread, system.reading.known_form,
-        )  # fmt: skip
-    return options.written(found)
+
+    suites: Path | None = None
+    protocol: Protocol = "plain"
 
 
-def score_suites(
-    system: System,
-    suites: Sequence[Suite],
-    *,
-    protocol: Protocol = "plain",
-    tokens: Tokens | None = None,
-    beam_size: int | None = None,
-    tokens_per_batch: int | None = None,
-    progress: bool = False,
-) -> Measured:
-    """A system's answers to test suites; see `score_pairs` for the arguments.
+def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -> Measured:
+    """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent.
 
     An item is one of a suite: whether each prediction `holds`, whether an `<unk>` is in a critical region (one that a
-    prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats.
+    prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats. The surprisal of
+    a region is the sum over its tokens, or the mean if the suite says so.
 
     The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a row
     for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without suites
     of `other` names; of several suites that are all of such names, it is their mean. `chance` is that of random
     surprisals.
+
+    Raises:
+        UserError: no such file, a suite that is not as it should be, or a system without likelihood.
     """
+    protocol, suites = options.protocol, read_suites(options.suites)
     if protocol == "paper":
         suites = [suite for suite in suites if suite.circuit != OTHER] or suites
     stop = " ." if protocol == "paper" else ""
     conditions = [(suite, item, name) for suite in suites for item in suite.items for name in item.conditions]
     texts = [item.conditions[name] for _, item, name in conditions]
     sentences = [TestSentence(each.place, each.text + stop) for each in texts]
-    tokens = tokens or _usual_tokens(protocol, system)
-    words, _, beam = _score(
-        system, sentences, tokens=tokens, beam_size=beam_size, tokens_per_batch=tokens_per_batch, progress=progress
-    )
+    words, _, beam = _score(system, sentences, options, protocol)
     regions = iter(_by_region(words, [each.spans for each in texts]))
     items, long = list[dict[str, Any]](), list[dict[str, Any]]()
     for suite in suites:
@@ -212,8 +159,12 @@ def score_suites(
             row, outcomes = _answered(suite, item, predictions, own)
             items.append(row)
             long += outcomes
-    rows = _suite_rows(pd.DataFrame(long))
-    return Measured(pd.DataFrame(items), _finished(rows, "items", protocol, system, beam))
+    if unread := sum(item["unread"] for item in items):
+        logger.warning(
+            "%d items have a critical region of which the system reads no word in the form `%s`: its surprisal is 0. "
+            "Name another form by --form.", unread, system.reading.known_form,
+        )  # fmt: skip
+    return _finished(pd.DataFrame(items), _suite_rows(pd.DataFrame(long)), "items", protocol, system, beam)
 
 
 def _by_region(words: pd.DataFrame, spans: Sequence[Mapping[int, tuple[int, int]]]) -> Iterator[pd.DataFrame]:
@@ -311,24 +262,8 @@ def _suite_rows(outcomes: pd.DataFrame) -> list[dict[str, Any]]:
 # -- both -------------------------------------------------------------------------------------------------------------
 
 
-def _scoring(options: MeasureOptions) -> dict[str, Any]:
-    return {
-        "tokens": options.tokens, "beam_size": options.beam_size, "tokens_per_batch": options.tokens_per_batch,
-        "progress": sys.stderr.isatty(),
-    }  # fmt: skip
-
-
-def _usual_tokens(protocol: Protocol, system: System) -> Tokens:
-    return "rules" if protocol == "plain" and system.checkpoint != system.run else "whitespace"
-
-
 def _score(
-    system: System,
-    sentences: Sequence[TestSentence],
-    *,
-    tokens: Tokens,
-    beam_size: int | None,
-    **options: Any,  # noqa: ANN401
+    system: "System", sentences: Sequence[TestSentence], options: ScoringOptions, protocol: Protocol
 ) -> tuple[pd.DataFrame, list[tuple[int, ...]], int | None]:
     """The words of sentences, each read by itself, as `score_words` gives them; their token ids, and the beam.
 
@@ -336,6 +271,8 @@ def _score(
         UserError: the system gives texts no likelihood, can't read a sentence, reads none of its words, or gives a word
             a score that is no number.
     """
+    usual: Tokens = "rules" if protocol == "plain" and system.checkpoint != system.run else "whitespace"
+    tokens = options.tokens or usual
     encoder = TextEncoder(system, system.reads_documents())
     documents = [replace(document_of(each.text, tokens=tokens), places=(each.place,)) for each in sentences]
     ids = [tuple(found[0].encoding.ids.tolist()) if (found := encoder.sentences(each)) else () for each in documents]
@@ -345,8 +282,8 @@ def _score(
                 f"{sentence.place}: the system reads no word of {sentence.text!r} in the form "
                 f"`{system.reading.known_form}`: name another by --form, or leave the sentence out."
             )
-    with beam_of(system.model, beam_size) as beam:
-        words = score_words(encoder, documents, **options)
+    with beam_of(system.model, options.beam_size) as beam:
+        words = score_words(encoder, documents, tokens_per_batch=options.tokens_per_batch, progress=sys.stderr.isatty())
     wrong = words.loc[(words["tokens"] > 0) & words["log_prob"].isna(), "document"]
     if len(wrong):
         raise UserError(
@@ -367,28 +304,25 @@ def _combined(table: pd.DataFrame) -> dict[str, float]:
 
 
 def _finished(
-    rows: Sequence[Mapping[str, Any]], counted: str, protocol: Protocol, system: System, beam_size: int | None
-) -> pd.DataFrame:
-    """Rows with the share of pairs or items with `<unk>`, whether it decides, and how the scores came about."""
+    items: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
+    counted: str,
+    protocol: Protocol,
+    system: "System",
+    beam_size: int | None,
+) -> Measured:
+    """Items and rows, these with the share of `<unk>`, whether it decides, and how the scores came about."""
     table = pd.DataFrame(rows)
     counts = table.columns.intersection(list(COUNTS))
     table[counts] = table[counts].astype(int)
     unknown = 100 * (table[counted] - table[f"known_{counted}"]) / table[counted]
-    return table.assign(
+    if unknown.iloc[-1] > MOST_UNKNOWN:
+        logger.warning(
+            "%.1f %% of the %s hold <unk>, more than %.0f %%: the accuracy decides nothing between systems. Take a "
+            "run with a subword vocabulary.", unknown.iloc[-1], counted, MOST_UNKNOWN,
+        )  # fmt: skip
+    table = table.assign(
         unknown=unknown, decided=unknown <= MOST_UNKNOWN, protocol=protocol, likelihood=system.model.likelihood,
         beam_size=beam_size,
     )  # fmt: skip
-
-
-def _report(found: Measured, system: System, counted: str, protocol: Protocol) -> None:
-    (*_, overall) = found.rows[found.rows["level"] != "prediction"].to_dict("records")
-    logger.info(
-        "%d %s, %s log-likelihood%s, protocol %s: %.1f %% (%s). Scored by %s.",
-        len(found.items), counted, system.model.likelihood, as_words(overall["beam_size"]), protocol,
-        overall["accuracy"], overall["name"], system.checkpoint,
-    )  # fmt: skip
-    if not overall["decided"]:
-        logger.warning(
-            "%.1f %% of the %s hold <unk>, more than %.0f %%: the accuracy decides nothing between systems. Take a "
-            "run with a subword vocabulary.", overall["unknown"], counted, MOST_UNKNOWN,
-        )  # fmt: skip
+    return Measured(items, table)

@@ -1,16 +1,13 @@
-"""How often a row's system prefers the grammatical sentence, as `depgen minimal-pairs` and `syntactic-suites` do."""
+"""How often a row's system prefers the grammatical sentence, as `depgen evaluate` does."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from depgen.evaluation.measure import Measured
-from depgen.evaluation.syntax.measures import Protocol, score_pairs, score_suites
-from depgen.evaluation.syntax.pairs import read_pairs
-from depgen.evaluation.syntax.suites import read_suites
-from depgen.evaluation.system import load
+from depgen.evaluation.syntax.measures import PairOptions, Protocol, SuiteOptions, minimal_pairs, syntactic_suites
+from depgen.evaluation.system import System, load
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND
 
@@ -24,7 +21,7 @@ class SyntaxMeasure(Measure):
     """Base of the accuracies on benchmarks of syntax, per cent.
 
     Args:
-        protocol: `plain`, or `paper`, that of GiLT, as `depgen minimal-pairs` and `syntactic-suites` have it.
+        protocol: `plain`, or `paper`, that of GiLT, as `depgen evaluate minimal-pairs` has it.
     """
 
     key: str
@@ -33,14 +30,14 @@ class SyntaxMeasure(Measure):
         self.protocol = protocol
 
     @abstractmethod
-    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401 - those of the benchmark
-        """The accuracies of a system, scored with these options."""
+    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
+        """The accuracies of a system."""
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The accuracies, and the share of items with unknown words."""
         system = load(str(row.trained.run))
         beam_size = row.job.row.beam_size if system.model.likelihood == "bound" else None
-        return self.measure_system(system=system, protocol=self.protocol, beam_size=beam_size)
+        return self.measure_system(system, beam_size)
 
 
 class MinimalPairs(SyntaxMeasure):
@@ -48,9 +45,9 @@ class MinimalPairs(SyntaxMeasure):
 
     key = "blimp"
 
-    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
         """An item is a pair, 1 where it is right."""
-        found = score_pairs(pairs=read_pairs(None), **asked)
+        found = minimal_pairs(system, PairOptions(protocol=self.protocol, beam_size=beam_size))
         right = found.items["right"].astype(float)
         return _numbers(self.key, found, right, part="phenomenon", what="pairs")
 
@@ -60,9 +57,9 @@ class SyntacticSuites(SyntaxMeasure):
 
     key = "suites"
 
-    def measure_system(self, **asked: Any) -> Numbers:  # noqa: ANN401
+    def measure_system(self, system: System, beam_size: int | None) -> Numbers:
         """An item is one of a suite; its score is the share of its predictions that hold."""
-        found = score_suites(suites=read_suites(None), **asked)
+        found = syntactic_suites(system, SuiteOptions(protocol=self.protocol, beam_size=beam_size))
         holds = found.items["holds"].map(np.mean)
         return _numbers(self.key, found, holds, part="circuit", what="items")
 

@@ -9,7 +9,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.measures import score_pairs
+from depgen.evaluation.syntax.measures import PairOptions, minimal_pairs
 from depgen.evaluation.syntax.pairs import read_pairs
 from tests.evaluation.syntax.toys import unigrams
 from tests.invented_models import write_gpt2
@@ -31,12 +31,16 @@ def pairs_of(tmp_path, rows=PAIRS):
     return path
 
 
+def answers_of(system, pairs, **options):
+    return minimal_pairs(system, PairOptions(pairs=pairs, **options))
+
+
 def log_probs(items):
     return items[["log_prob_good", "log_prob_bad"]].to_numpy().tolist()
 
 
 def test_accuracies_are_those_a_reader_counts(tmp_path):
-    found = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path)), tokens="rules")
+    found = answers_of(unigrams(NATS), pairs_of(tmp_path), tokens="rules")
     items, rows = found.items, found.rows
     assert items["right"].tolist() == [True, False, False, False, True]
     assert items["log_prob_good"].tolist() == [-6.75, -9.25, -6.75, -12.75, -6.75]
@@ -60,14 +64,14 @@ def test_accuracies_are_those_a_reader_counts(tmp_path):
 def test_the_same_tokens_tie_whatever_rounding_does(tmp_path):
     system = unigrams(NATS)
     system.model.noise = 1e-9
-    items = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules").items
+    items = answers_of(system, pairs_of(tmp_path), tokens="rules").items
     assert (items["log_prob_good"] == items["log_prob_bad"]).tolist() == [False, False, True, True, False]
 
 
 def test_further_columns_are_in_the_items(tmp_path):
     path = tmp_path / "pairs.tsv"
     path.write_text("good\tbad\tcondition\tright\nthe cat sleeps .\tthe cat sleep .\tc1\tno\n")
-    (item,) = score_pairs(unigrams(NATS), read_pairs(path)).items.to_dict("records")
+    (item,) = answers_of(unigrams(NATS), path).items.to_dict("records")
     assert (item["condition"], item["right"]) == ("c1", True)
 
 
@@ -75,47 +79,47 @@ def test_a_fifth_of_pairs_with_unknown_words_still_decides(tmp_path):
     rows = [("p", "x", f"the cat sleeps {'?' * n}", "the cat") for n in range(4)]
     undecided = [("p", "x", "the cat sleeps", "the purrs")]
     for more, decided in ((undecided, True), (undecided * 2, False)):
-        found = score_pairs(unigrams(NATS), read_pairs(pairs_of(tmp_path, rows + more)), tokens="rules")
+        found = answers_of(unigrams(NATS), pairs_of(tmp_path, rows + more), tokens="rules")
         assert found.rows["decided"].iloc[-1] == decided
 
 
 def test_length_normalised_scores_divide_by_tokens_and_end(tmp_path):
-    pairs = read_pairs(pairs_of(tmp_path, [("p", "x", "the the the the cat", "cat")]))
-    items = score_pairs(unigrams(NATS), pairs).items
+    pairs = pairs_of(tmp_path, [("p", "x", "the the the the cat", "cat")])
+    items = answers_of(unigrams(NATS), pairs).items
     assert log_probs(items) == [[-6.5, -2.5]]
     assert items[["tokens_good", "tokens_bad"]].to_numpy().tolist() == [[6, 2]]
     assert (items["right"].item(), items["right_by_token"].item()) == (False, True)
 
 
 def test_the_paper_leaves_the_end_out_and_plain_takes_it_in(tmp_path):
-    pairs = read_pairs(pairs_of(tmp_path, [("p", "x", "the cat isn't.", "the cats?")]))
-    paper = score_pairs(unigrams(NATS), pairs, protocol="paper", tokens="whitespace").items
+    pairs = pairs_of(tmp_path, [("p", "x", "the cat isn't.", "the cats?")])
+    paper = answers_of(unigrams(NATS), pairs, protocol="paper", tokens="whitespace").items
     assert log_probs(paper) == [[-1 - 2 - 9 - 0.25, -1 - 4 - 6]]
     assert (paper["tokens_good"].item(), paper["good"].item()) == (4, "the cat isn't .")
-    plain = score_pairs(unigrams(NATS), pairs, tokens="rules").items
+    plain = answers_of(unigrams(NATS), pairs, tokens="rules").items
     assert log_probs(plain) == [[-1 - 2 - 18 - 0.25 - 0.5, -1 - 4 - 6 - 0.5]]
 
 
 @pytest.mark.parametrize("likelihood", ["pseudo", "bound"])
 def test_kinds_of_likelihood_are_named_and_some_have_no_end(tmp_path, likelihood):
     system = unigrams(NATS, end=None, likelihood=likelihood)
-    found = score_pairs(system, read_pairs(pairs_of(tmp_path)), tokens="rules")
+    found = answers_of(system, pairs_of(tmp_path), tokens="rules")
     assert set(found.rows["likelihood"]) == {likelihood}
     assert log_probs(found.items)[0] == [-6.25, -6.75]
 
 
 def test_scores_that_are_infinite_order_pairs_and_such_that_are_no_number_are_refused(tmp_path):
-    pairs = read_pairs(pairs_of(tmp_path))
-    endless = score_pairs(unigrams({**NATS, "sleep": -math.inf}), pairs, tokens="rules").items
+    pairs = pairs_of(tmp_path)
+    endless = answers_of(unigrams({**NATS, "sleep": -math.inf}), pairs, tokens="rules").items
     assert endless["right"].tolist()[:2] == [True, False]
     with pytest.raises(UserError, match=r"pairs\.tsv:2: .*nan.*another checkpoint"):
-        score_pairs(unigrams({**NATS, "sleep": math.nan}), pairs, tokens="rules")
+        answers_of(unigrams({**NATS, "sleep": math.nan}), pairs, tokens="rules")
 
 
 def test_a_sentence_of_which_nothing_is_read_is_refused(tmp_path):
-    pairs = read_pairs(pairs_of(tmp_path, [("p", "x", "the cat", "?")]))
+    pairs = pairs_of(tmp_path, [("p", "x", "the cat", "?")])
     with pytest.raises(UserError, match=r"pairs\.tsv:2: .*'\?'.*--form"):
-        score_pairs(unigrams(NATS, form="bare"), pairs)
+        answers_of(unigrams(NATS, form="bare"), pairs)
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +150,9 @@ def test_answers_are_those_of_minicons(tiny, tmp_path):
         tokenizer_file=str(tiny / "tokenizer.json"), bos_token=end, eos_token=end, pad_token=end
     )
     scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(tiny).eval(), "cpu", tokenizer=tokenizer)
-    pairs = read_pairs(invented(tmp_path, number=30))
-    found = score_pairs(depgen.load(tiny, device="cpu"), pairs, tokens="whitespace")
-    texts = [text for pair in pairs for text in (pair.good.text, pair.bad.text)]
+    pairs = invented(tmp_path, number=30)
+    found = answers_of(depgen.load(tiny, device="cpu"), pairs, tokens="whitespace")
+    texts = [text for pair in read_pairs(pairs) for text in (pair.good.text, pair.bad.text)]
     theirs = scorer.sequence_score(texts, bos_token=True, eos_token=True, reduction=lambda scores: scores.sum().item())
     np.testing.assert_allclose(np.ravel(log_probs(found.items)), theirs, atol=1e-3)
     right = [good > bad for good, bad in zip(theirs[::2], theirs[1::2], strict=True)]
@@ -161,9 +165,9 @@ def test_scores_do_not_depend_on_the_batch_and_the_same_tokens_tie(tiny, tmp_pat
     lines = path.read_text().splitlines()
     same = "\t".join(("p", "x", "the cat sat.", "the  cat sat."))
     path.write_text("\n".join([*lines, same]))
-    system, pairs = depgen.load(tiny, device="cpu"), read_pairs(path)
+    system, pairs = depgen.load(tiny, device="cpu"), path
     one, many = (
-        score_pairs(system, pairs, tokens="whitespace", tokens_per_batch=size).items for size in (1, 10_000)
+        answers_of(system, pairs, tokens="whitespace", tokens_per_batch=size).items for size in (1, 10_000)
     )  # fmt: skip
     np.testing.assert_allclose(log_probs(one), log_probs(many), atol=1e-4)
     last = many.iloc[-1]
@@ -173,18 +177,18 @@ def test_scores_do_not_depend_on_the_batch_and_the_same_tokens_tie(tiny, tmp_pat
 
 def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     path, items, table = invented(tmp_path, number=3), tmp_path / "items.jsonl", tmp_path / "rows.jsonl"
-    options = [str(path), "--run", str(tiny), "--device", "cpu"]
-    assert main(["minimal-pairs", *options, "--item_output", str(items)]) == 0
+    options = ["--pairs", str(path), "--run", str(tiny), "--device", "cpu"]
+    assert main(["evaluate", "minimal-pairs", *options, "--item_output", str(items)]) == 0
     out, err = capsys.readouterr()
     head, *lines = (line.split("\t") for line in out.splitlines())
     assert [dict(zip(head, line, strict=True))["name"] for line in lines] == ["x", "p", "all"]
-    assert "3 pairs, exact log-likelihood" in err
+    assert str(tiny) in err
     answers = [json.loads(line) for line in items.read_text().splitlines()]
     assert [each["right"] for each in answers] == [each["log_prob_good"] > each["log_prob_bad"] for each in answers]
     assert [each["id"] for each in answers] == ["2", "3", "4"]
-    assert main(["minimal-pairs", *options, "--json", "--output", str(table), "--protocol", "paper"]) == 0
+    assert main(["evaluate", "minimal-pairs", *options, "--json", "--output", str(table), "--protocol", "paper"]) == 0
     rows = [json.loads(line) for line in table.read_text().splitlines()]
     assert [(each["pairs"], each["protocol"], each["beam_size"]) for each in rows] == [(1, "paper", None)] * 3
     for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
-        assert main(["minimal-pairs", *options, *wrong]) == 2
+        assert main(["evaluate", "minimal-pairs", *options, *wrong]) == 2
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err

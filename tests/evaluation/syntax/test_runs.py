@@ -66,7 +66,7 @@ def test_commands_of_the_guide(here, capsys):
 
 
 def test_a_row_of_suites_counts_its_items(here, capsys):
-    assert main(["syntactic-suites", "--json"]) == 0
+    assert main(["evaluate", "syntactic-suites", "--json"]) == 0
     rows = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
     assert rows["2 circuits"]["items"] == 22
     assert rows["number_src:0"]["chance"] == 50
@@ -74,8 +74,11 @@ def test_a_row_of_suites_counts_its_items(here, capsys):
 
 def test_masked_systems_give_pseudo_likelihoods(parsing_run, tmp_path, capsys):
     write_syntax(tmp_path / "data")
-    for verb, folder in (("minimal-pairs", "blimp"), ("syntactic-suites", "syntaxgym")):
-        arguments = [str(tmp_path / "data" / folder), "--run", str(parsing_run), "--json"]
-        assert main([verb, *arguments]) == 0, capsys.readouterr().err
+    for measure, option, folder in (
+        ("minimal-pairs", "--pairs", "blimp"),
+        ("syntactic-suites", "--suites", "syntaxgym"),
+    ):
+        arguments = [option, str(tmp_path / "data" / folder), "--run", str(parsing_run), "--json"]
+        assert main(["evaluate", measure, *arguments]) == 0, capsys.readouterr().err
         rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert {each["likelihood"] for each in rows} == {"pseudo"}

@@ -5,8 +5,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.evaluation.syntax.measures import score_pairs
-from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.evaluation.syntax.measures import PairOptions, minimal_pairs
 from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
@@ -127,7 +126,8 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
 
 
 def test_pairs_are_those_of_the_verb(made):
-    found = score_pairs(load(str(finished_run(job_of("exact")))), read_pairs(made / "data/blimp"), protocol="paper")
+    options = PairOptions(pairs=made / "data/blimp", protocol="paper")
+    found = minimal_pairs(load(str(finished_run(job_of("exact")))), options)
     assert found.items["right"].astype(float).tolist() == item_scores([result_of("exact")], "blimp").tolist()
 
 
