@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
-from depgen.errors import UserError, nearest
+from depgen.errors import UserError, did_you_mean
 
-_TRAINING = ("fit", "train-parser", "train-union", "train-oracle")
-OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING, "evaluate": ("test", "validate", "evaluate-text")}
-"""Words that other programs have for our verbs."""
 MODULES = "--modules"
 OUT_OF_MEMORY = (
     "Out of memory. Lower data.init_args.tokens_per_batch (and eval_tokens_per_batch), or the option "
@@ -56,16 +53,12 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
-    if arguments[:1] == ["help"] and len(arguments) > 1:
-        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         return usage()
     if arguments[0] == "--version":
         from importlib.metadata import version
 
         return f"depgen {version('depgen')}"
-    if arguments[0] == "predict" and any(each.partition("=")[0] == "--input" for each in arguments):
-        arguments = ["parse", *arguments[1:]]
     words = 2 if " ".join(arguments[:2]) in VERBS else 1
     verb, rest = " ".join(arguments[:words]), arguments[words:]
     if verb in TRAINING_VERBS or verb in VERBS:
@@ -84,15 +77,8 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
         return run_function(verb, VERBS[verb], rest)
     if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
         raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
-    near = nearest(verb, [*TRAINING_VERBS, *VERBS, *OTHER_WORDS])
-    meant = f" Did you mean {_either(OTHER_WORDS.get(near, (near,)))}?" if near else ""
+    meant = did_you_mean(verb, [*TRAINING_VERBS, *VERBS])
     raise UserError(f"There is no verb {verb!r}.{meant} `depgen --help` lists all.")
-
-
-def _either(names: Sequence[str]) -> str:
-    """The names as alternatives."""
-    *others, last = map(repr, names)
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def usage() -> str:
@@ -109,7 +95,7 @@ def usage() -> str:
             "Language models with dependency syntax: train, test, compare and use published systems.",
             "",
             *lines,
-            "`depgen help <verb>` lists a verb's options. `--traceback` shows where an error comes from.",
+            "`depgen <verb> --help` lists a verb's options. `--traceback` shows where an error comes from.",
             f"`{MODULES} NAME,NAME` imports modules of your own, whose classes runs may then name.",
         ]
     )

@@ -3,12 +3,11 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from depgen.evaluation.frames import check_table_output, written
-from depgen.evaluation.measure import MEASURES, measure_function, options_class, takes_system
+from depgen.evaluation.measure import measure_function, options_class, takes_system
 from depgen.trees.text_form import FormName
 
 
@@ -60,14 +59,3 @@ def evaluate(
     if len(rows) > 1:
         rows = [each.assign(measure=name) for name, each in zip(measures, rows, strict=True)]
     return written(rows, output=output, json=json, digits=4)
-
-
-def options_of_measures(arguments: Sequence[str]) -> list[type]:
-    """The dataclasses of the options of the measures that a command line names before its first option."""
-    names = takewhile(lambda argument: not argument.startswith("-"), arguments)
-    return [options_class(measure_function(name)) for name in names]
-
-
-def measures_in_words() -> str:
-    """What `depgen evaluate --help` says of the measures."""
-    return f"Measures: {', '.join(MEASURES)}. `depgen evaluate MEASURE --help` lists the options of one."

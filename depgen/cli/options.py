@@ -7,7 +7,7 @@ from typing import Any, Literal
 from jsonargparse.typing import PositiveInt
 from lightning.pytorch.cli import LightningArgumentParser
 
-from depgen.cli.parsers import ShortComplaints
+from depgen.cli.parsers import Parser
 from depgen.cli.verbs import TRAINING_VERBS, as_sentence
 
 TRAINER_DEFAULTS = {
@@ -25,16 +25,16 @@ HIDDEN_OF_TRAINER = (
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
 _OF_FIT = ("resume", "init_from", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
 HIDDEN = {
-    "fit": ("run", "input", "ckpt_path", "beam_size"),
-    "validate": (*_OF_FIT, "input", "verbose", "beam_size"),
-    "test": (*_OF_FIT, "input", "verbose"),
+    "fit": ("run", "ckpt_path", "beam_size"),
+    "validate": (*_OF_FIT, "verbose", "beam_size"),
+    "test": (*_OF_FIT, "verbose"),
     "predict": (*_OF_FIT, "return_predictions", "beam_size"),
 }
 """What a verb refuses, or answers for itself."""
 
 
-class TrainingParser(ShortComplaints, LightningArgumentParser):
-    """Lightning's parser with short complaints and a help without some options.
+class TrainingParser(Parser, LightningArgumentParser):
+    """Lightning's parser with our complaints, and a help without some options.
 
     Attributes:
         hidden: names of options that the help leaves out. They are read and written all the same: jsonargparse would
@@ -73,7 +73,6 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
     )
     parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
     parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
-    parser.add_argument("--input", type=str, help="parse this file, by the options of `depgen parse`")
     parser.add_argument(
         "--beam_size",
         type=PositiveInt | None,

@@ -142,7 +142,6 @@ def _refuse_other_verbs(verb: str, given: Sequence[str]) -> None:
         remedies = dict.fromkeys(("--resume", "--init_from"), f"--run RUN names the run to {verb}")
     if verb != "test":
         remedies["--beam_size"] = "--model.init_args.beam_size is the system's"
-    remedies["--input"] = "depgen predict parses a file"
     for name, remedy in remedies.items():
         if name in given:
             raise UserError(f"depgen {verb} has no option {name}: {remedy}.")

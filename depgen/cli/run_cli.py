@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "init_from", "run", "name", "input", "parser", "size", "wandb", "beam_size")
+OWN_OPTIONS = ("resume", "init_from", "run", "name", "parser", "size", "wandb", "beam_size")
 
 
 class RunCLI(LightningCLI):
@@ -154,7 +154,7 @@ class RunCLI(LightningCLI):
 
     def _refuse_runs_in_files(self) -> None:
         """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "init_from", "run", "input", "parser", "size", "ckpt_path"):
+        for name in ("resume", "init_from", "run", "parser", "size", "ckpt_path"):
             given = self.config.get(name)
             if given is not None and given != getattr(self.request, name, None):
                 raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")

@@ -22,71 +22,45 @@ class Verb(NamedTuple):
         help: one line.
         target: "module:function", imported when the verb is called.
         positionals: parameters given by position; optional ones have a default.
-        counts: whole numbers that are at least 1 where they are given.
-        also: other names of parameters, of one letter or more.
-        spread: parameters that are dataclasses; each of their fields is an option. Others of a dataclass take theirs
-            below their own name, as `--training.epochs`.
-        of_run: "module:function" from the run that is named by --run (None: the newest) to the name of its system and
-            the dataclass of the options that this system adds, or None.
-        of_arguments: "module:function" from the command line after the verb to dataclasses, whose fields are options
-            too; the function takes them by keyword.
+        options: "module:function" from the command line after the verb to dataclasses, whose fields are options too;
+            the verb's function takes them by keyword.
     """
 
     help: str
     target: str
     positionals: tuple[str, ...] = ()
-    counts: tuple[str, ...] = ()
-    also: Mapping[str, str] = MappingProxyType({})
-    spread: tuple[str, ...] = ()
-    of_run: str = ""
-    of_arguments: str = ""
+    options: str = ""
 
 
 VERBS = {
     "generate": Verb(
         "generate texts, with or without prompts",
         "depgen.evaluation.text.generation:generate",
-        counts=("number", "max_new_tokens", "batch_size"),
-        also={"number": "n", "run": "checkpoint"},
-        of_run="depgen.evaluation.text.generation:options_of_run",
+        options="depgen.cli.verb_options:options_of_generation",
     ),
     "parse": Verb(
         "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
         "depgen.evaluation.trees.parse:parse",
-        counts=("tokens_per_batch", "beam_size"),
     ),
     "score": Verb(
         "print log-probabilities and surprisals of words, sentences or documents",
         "depgen.evaluation.score:score",
         positionals=("file",),
-        counts=("tokens_per_batch", "beam_size"),
     ),
     "evaluate": Verb(
         "measure a system or texts: minimal pairs, suites, trees, coherence, generated texts and others",
         "depgen.cli.evaluate:evaluate",
         positionals=("measures",),
-        of_arguments="depgen.cli.evaluate:options_of_measures",
+        options="depgen.cli.verb_options:options_of_measures",
     ),
     "coherence": Verb(
         "count how often a run prefers a document to the same document rearranged",
         "depgen.evaluation.coherence.assessment:coherence",
-        counts=(
-            "max_documents",
-            "sentences",
-            "shuffles",
-            "insertions",
-            "distractors",
-            "resamples",
-            "tokens_per_batch",
-        ),
-        spread=("questions",),
     ),
     "evaluate-text": Verb(
         "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
         "depgen.evaluation.text.evaluate_text:evaluate_text",
         positionals=("file",),
-        counts=("resamples",),
-        spread=("options",),
     ),
     "train-oracle": Verb(
         "train the language model that judges texts (LM score)",
@@ -95,8 +69,6 @@ VERBS = {
     "annotate": Verb(
         "parse a configuration's corpus before training, into the cache",
         "depgen.annotation.annotate:annotate",
-        counts=("processes", "max_documents"),
-        also={"max_documents": "data.init_args.max_documents"},
     ),
     "train-parser": Verb(
         "train a parser of trees, graphs or constituents on a treebank",
@@ -159,12 +131,10 @@ VERBS = {
     "dependent-loss": Verb(
         "split a run's loss: future dependents of earlier words, and other words",
         "depgen.evaluation.dependents:dependent_loss",
-        also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
         "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
         "depgen.evaluation.trees.bracketing:bracketing_f1",
-        counts=("max_words", "seeds", "batch_size"),
     ),
     "head-correlations": Verb(
         "correlate attention heads with dependency relations",
@@ -177,7 +147,6 @@ VERBS = {
     "parsing-scores": Verb(
         "compare a run's dependency trees with gold trees: directed and undirected accuracy",
         "depgen.evaluation.trees.parsing:parsing_scores",
-        counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
     ),
     "attachment-scores": Verb(
         "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
@@ -187,8 +156,6 @@ VERBS = {
     "human-eval export": Verb(
         "write blinded sheets for raters",
         "depgen.evaluation.human:export",
-        counts=("number", "raters", "per_sentence"),
-        also={"number": "n"},
     ),
     "human-eval score": Verb(
         "compute the results of answered questionnaires",
@@ -198,7 +165,6 @@ VERBS = {
     "export-pretrained": Verb(
         "write a run's backbone and tokenizer for the transformers library",
         "depgen.evaluation.export:export_pretrained",
-        also={"run": "checkpoint"},
     ),
     "push": Verb(
         "write a run as a folder with a model card; upload it to a repository",
@@ -209,15 +175,8 @@ VERBS = {
         "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",
         "depgen.reporting.system_plots:plot_trees",
         positionals=("files",),
-        counts=("beam_size", "first", "number"),
-        also={"number": "n"},
     ),
     "plot attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.system_plots:plot_attention"),
-    "completion": Verb(
-        "print a script for tab completion in your shell",
-        "depgen.cli.completion:completion",
-        positionals=("shell",),
-    ),
 }
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -260,7 +219,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "plot histogram",
         ),
         "Human evaluation": ("human-eval export", "human-eval score"),
-        "Set up": ("completion",),
     }
 )
 """The verbs by what a user wants to do; each is in one group."""

@@ -59,7 +59,7 @@ def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
     numbers = dict(line.split("\t") for line in said.out.splitlines() if line.startswith("test/"))
     assert float(numbers["test/word_perplexity"]) > 2 * float(numbers["test/perplexity"])
     (tmp_path / "prompts.txt").write_text("the cat\nagain\n")
-    prompts = ["--prompts", str(tmp_path / "prompts.txt"), "--max-new-tokens", "3"]
+    prompts = ["--prompts", str(tmp_path / "prompts.txt"), "--max_new_tokens", "3"]
     assert main(["generate", "--run", str(run), *prompts]) == 0
 
 

@@ -180,7 +180,7 @@ def files(tmp_path, monkeypatch):
 
 
 def test_what_is_sent_says_nothing_of_who_wrote_what(files, capsys):
-    arguments = ["--texts", "DM-Net=a.txt", "Base-Net=b.txt", "-n", "5", "--raters", "2"]
+    arguments = ["--texts", "DM-Net=a.txt", "Base-Net=b.txt", "--number", "5", "--raters", "2"]
     assert main(["human-eval", "export", *arguments, "--contexts", "contexts.txt", "--output", "pair"]) == 0
     assert "5 items of DM-Net, Base-Net for 2 raters in pair." in capsys.readouterr().out
     assert main(["human-eval", "export", *arguments, "--real", "real.txt", "--output", "mixed"]) == 0

@@ -114,7 +114,7 @@ def test_other_verbs_read_the_folder(run, pushed, capsys):
     said = dict(line.split("\t") for line in capsys.readouterr().out.splitlines() if "\t" in line)
     expected = json.loads((run / "test.json").read_text())["metrics"]["test/perplexity"]
     assert float(said["test/perplexity"]) == pytest.approx(expected, rel=1e-5)
-    assert main(["generate", "--run", str(pushed), "-n", "1", "--max-new-tokens", "3"]) == 0
+    assert main(["generate", "--run", str(pushed), "--number", "1", "--max_new_tokens", "3"]) == 0
     assert main(["push", str(pushed), "--to", str(pushed.parent / "again")]) == 0
     assert scores(pushed.parent / "again") == scores(run)
 

@@ -69,7 +69,7 @@ def written(run, capsys):
     """Texts by the command line with options, each with its tree."""
 
     def of(*options, number=40):
-        assert main(["generate", "--json", "--device", "cpu", "--run", str(run), "-n", str(number), *options]) == 0
+        assert main(["generate", "--json", "--device", "cpu", "--run", str(run), "--number", str(number), *options]) == 0
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return of

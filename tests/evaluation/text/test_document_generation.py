@@ -196,7 +196,7 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
     lines = tmp_path / "prompts.jsonl"
     lines.write_text('{"sentences": ["it was early .", "she was late ."]}\n{"sentences": ["one day"]}\n')
     assert [json.loads(line) for line in generate(json=True, **{**options, "prompts": lines}).splitlines()] == rows
-    assert main(["generate", "--run", str(run), "--sentences", "2", "--max-new-tokens", "5"]) == 0
+    assert main(["generate", "--run", str(run), "--sentences", "2", "--max_new_tokens", "5"]) == 0
     assert 1 <= len(capsys.readouterr().out.splitlines()) <= 2, "from nothing"
 
 

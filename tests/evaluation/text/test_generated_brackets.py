@@ -32,7 +32,7 @@ def test_generate_and_parse_write_labelled_brackets(tmp_path, monkeypatch, capsy
     (tmp_path / "tg.yaml").write_text(yaml.safe_dump(EXPERIMENTS["tg"]))
     assert main(["fit", "--config", str(tmp_path / "tg.yaml"), "--name", "tg"]) == 0
     capsys.readouterr()
-    assert main(["generate", "--run", "tg", "-n", "6", "--max_new_tokens", "6", "--device", "cpu", "--json"]) == 0
+    assert main(["generate", "--run", "tg", "--number", "6", "--max_new_tokens", "6", "--device", "cpu", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(rows) == 6
     for row in rows:

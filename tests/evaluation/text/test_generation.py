@@ -109,7 +109,7 @@ def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monke
     monkeypatch.setenv("DEPGEN_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "empty"))
     moved = shutil.copytree(run, tmp_path / "moved")
-    assert main(["generate", "--run", str(moved), "-n", "3", "--top-p", "0.5", "--max-new-tokens", "4"]) == 0
+    assert main(["generate", "--run", str(moved), "--number", "3", "--top_p", "0.5", "--max_new_tokens", "4"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
@@ -176,11 +176,11 @@ def test_an_option_that_the_system_does_not_have_is_refused_by_name(run, capsys)
     code, _, error = said(capsys, *named, "--sentences", "2")
     assert code == 2
     assert "a DMLM, has no option --sentences. `depgen generate --help --run RUN` lists" in error
-    for misspelt, meant in (("--beam-sizes=2", "--beam_size"), ("--promts", "--prompts"), ("--topp", "--top_p")):
+    for misspelt, meant in (("--beam_sizes=2", "--beam_size"), ("--promts", "--prompts"), ("--topp", "--top_p")):
         code, _, error = said(capsys, *named, misspelt, "2")
         assert code == 2
         assert f"Did you mean '{meant}'?" in error
-    code, _, error = said(capsys, *named, "--top-p", "3")
+    code, _, error = said(capsys, *named, "--top_p", "3")
     assert code == 2
     assert "top-p must be above 0 and at most 1" in error
 
@@ -238,14 +238,14 @@ def test_a_system_brings_options_of_another_type(ladder, capsys):
     assert "--shape {up,down} the letter that each step begins with." in shown
     assert "--reversed from the longest step to the shortest." in shown
     assert "--top_p" not in shown
-    wanted = ["--widths", "[1, 3]", "--shape", "down", "--reversed", "-n", "2", "--json"]
+    wanted = ["--widths", "[1, 3]", "--shape", "down", "--reversed", "--number", "2", "--json"]
     assert main(["generate", *named, *wanted]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["structure"], row["log_prob"]) for row in rows] == [([0, 0, 0, 1], -2.0)] * 2
     text = depgen.load(ladder, device="cpu").generate(widths=(1, 3), shape="down", reversed=True)[0]
     assert (text.text, text.structure, text.log_prob) == (rows[0]["text"], (0, 0, 0, 1), -2.0)
     for wrong, message in (
-        (["--top-p", "0.5"], "a Ladder, has no option --top_p"),
+        (["--top_p", "0.5"], "a Ladder, has no option --top_p"),
         (["--widths", "[0, 3]"], "widths: expected 1 or more each"),
         (["--widths", "[1, x]"], "widths"),
         (["--shape", "sideways"], "shape"),
