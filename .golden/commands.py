@@ -109,6 +109,9 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             },
         },
     ),
+    Generation(
+        "tables by one verb", "!depgen/reporting/needs.py", verbs={"record": "table --record", "report": "table --report"},
+    ),
 ]  # fmt: skip
 
 

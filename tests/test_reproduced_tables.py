@@ -137,7 +137,7 @@ def test_every_row_is_made_once(made, capsys, monkeypatch):
         reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} called again")
     )
     for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
-        assert "there already" in reproduce.make(job_of(table, row))
+        assert "at hand" in reproduce.make(job_of(table, row))
 
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
