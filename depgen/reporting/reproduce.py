@@ -48,7 +48,7 @@ def reproduce(
         table: the name of a table or a case study, or a YAML file of one.
         rows: only these rows; unset: every row that has an experiment.
         size: `small` or `paper`; unset: `small`, or the only one of the table.
-        seeds: of training; unset: the table's own.
+        seeds: of training; unset: the table's own, of which a case study takes the first.
         check: only print what is at hand, what is made first, and what is to be trained.
         remeasure: compute the measures again where the texts are there already, and test again where an older test kept
             no numbers of the single items.
@@ -76,19 +76,21 @@ def reproduce(
             "has the size paper: write `sizes: [paper]` into the table, or give --size paper."
         )
     _check(definition, named, size)
-    # No seed varies a floor: it is stored under the table's first one, whatever seeds are given.
-    jobs = [
+    usual = definition.seeds_at(size)
+    seeds = seeds or (usual if study is None else usual[:1])
+    jobs = [  # no seed varies a floor: it is stored under the table's first one, whatever seeds are given
         Job(definition, row, size, seed, precision, wandb)
         for row in chosen
-        for seed in (definition.seeds_at(size)[:1] if row.is_floor else seeds or definition.seeds_at(size))
+        for seed in (usual[:1] if row.is_floor else seeds)
     ]
     waiting = [job for job in jobs if remeasure or redo or not job.result.is_file()]
     check_corpora(waiting)
     needs = [*needs_of(waiting, text_options or TextOptions())]
     at_hand = f"{definition.table}, size {size}: {len(jobs) - len(waiting)} of {len(jobs)} results are at hand."
+    plan = "\n".join([at_hand, *(f"  {need}" for need in needs), *(f"  {_to_do(job)}" for job in waiting)])
     if check:
-        return "\n".join([at_hand, *(f"  {need}" for need in needs), *(f"  {_to_do(job)}" for job in waiting)])
-    logger.info("%s", at_hand)
+        return plan
+    logger.info("%s", plan)
     for need in needs:
         need.make(run_depgen)
     if redo:
@@ -97,7 +99,7 @@ def reproduce(
     if study is not None:
         return "\n".join([reason, *done, "", case_study(table, size=size)])
     _, _, text = render_table(definition.given, size=size, format="text", files=True).partition("\n\n")
-    for picture in definition.pictures:
+    for picture in () if rows else definition.pictures:
         kind, *drawn = shlex.split(picture)
         run_depgen(["plot", kind, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
     return "\n".join([reason, *done, "", text])
@@ -164,10 +166,12 @@ def make_all(jobs: Sequence[Job], *, remeasure: bool = False, options: TextOptio
     while waiting := [place for place in range(len(jobs)) if place not in lines]:
         for place in waiting:
             is_last = place == waiting[-1] and lines.keys().isdisjoint(waiting)
+            is_there = jobs[place].result.is_file() and not remeasure
             try:
                 with _lock(jobs[place]).acquire(timeout=-1 if is_last else 0):
                     lines[place] = make(jobs[place], remeasure=remeasure, options=options)
-                logger.info("%s", lines[place])
+                if not is_there:  # what took no time is in the summary alone
+                    logger.info("%s", lines[place])
             except Timeout:
                 logger.info("%s: another process works on it; other rows come first.", jobs[place].name)
     return [lines[place] for place in range(len(jobs))]

@@ -62,7 +62,7 @@ class Budget:
     train_tokens: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RunFacts:
     """What a result says of a run besides its numbers.
 

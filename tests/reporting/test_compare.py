@@ -6,7 +6,7 @@ import yaml
 from scipy import stats
 
 from depgen.metrics.significance import paired_bootstrap
-from depgen.reporting.compare import SystemComparison, best_cells, best_other, compare
+from depgen.reporting.compare import best_cells, best_other, compare
 from depgen.reporting.table import TOKENS, load_definition
 from tests.reporting.conftest import ORDER_COLUMN, first_column
 from tests.reporting.conftest import toy_results as toy
@@ -87,11 +87,6 @@ def test_the_p_value_is_scipys_after_holm(put, scores):
     put({"DM-Base": scores["same"], "DM-Base, left chain": scores["base"]})
     comparisons = compare(toy())
     assert ({item.verdict for item in comparisons}, best_cells(toy(), comparisons)) == ({"undecided"}, set())
-
-
-def test_a_comparison_turned_round_has_no_negative_zero():
-    turned = SystemComparison("A", "B", "bleu1", 0.0, p_seeds=None, interval=(0.0, 1.0)).of("B")
-    assert str((turned.row, turned.other, turned.gain, turned.interval)) == "('B', 'A', 0.0, (-1.0, 0.0))"
 
 
 def test_with_one_seed_items_alone_say_who_is_ahead(put, scores):
@@ -288,15 +283,6 @@ def test_sentences_are_compared_by_their_words(store, project):
     assert mine.p_items == pytest.approx(raw)
     assert mine.verdict == "loses"
     assert best_cells(ours, comparisons) == {("Base", "bleu1")}
-
-
-def test_sentences_without_their_weights_are_not_tested(store, project):
-    words = np.arange(1.0, 31.0)
-    definition = of_words(store, {"Base": words / 2, "DM-Base": words / 3}, words, seeds=(1,))
-    store("DM-Base", 1, {"bleu1": 100 / 3}, {"bleu1": np.full(30, 100 / 3)})
-    comparisons = compare(toy(definition))
-    assert item_tests(comparisons) == 0
-    assert {each.untested for each in comparisons} == {"no per-item scores of DM-Base"}
 
 
 def test_no_seed_varies_a_floor(store, project):

@@ -83,12 +83,6 @@ def test_a_changed_experiment_makes_a_new_run_next_to_the_old_one(job, depgen):
     assert depgen.verbs == ["fit", "fit"]
 
 
-def test_a_table_takes_the_newest_finished_run_of_its_configuration(job, depgen, trained):
-    depgen(job.training.command, job.training.environment)  # as a user repeats `depgen fit --size small`
-    newest, oldest = job.training.runs()
-    assert (oldest, fit(job, depgen).run) == (trained.run, newest)
-
-
 def test_options_make_a_run_of_another_place(job, depgen):
     row = job.row.model_copy(update={"options": {"model.init_args.backbone.init_args.width": 4}})
     other = dataclasses.replace(job, row=row)
@@ -105,11 +99,6 @@ def test_rows_of_two_tables_share_the_run_of_one_experiment(job, depgen, trained
     definition = load_definition("other")
     assert fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen) == trained
     assert depgen.calls == []
-
-
-def test_a_fit_that_ends_early_is_no_success(job):
-    with pytest.raises(UserError, match="training has not come to its end"):
-        fit(job, lambda arguments, environment: None)
 
 
 def test_the_test_split_is_measured_once(job, depgen, trained):
@@ -147,15 +136,6 @@ def test_items_have_the_order_of_the_split_and_count_once(job, depgen, tested):
     assert found.item_tokens[[0, 2, 3]].tolist() == expected.item_tokens[places].tolist()
     assert found.item_tokens[1] == 0
     assert depgen.calls == []
-
-
-def test_a_test_is_made_again_for_its_items_only_when_wanted(job, depgen, tested):
-    (tested.run / "test_items.npz").unlink()
-    assert measure_test(job.training, tested.run, depgen).item_nll is None
-    assert depgen.calls == []
-    for _ in range(2):
-        assert measure_test(job.training, tested.run, depgen, remeasure=True).item_nll is not None
-    assert depgen.verbs == ["test"]
 
 
 @pytest.mark.slow
@@ -260,13 +240,6 @@ def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
     assert needed.place == "udgn_wikinews/small/seed3"
     assert [*needs_of([job], TextOptions())] == []  # not the parser of graphs that the experiment names
     assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
-
-
-def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
-    content = parsed.config.file.read_text()
-    parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))
-    assert [*parsed.trainings()] == [parsed.training]
-    assert parsed.training.needs == {}
 
 
 def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):
