@@ -113,12 +113,12 @@ VERBS = {
     ),
     "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
-        "train and test the missing rows of a table, or of a case study and show it",
+        "train and test the missing rows of a table, or of a case study, and print it",
         "depgen.reporting.reproduce:reproduce",
         positionals=("table",),
     ),
     "table": Verb(
-        "print a table of our results and the published numbers; --record keeps results, --report writes a page",
+        "print a table of our results and published numbers; --record keeps it, --report makes a page",
         "depgen.reporting.render:table",
         positionals=("table",),
     ),
