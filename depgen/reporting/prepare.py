@@ -75,7 +75,7 @@ def needs_of(jobs: Sequence[Job], options: TextOptions) -> Iterator[Need]:
         scorer = Experiment(experiments_root() / UNION_CONFIG)
         if model_folder(scorer.settings["encoder"]) is not None:
             settings.append(scorer.settings)
-            command = ("train-union", *(f"--config={path}" for path in scorer.files))
+            command = ("train-union", *scorer.arguments)
             others.append(Need("UNION", command, lambda: find_scorer(ROCSTORIES) is not None))
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=read[0].size)

@@ -384,7 +384,7 @@ def test_parsers_come_first_then_union_then_the_oracle(maker):
     reproduce.reproduce("toy", rows=["Base", "DM-Base"])
     assert [[*arguments[:3]] for arguments in maker] == [
         ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
-        ["train-union", "--config=experiments/union_rocstories.yaml"],
+        ["train-union", "--config", "experiments/union_rocstories.yaml"],
         ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
     ]
     reproduce.reproduce("toy", rows=["DM-Base"])
