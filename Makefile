@@ -34,17 +34,17 @@ listed = $(subst $(space),$(comma),$(strip $(1)))
 size := $(addprefix --size ,$(strip $(SIZE)))
 run_size := $(or $(strip $(SIZE)),small)
 options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
-    $(addprefix --precision ,$(strip $(PRECISION))) $(if $(strip $(GPT2)),--pretrained '$(strip $(GPT2))'))
+    $(addprefix --precision ,$(strip $(PRECISION))))
 
 .PHONY: help setup demo test test-all test-matrix FORCE lint bench parser union scoreboard tables report record docs clean
 .PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
-	@echo '  Tables and case studies (those of DMLM also as reproduce-table2, ...); a row is row/TABLE/ROW:'
+	@echo '  Tables and case studies (those of DMLM also as reproduce-table2, ...):'
 	@awk -F '^caption: *' 'NF > 1 { name = FILENAME; gsub(/.*\/|\.yaml$$/, "", name); gsub(/_/, "-", name); gsub(/"/, "", $$2); \
 	    printf "  reproduce-%s\t%s\n", name, $$2 }' experiments/tables/*.yaml experiments/case_studies/*.yaml | expand -t 36
-	@echo 'Variables: SIZE=small|paper  SEEDS="1 2"  PRECISION=32-true  GPT2=FOLDER  TORCH=torch==2.13.0  PYTHON=python3.11'
+	@echo 'Variables: SIZE=small|paper  SEEDS="1 2"  PRECISION=32-true  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(developer) ## make .venv and install depgen with everything for development
 
@@ -74,8 +74,8 @@ $(developer): $(ready)
 
 demo: $(ready) ## train Transformer and DM-Transformer on a small language; a table, their endings, a report page
 	$(depgen) reproduce demo
-	$(depgen) case-study demo_endings
-	$(depgen) report --tables demo --output results/demo.html
+	$(depgen) reproduce demo_endings
+	$(depgen) table demo --report --output results/demo.html
 
 # Compiled modules are kept, whatever the shell says: without them each process compiles half a minute long. Each process
 # takes its part of the tests, file after file, so that few files make their fixtures twice.
@@ -117,56 +117,35 @@ parser/%: experiments/parser_%.yaml $(ready)
 	$(depgen) train-parser --config $<
 
 union: $(ready) ## train the story metric UNION of Table 2, and the parser that it needs (wants BERT's weights at hand)
-	$(depgen) reproduce dmlm_table2 --row PRPN --prepare $(options)
+	$(depgen) train-union --config experiments/union_rocstories.yaml
 
-row/%: $(ready)
-	$(depgen) reproduce '$(*D)' --row '$(*F)' $(options)
-
-# First what the rows need, then the rows, each a process, then what is printed and drawn from them.
-table/%: experiments/tables/%.yaml $(ready)
-	$(depgen) reproduce $* --prepare $(options)  # checks the corpora; trains missing parsers, UNION, oracles
-	+@if [ -x $(python) ]; then \
-	    rows=$$($(depgen) reproduce $* --list $(size) | sed 's|^|row/$*/|'); $(MAKE) --no-print-directory $$rows; fi
-	$(depgen) reproduce $* $(options)
-
-study/%: experiments/case_studies/%.yaml $(ready)
-	+@$(MAKE) --no-print-directory table/$$(sed -n 's/^table: *//p' $<)
-	$(depgen) case-study $* $(size)
-
-reproduce-%: table/$$(subst -,_,$$*)
-	@:
-
-reproduce-%: table/dmlm_$$(subst -,_,$$*)
-	@:
-
-reproduce-%: study/$$(subst -,_,$$*)
-	@:
-
-reproduce-%: study/dmlm_$$(subst -,_,$$*)
-	@:
+# A table or a case study; those of DMLM without their prefix, too.
+reproduce-%: $(ready)
+	$(depgen) reproduce $(or $(basename $(notdir $(wildcard experiments/*/$(subst -,_,$*).yaml))),dmlm_$(subst -,_,$*)) $(options)
 
 reproduce-figure3: reproduce-dmlm-figure3
 
-reproduce-dmlm-figure3: row/dmlm_table4/DM-Transformer ## DMLM: where a DM-Transformer attends to, as a picture
+reproduce-dmlm-figure3: $(ready) ## DMLM: where a DM-Transformer attends to, as a picture
+	$(depgen) reproduce dmlm_table4 --rows DM-Transformer $(options)
 	$(depgen) plot attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
 
 reproduce-itexp-figure3: reproduce-itexp-table1 ## ITEXP: quality against diversity, the picture of its Table 1
 
-reproduce-udgn-figure5: row/udgn_table3/UDGN ## UDGN: heads and relations as a picture
+reproduce-udgn-figure5: $(ready) ## UDGN: heads and relations as a picture
+	$(depgen) reproduce udgn_table3 --rows UDGN $(options)
 	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \
 	    --output results/udgn_figure5/heat-map.png
 
 scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed
 
-tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
+tables: $(ready) ## render every table of the results so far (Markdown, LaTeX, CSV, text)
 	$(depgen) table $(size) --format text --files
-	$(depgen) case-study $(size)
 
 report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
-	$(depgen) report
+	$(depgen) table --report
 
 record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
-	$(depgen) record $(size)
+	$(depgen) table --record $(size)
 
 # pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.
 docs: $(developer) ## write the pages of the Python interface, from the docstrings, into results/api/

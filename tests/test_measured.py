@@ -1,4 +1,4 @@
-"""Every tracked result is on its table's page, as `depgen record` writes it; the overview quotes these pages."""
+"""Every tracked result is on its table's page, as `depgen table --record` writes it; the overview quotes them."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from depgen.reporting.render import tracked_page
-from depgen.reporting.results import measured_page, read_tracked
+from depgen.reporting.results import measured_page, tracked_results
 from depgen.reporting.table import load_definition
 
 FOLDER = Path("experiments/measured")
@@ -17,11 +17,11 @@ TABLES = sorted(path.stem for path in FOLDER.glob("*.jsonl"))
 @pytest.mark.parametrize("table", TABLES)
 def test_the_page_of_a_table_shows_its_tracked_results(table):
     definition = load_definition(table)
-    tracked = [size for size in definition.sizes if read_tracked(definition, size=size).results]
+    tracked = [size for size in definition.sizes if tracked_results(definition, size=size)]
     assert tracked
     for size in tracked:
         page = measured_page(table, size).read_text(encoding="utf-8")
-        assert page == tracked_page(definition, size), f"depgen record {table} --size {size} writes it anew"
+        assert page == tracked_page(definition, size), f"depgen table {table} --size {size} --record writes it anew"
 
 
 OVERVIEW = (FOLDER / "README.md").read_text(encoding="utf-8").split("\n## ")[1:]

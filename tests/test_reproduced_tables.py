@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
+from depgen.locations import below_runs
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.results import item_scores, read_result
@@ -137,7 +138,7 @@ def test_every_row_is_made_once(made, capsys, monkeypatch):
         reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} called again")
     )
     for table, row in (("parsed", "UDGN"), ("parsed", "next word"), ("tuned", "UDGN")):
-        assert "there already" in reproduce.make(job_of(table, row))
+        assert "at hand" in reproduce.make(job_of(table, row))
 
 
 def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
@@ -172,7 +173,7 @@ def test_a_system_is_fine_tuned_from_the_run_of_its_row(made, capsys):
     job = job_of("tuned", "UDGN")
     run = finished_run(job)
     settings = yaml.safe_load((run / "config.yaml").read_text())
-    assert settings["data"]["init_args"]["encoder"] == str(finished_run(job_of("parsed", "UDGN")).relative_to("runs"))
+    assert settings["data"]["init_args"]["encoder"] == below_runs(str(finished_run(job_of("parsed", "UDGN"))))
     result, tested = read_result(job.result), json.loads((run / "test.json").read_text())["metrics"]
     assert {f"test/{key}": value for key, value in result.metrics.items()}.items() <= tested.items()
     assert (result.data.corpus, result.data.train_documents, result.trees) == ("STS", 48, None)

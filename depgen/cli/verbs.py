@@ -80,12 +80,12 @@ VERBS = {
     ),
     "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
-        "train and test the missing rows of a table",
+        "train and test the missing rows of a table, or of a case study, and print it",
         "depgen.reporting.reproduce:reproduce",
         positionals=("table",),
     ),
     "table": Verb(
-        "print a table: our results and the published numbers",
+        "print a table of our results and published numbers; --record keeps it, --report makes a page",
         "depgen.reporting.render:table",
         positionals=("table",),
     ),
@@ -93,20 +93,6 @@ VERBS = {
         "compare existing runs on their test split: measures, intervals and paired tests",
         "depgen.reporting.compare_runs:compare_runs",
         positionals=("runs",),
-    ),
-    "record": Verb(
-        "copy results into experiments/measured/",
-        "depgen.reporting.record:record",
-        positionals=("table",),
-    ),
-    "report": Verb(
-        "write one HTML page with all tables, curves and pictures",
-        "depgen.reporting.report:report",
-    ),
-    "case-study": Verb(
-        "print texts of a table's systems, and the human text, for the same prompts",
-        "depgen.reporting.case_study:case_study",
-        positionals=("study",),
     ),
     "plot curves": Verb(
         "draw learning curves of runs, or of a table",
@@ -205,9 +191,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "compare",
             "reproduce",
             "table",
-            "report",
-            "case-study",
-            "record",
         ),
         "Plots": (
             "plot attention",

@@ -1,12 +1,11 @@
 """Which system wins: tests over seeds, tests over items, and their correction."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from depgen.metrics.significance import (
     Comparison,
@@ -16,14 +15,7 @@ from depgen.metrics.significance import (
     welch_over_seeds,
     welch_t_test,
 )
-from depgen.reporting.results import (
-    Bounds,
-    Result,
-    Results,
-    item_documents,
-    item_scores,
-    pooled_scores,
-)
+from depgen.reporting.results import Bounds, Result, Results, pooled_scores
 from depgen.reporting.table import Column, Row
 
 Verdict = Literal["wins", "loses", "ahead over items only", "behind over items only", "undecided", "not compared"]
@@ -32,7 +24,7 @@ EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
 UNEQUAL_EMPTY = "the shares of empty texts differ by more than 1 point"
 OTHER_JUDGE = "judged by different models or settings"
-_GONE = "no per-item scores of"
+_GONE, _TOO_FEW = "no per-item scores of", "fewer than two items with scores"
 _MOVED_BY_EMPTY_TEXTS = ("union", "bertscore", "bleu", "sacrebleu", "distinct", "selfbleu")
 _Pair = tuple[str, frozenset[str]]
 """A measure's key and two systems, in no order."""
@@ -52,7 +44,6 @@ class SystemComparison:
         p_items: two-sided, over items, corrected; None where nothing was tested.
         items: how many the test is over; None where nothing was tested, or that was not recorded.
         untested: why nothing was tested over items; None where something was.
-        contradicted: whether the items and the figures differ in opposite directions.
         incomparable: why the figures do not compare at all; None where they do.
         interval: of the gain, over items; None where there is none.
     """
@@ -65,7 +56,6 @@ class SystemComparison:
     p_items: float | None = None
     items: int | None = None
     untested: str | None = None
-    contradicted: bool = False
     incomparable: str | None = None
     interval: Bounds | None = None
 
@@ -77,11 +67,6 @@ class SystemComparison:
         return replace(self, row=self.other, other=self.row, gain=0.0 - self.gain, interval=ends)
 
     @property
-    def significant(self) -> bool:
-        """Whether the test over items finds a difference."""
-        return self.p_items is not None and self.p_items < LEVEL
-
-    @property
     def verdict(self) -> Verdict:
         """A win or a loss is significant over seeds and, where items were tested, over items too.
 
@@ -89,14 +74,13 @@ class SystemComparison:
         """
         if self.incomparable is not None:
             return "not compared"
-        if self.contradicted or (self.p_items is not None and not self.significant):
+        if any(p_value is not None and p_value >= LEVEL for p_value in (self.p_items, self.p_seeds)):
             return "undecided"
-        if self.p_seeds is None:
-            ahead: Verdict = "ahead over items only" if self.gain > 0 else "behind over items only"
-            return ahead if self.significant else "undecided"
-        if self.p_seeds >= LEVEL:
+        if self.p_seeds is not None:
+            return "wins" if self.gain > 0 else "loses"
+        if self.p_items is None:
             return "undecided"
-        return "wins" if self.gain > 0 else "loses"
+        return "ahead over items only" if self.gain > 0 else "behind over items only"
 
 
 def best_other(results: Results, row: Row, column: Column) -> Row | None:
@@ -113,35 +97,34 @@ def best_other(results: Results, row: Row, column: Column) -> Row | None:
     return results.definition.row(max(gains, key=gains.__getitem__)) if gains else None
 
 
-def compare(results: Results) -> tuple[list[SystemComparison], int]:
-    """Each system against the best other one and against the rows it names, by measure; and the number of item tests.
+def compare(results: Results) -> list[SystemComparison]:
+    """Each system against the best other one and against the rows it names, by measure.
 
-    Tests pair the items' scores averaged over the seeds that have them, and the bootstrap draws pieces of one document
-    together; Welch's takes those of all such seeds together. Where items are gone, the recorded test of the same seeds
-    takes their place, with its recorded p-value.
+    Tests pair the items' scores averaged over seeds, and the bootstrap draws pieces of one document together; Welch's
+    takes those of all seeds together. Where items are gone, the recorded test of the same seeds takes their place, with
+    its recorded p-value. A test that points in the other direction than the figures counts with p = 1.
 
     All p-values are corrected by Holm's method: those over items over all tests of the table (the same two systems in
     the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
     are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
     """
-    pairs = _pairs(results)
+    pairs = dict.fromkeys(_pairs(results))
     compared: dict[_Pair, SystemComparison] = {}
     raw: dict[_Pair, float] = {}
-    for row, other, column in pairs:
-        pair = (column.key, frozenset((row.name, other.name)))
+    for row, other, key in pairs:
+        pair = (key, frozenset((row, other)))
         if pair not in compared:
-            compared[pair], p_value = _compared(results, row, other, column)
+            compared[pair], p_value = _compared(results, row, other, key)
             if p_value is not None:
                 raw[pair] = p_value
     for pair, p_value in zip(raw, holm(list(raw.values())), strict=True):
-        if not compared[pair].contradicted:
-            compared[pair] = replace(compared[pair], p_items=p_value)
+        compared[pair] = replace(compared[pair], p_items=p_value)
+    against = {frozenset((row.name, other)) for row in results.definition.rows for other in row.against}
     for column in results.definition.columns:
-        named = [(column.key, pair) for pair in results.definition.named_pairs]
+        named = [(column.key, pair) for pair in against]
         _correct_over_seeds(compared, named)
         _correct_over_seeds(compared, [pair for pair in compared if pair[0] == column.key and pair not in named])
-    ordered = [compared[column.key, frozenset((row.name, other.name))].of(row.name) for row, other, column in pairs]
-    return ordered, len(raw)
+    return [compared[key, frozenset((row, other))].of(row) for row, other, key in pairs]
 
 
 def _correct_over_seeds(compared: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:
@@ -152,57 +135,50 @@ def _correct_over_seeds(compared: dict[_Pair, SystemComparison], family: Sequenc
             compared[pair] = replace(compared[pair], p_seeds=new)
 
 
-def _pairs(results: Results) -> list[tuple[Row, Row, Column]]:
-    """What is compared, in the table's order, nothing twice."""
-    definition = results.definition
-    pairs: dict[tuple[str, str, str], tuple[Row, Row, Column]] = {}
-    directed = [column for column in definition.columns if column.higher_better is not None]
-    for row, column in itertools.product(definition.rows, directed):
-        if row.is_floor or results.figure(row.name, column.key) is None:
-            continue
-        for other in (best_other(results, row, column), *map(definition.row, row.against)):
-            if other is not None and results.figure(other.name, column.key) is not None:
-                pairs.setdefault((row.name, other.name, column.key), (row, other, column))
-    return list(pairs.values())
+def _pairs(results: Results) -> Iterator[tuple[str, str, str]]:
+    """The systems that are compared and the measure, in the table's order."""
+    directed = [column for column in results.definition.columns if column.higher_better is not None]
+    for row, column in itertools.product(results.definition.rows, directed):
+        best = best_other(results, row, column)
+        for other in [*([] if best is None else [best.name]), *row.against]:
+            if not row.is_floor and {(row.name, column.key), (other, column.key)} <= results.figures.keys():
+                yield row.name, other, column.key
 
 
-def _compared(results: Results, row: Row, other: Row, column: Column) -> tuple[SystemComparison, float | None]:
+def _compared(results: Results, row: str, other: str, key: str) -> tuple[SystemComparison, float | None]:
     """A comparison before corrections, and the p-value over items that is to be corrected; None where there is none."""
-    mine, theirs = (results.figures[each.name, column.key] for each in (row, other))
+    column, systems = results.definition.column(key), [results.definition.row(name) for name in (row, other)]
+    mine, theirs = (results.figures[name, key] for name in (row, other))
     # No seed varies a floor: its one figure stands for two seeds.
     values = [
-        [*figure.values.values()] * (2 if each.is_floor else 1) for each, figure in ((row, mine), (other, theirs))
+        [*figure.values.values()] * (2 if system.is_floor else 1)
+        for system, figure in zip(systems, (mine, theirs), strict=True)
     ]
-    comparison = SystemComparison(
-        row.name,
-        other.name,
-        column.key,
-        column.gain(mine.mean, theirs.mean),
-        welch_over_seeds(*values),
-        incomparable=_why_incomparable(results, row, other, column),
-    )
-    if comparison.incomparable is not None:
-        return comparison, None
-    recorded = _recorded(results, row.name, other.name, column.key)
-    interval = results.gain_interval(row.name, other.name, column)
-    comparison = replace(comparison, interval=interval or (None if recorded is None else recorded.interval))
+    gain, p_seeds = column.gain(mine.mean, theirs.mean), welch_over_seeds(*values)
+    if reason := _why_incomparable(results, row, other, column):
+        return SystemComparison(row, other, key, gain, p_seeds, incomparable=reason), None
+    recorded = _recorded(results, row, other, key)
+    interval = results.gain_interval(row, other, column) or (None if recorded is None else recorded.interval)
+    comparison = SystemComparison(row, other, key, gain, p_seeds, interval=interval)
     outcome = _test(results, row, other, column)
     if isinstance(outcome, Comparison):
-        contradicted = comparison.gain * column.gain(outcome.difference, 0.0) < 0
-        differ = "the items differ in the other direction than the figures" if contradicted else None
-        return replace(comparison, items=outcome.items, untested=differ, contradicted=contradicted), outcome.p_value
+        is_opposite = gain * column.gain(outcome.difference, 0.0) < 0
+        return replace(comparison, items=outcome.items), 1.0 if is_opposite else outcome.p_value
     if outcome.startswith(_GONE) and recorded is not None and recorded.p_items is not None:
         return replace(comparison, p_items=recorded.p_items, items=recorded.items), None
     return replace(comparison, untested=outcome), None
 
 
-def _recorded(results: Results, row: str, other: str, measure: str) -> SystemComparison | None:
+def _recorded(results: Results, row: str, other: str, key: str) -> SystemComparison | None:
     """What was recorded of two rows' figures of today, over the same seeds, in either direction."""
-    seeds = {name: {*results.figures[name, measure].values} for name in (row, other)}
-    for line in results.tracked.comparisons if not results.local & {row, other} else ():
-        if line.measure == measure and {line.row: {*line.seeds}, line.against: {*line.other_seeds}} == seeds:
-            recorded = SystemComparison(line.row, line.against, measure, line.gain, None, line.p, line.items)
-            return replace(recorded, interval=line.interval).of(row)
+    seeds = {name: {*results.figures[name, key].values} for name in (row, other)}
+    for line in results.recorded if not results.local & {row, other} else ():
+        of_line = {line["row"]: {*line["seeds"]}, line.get("against"): {*line.get("other_seeds", ())}}
+        if line.get("measure") == key and of_line == seeds:
+            low, high = line.get("interval") or (None, None)
+            interval = None if low is None or high is None else (low, high)
+            test = SystemComparison(line["row"], line["against"], key, line["gain"], None, line.get("p"))
+            return replace(test, items=line.get("items"), interval=interval).of(row)
     return None
 
 
@@ -210,10 +186,9 @@ def best_cells(results: Results, comparisons: Sequence[SystemComparison]) -> set
     """The rows and columns of figures that win against the best other system of their group."""
     won = set()
     for item in comparisons:
-        row, column = results.definition.row(item.row), results.definition.column(item.column)
-        rival = best_other(results, row, column)
+        rival = best_other(results, results.definition.row(item.row), results.definition.column(item.column))
         if item.verdict == "wins" and rival is not None and rival.name == item.other:
-            won.add((row.name, column.key))
+            won.add((item.row, item.column))
     return won
 
 
@@ -225,58 +200,39 @@ def empty_texts(results: Sequence[Result]) -> tuple[int, int] | None:
     return round(sum(each["empty"] for each in counted)), round(sum(each["texts"] for each in counted))
 
 
-def _why_incomparable(results: Results, row: Row, other: Row, column: Column) -> str | None:
+def _why_incomparable(results: Results, row: str, other: str, column: Column) -> str | None:
     """Why figures of two systems do not compare; None where they do."""
-    mine, theirs = (results.figures[each.name, column.key].judge for each in (row, other))
+    mine, theirs = (results.figures[name, column.key].judge for name in (row, other))
     if mine != theirs:
         return OTHER_JUDGE
-    first, second = empty_texts(results.of(row.name)), empty_texts(results.of(other.name))
+    first, second = empty_texts(results.of(row)), empty_texts(results.of(other))
     if not (column.measure or column.key).startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
         return None
-    apart = abs(first[0] / first[1] - second[0] / second[1])
-    return UNEQUAL_EMPTY if apart > EMPTY_TOLERANCE else None
+    return UNEQUAL_EMPTY if abs(first[0] / first[1] - second[0] / second[1]) > EMPTY_TOLERANCE else None
 
 
-def _test(results: Results, row: Row, other: Row, column: Column) -> Comparison | str:
+def _test(results: Results, row: str, other: str, column: Column) -> Comparison | str:
     """The outcome of a measure's test over items, or the reason why there is none."""
     if column.test == "none":
         return "no test for this measure"
-    names = {column.scores, column.weighed_by} - {None}
-    mine, theirs = (
-        [run for run in results.runs_of(each.name, column.key) if names <= run.items.keys()] for each in (row, other)
-    )
-    first, second = _scores(mine, column), _scores(theirs, column)
-    if first is None or second is None:
-        return f"{_GONE} {row.name if first is None else other.name}"
-    if column.test != "welch_t" and len(first) != len(second):
-        return f"{row.name} has {len(first)} items and {other.name} {len(second)}"
-    has_first, has_second = ~np.isnan(first), ~np.isnan(second)
-    paired = () if column.test == "welch_t" else (has_first & has_second,)
-    if min(has.sum() for has in (has_first, has_second, *paired)) < 2:
-        return "fewer than two items with scores"
-    if column.test != "paired_bootstrap":
-        return (welch_t_test if column.test == "welch_t" else paired_t_test)(first, second)
-    groups = _shared_documents(mine, theirs, column.scores)
-    return groups if isinstance(groups, str) else paired_bootstrap(first, second, groups=groups)
-
-
-def _shared_documents(
-    mine: Sequence[Result], theirs: Sequence[Result], name: str
-) -> Int[np.ndarray, " items"] | str | None:
-    """The documents that two systems' items are pieces of; None where items are whole, else why there are none."""
-    first, second = item_documents(mine, name), item_documents(theirs, name)
-    if first is None and second is None:
-        return None
-    if first is None or second is None or not np.array_equal(first, second):
-        return f"the items of {mine[0].row} and {theirs[0].row} are of other documents"
-    return first if len(np.unique(first)) > 1 else "all items are of one document"
-
-
-def _scores(results: Sequence[Result], column: Column) -> Float[np.ndarray, " items"] | None:
-    """Scores whose plain mean is the figure: each times its share of the column's weights, where it has any."""
-    read = pooled_scores if column.test == "welch_t" else item_scores
-    scores = read(results, column.scores)
-    if scores is None or column.weighed_by is None:
-        return scores
-    weights = item_scores(results, column.weighed_by)
-    return None if weights is None or weights.shape != scores.shape else scores * (weights / weights.mean())
+    if column.test == "welch_t":
+        first, second = (pooled_scores(results.runs_of(name, column.key), column.scores) for name in (row, other))
+        if first is None or second is None:
+            return f"{_GONE} {row if first is None else other}"
+        if min((~np.isnan(scores)).sum() for scores in (first, second)) < 2:
+            return _TOO_FEW
+        return welch_t_test(first, second)
+    mine, theirs = (results.items(name, column) for name in (row, other))
+    if mine is None or theirs is None:
+        return f"{_GONE} {row if mine is None else other}"
+    if len(mine.means) != len(theirs.means):
+        return f"{row} has {len(mine.means)} items and {other} {len(theirs.means)}"
+    if (~np.isnan(mine.means + theirs.means)).sum() < 2:
+        return _TOO_FEW
+    if column.test == "paired_t":
+        return paired_t_test(mine.means, theirs.means)
+    if not np.array_equal(mine.documents, theirs.documents):
+        return f"the items of {row} and {other} are of other documents"
+    if len(np.unique(mine.documents)) == 1:
+        return "all items are of one document"
+    return paired_bootstrap(mine.means, theirs.means, groups=mine.documents if len(mine.documents) else None)

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from depgen.errors import UserError, did_you_mean
-from depgen.locations import results_root, write_atomically
 from depgen.reporting.fields import made_as
 from depgen.training.experiment import Experiment
 from depgen.yaml_files import read_settings
@@ -59,21 +58,6 @@ def experiment_file(name: str) -> Path:
     return path
 
 
-_OWN = "table.txt"
-"""In a folder of results: the path of the table's file, where that is none of the package's."""
-
-
-def note_own_table(path: Path, folder: Path) -> None:
-    """Keep the path of a table's file in the folder of its results."""
-    write_atomically(folder / _OWN, f"{path.absolute()}\n")
-
-
-def own_tables() -> list[str]:
-    """The files of tables of one's own that have been made, by the folders of results."""
-    paths = sorted(results_root().glob(f"*/{_OWN}"))
-    return [path.read_text(encoding="utf-8").strip() for path in paths]
-
-
 COLUMNS = "columns.yaml"
 """Beside the tables: the columns that recur, by key."""
 
@@ -84,9 +68,8 @@ def table_names() -> list[str]:
 
 
 def table_path(name: str) -> Path:
-    """The file of a table's definition: the package's, or else that of a table of one's own that has been made."""
-    path, note = experiments_root() / "tables" / f"{name}.yaml", results_root() / name / _OWN
-    return Path(note.read_text(encoding="utf-8").strip()) if note.is_file() and not path.is_file() else path
+    """The file of a table of the package."""
+    return experiments_root() / "tables" / f"{name}.yaml"
 
 
 def settings_as(kind: type[_Kind], name: str, *, drop: Collection[str] = ()) -> _Kind:

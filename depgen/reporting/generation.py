@@ -3,15 +3,15 @@
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from depgen.decoding.settings import Sampling
-from depgen.errors import check_at_least
+from pydantic import ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.dataclasses import dataclass
+
 from depgen.locations import lines_sha256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Generation:
     """How the texts of a table are made.
 
@@ -25,20 +25,13 @@ class Generation:
         options: further options of the systems' generation, such as `boost`.
     """
 
-    prompt_sentences: int = 4
-    top_p: float = 0.5
-    temperature: float = 1.0
+    prompt_sentences: NonNegativeInt = 4
+    top_p: Annotated[float, Field(gt=0, le=1)] = 0.5
+    temperature: PositiveFloat = 1.0
     seed: int = 0
-    max_new_tokens: int = 60
-    samples: int | Mapping[str, int] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-    def __post_init__(self) -> None:
-        Sampling(top_p=self.top_p, temperature=self.temperature)
-        check_at_least(1, max_new_tokens=self.max_new_tokens)
-        check_at_least(int(self.samples is None), prompt_sentences=self.prompt_sentences)
-        for each in self.samples.values() if isinstance(self.samples, Mapping) else (self.samples,):
-            check_at_least(1, samples=each)
+    max_new_tokens: PositiveInt = 60
+    samples: PositiveInt | Mapping[str, PositiveInt] | None = None
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
 
     @property
     def number(self) -> int:
@@ -48,9 +41,7 @@ class Generation:
 
     def at(self, size: str) -> "Generation":
         """The same at one size."""
-        if not isinstance(self.samples, Mapping):
-            return self
-        return dataclasses.replace(self, samples=self.samples[size])
+        return dataclasses.replace(self, samples=self.samples[size]) if isinstance(self.samples, Mapping) else self
 
     def file_of(self, *, training_seed: int, weights: str) -> str:
         """The name of a file of texts: all that they depend on, but for their number and the prompts themselves.

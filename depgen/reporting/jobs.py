@@ -1,22 +1,45 @@
-"""One row of a table at one size and seed: its files, and the commands that make them, each skipped once done."""
+"""One row of a table at one size and seed: its experiment, the runs that it loads, and its finished run."""
 
 import dataclasses
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from depgen.annotation.spacy import SpacyAnnotator, SpacyTagger
+from depgen.annotation.supar import SuparAnnotator, SuparConstituencyAnnotator, SuparGraphAnnotator
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.tasks import TaskData
+from depgen.data.vocabulary import SubwordPieces
 from depgen.errors import UserError
-from depgen.locations import below_runs, file_sha256, lines_sha256, results_root
+from depgen.evaluation.trees.induced_graphs import InducedGraphs
+from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.locations import below_runs, results_root
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.generation import Generation
-from depgen.reporting.needs import runs_in
-from depgen.reporting.pretrained import begun_from
 from depgen.reporting.results import result_path
 from depgen.reporting.table import Row, TableDefinition, chosen_table, load_definition
 from depgen.training import experiment_runs
 from depgen.training.experiment import Experiment
 from depgen.training.experiment_runs import Depgen, FinishedRun, Training
-from depgen.training.runs import best_checkpoint
+
+_PARSERS: Mapping[type, str] = {
+    SpacyAnnotator: "pipeline",
+    SpacyTagger: "pipeline",
+    SuparAnnotator: "path",
+    SuparGraphAnnotator: "path",
+    SuparConstituencyAnnotator: "path",
+}
+"""Classes that load a trained parser, with the argument that names it."""
+_RUNS: Mapping[type, str] = {
+    TaskData: "encoder",
+    InducedTrees: "run",
+    InducedGraphs: "run",
+    PretrainedTransformer: "pretrained",
+    SubwordPieces: "tokenizer",
+}
+"""Classes that may load a run of another experiment, with the argument that names it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +51,6 @@ class Job:
         row: which one.
         size: `small` or `paper`.
         seed: of training.
-        pretrained: the weights that it begins from (`depgen.reporting.pretrained`); None: as its experiment says.
         precision: that it is trained in; None: as its experiment says.
         wandb: `online` or `offline` logs its training to Weights & Biases, in a group of the table's name.
     """
@@ -37,7 +59,6 @@ class Job:
     row: Row
     size: str
     seed: int
-    pretrained: str | None = None
     precision: str | None = None
     wandb: str | None = None
 
@@ -52,8 +73,7 @@ class Job:
         if self.row.experiment is None:
             assert self.definition.parsing is not None
             return Experiment(experiment_file(self.definition.parsing))
-        found = self.row.experiment_at(self.size)
-        return found if self.pretrained is None else begun_from(found, self.pretrained)
+        return self.row.experiment_at(self.size)
 
     @property
     def generation(self) -> Generation | None:
@@ -71,77 +91,90 @@ class Job:
 
         They are yielded one by one, so that each names the newest finished runs of the earlier ones.
         """
-        return _trainings(self.name, self.config, self)
+        return self._trainings(self.config)
 
     @property
     def training(self) -> Training:
         """The training of the row's experiment, with the runs that it loads as far as they are at hand."""
         return [*self.trainings()][-1]
 
-
-def _trainings(name: str, experiment: Experiment, job: Job) -> Iterator[Training]:
-    """An experiment's training at a job's seed, after those of the experiments whose names it gives for runs."""
-    needed = dict[str, Training]()
-    for option, run in runs_in(experiment.settings).items():
-        other = run.partition("/")[0]
-        if (experiments_root() / f"{other}.yaml").is_file():
-            title = f"{other}, {job.size}, seed {job.seed}"
-            for each in _trainings(title, experiment_of(other, size=job.size), job):
-                needed[option] = each
-                yield each
-    runs = {option: each.finished() for option, each in needed.items()}
-    needs = {option: below_runs(str(run)) for option, run in runs.items() if run is not None}
-    yield Training(
-        name,
-        experiment,
-        job.seed,
-        experiment.place(job.seed),
-        needs,
-        precision=job.precision,
-        wandb=job.wandb,
-        group=job.definition.table,
-    )
+    def _trainings(self, experiment: Experiment) -> Iterator[Training]:
+        needs = dict[str, str]()
+        for option, run in runs_in(experiment.settings).items():
+            other = run.partition("/")[0]
+            if (experiments_root() / f"{other}.yaml").is_file():
+                for training in self._trainings(experiment_of(other, size=self.size)):
+                    yield training
+                if (finished := training.finished()) is not None:
+                    needs[option] = below_runs(str(finished))
+        yield Training(
+            f"{experiment.name}, seed {self.seed}",
+            experiment,
+            self.seed,
+            experiment.place(self.seed),
+            needs,
+            precision=self.precision,
+            wandb=self.wandb,
+            group=self.definition.table,
+        )
 
 
-def fit(job: Job, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
-    """The job's finished run: found, continued or trained, after the runs that it loads.
+def parsers_in(settings: Mapping[str, Any]) -> list[str]:
+    """The names of the parsers that settings load, each once; defaults of the classes included.
 
-    Args:
-        job: whose.
-        depgen: runs `depgen fit`.
-        wait: for another process that trains it, or what it loads.
-
-    Raises:
-        UserError: a training failed.
-        filelock.Timeout: another process trains it, and this one does not wait.
+    >>> parsers_in({"data": {"init_args": {"annotator": "depgen.annotation.spacy.SpacyAnnotator"}}})
+    ['ewt_lowercased']
     """
-    return [experiment_runs.fit(each, depgen, wait=wait) for each in job.trainings()][-1]
+    return list(dict.fromkeys(str(name) for _, name in _named(settings, _PARSERS)))
+
+
+def runs_in(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What settings load that may be a run, by the dotted name of the option that names each.
+
+    >>> pairs = {"class_path": "depgen.data.tasks.TaskData", "init_args": {"encoder": "udgn_ptb/small"}}
+    >>> runs_in({"data": pairs})
+    {'data.init_args.encoder': 'udgn_ptb/small'}
+    """
+    return {option: str(name) for option, name in _named(settings, _RUNS) if name is not None}
+
+
+def _named(settings: Any, classes: Mapping[type, str], place: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401
+    """The values of some classes' arguments, with the dotted names of their options."""
+    if isinstance(settings, str):  # a class without arguments
+        settings = {"class_path": settings}
+    if isinstance(settings, Mapping):
+        name = str(settings.get("class_path")).rpartition(".")[2]
+        for kind, argument in classes.items():
+            if name == kind.__name__:
+                default = inspect.signature(kind).parameters[argument].default
+                yield f"{place}init_args.{argument}", (settings.get("init_args") or {}).get(argument, default)
+        for key, value in settings.items():
+            if key != "class_path":
+                yield from _named(value, classes, f"{place}{key}.")
+    elif isinstance(settings, (list, tuple)):
+        for item in settings:
+            yield from _named(item, classes, place)
+
+
+# -- runs -------------------------------------------------------------------------------------------------------------
+
+
+def fit(job: Job, depgen: Depgen) -> FinishedRun:
+    """The job's finished run: found, continued or trained by `depgen fit`, after the runs that it loads."""
+    return [experiment_runs.fit(training, depgen) for training in job.trainings()][-1]
 
 
 def finished_run(job: Job) -> Path | None:
-    """The job's newest finished run; relative to the working folder where it lies inside it."""
-    found = job.training.finished()
-    if found is None:
-        return None
-    run, here = found.absolute(), Path.cwd()
-    return run.relative_to(here) if run.is_relative_to(here) else run
+    """The job's newest finished run."""
+    return job.training.finished()
 
 
 def members(job: Job) -> dict[int, Path | None]:
     """The newest finished runs that a consensus is of, by seed; None where a seed has none."""
-    assert job.row.consensus_of is not None
-    row = job.definition.row(job.row.consensus_of)
-    seeds = job.definition.seeds_at(job.size)
-    return {seed: finished_run(dataclasses.replace(job, row=row, seed=seed)) for seed in seeds}
-
-
-def weights_of(job: Job) -> str | None:
-    """The digest of the checkpoint that the job's numbers are of, or of those of a consensus; None where one lacks."""
-    runs = [finished_run(job)] if job.row.consensus_of is None else [*members(job).values()]
-    digests = [file_sha256(best_checkpoint(run)) for run in runs if run is not None]
-    if len(digests) < len(runs):
-        return None
-    return digests[0] if job.row.consensus_of is None else lines_sha256(digests)
+    row = job.definition.row(str(job.row.consensus_of))
+    return {
+        seed: finished_run(dataclasses.replace(job, row=row, seed=seed)) for seed in job.definition.seeds_at(job.size)
+    }
 
 
 def run_of_row(table: str, row: str, size: str | None) -> Path:

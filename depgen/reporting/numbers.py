@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.reporting.experiments import experiment_file
 from depgen.reporting.fields import made_as
 from depgen.reporting.generation import Generation
-from depgen.reporting.table import Row, TableDefinition, is_made
+from depgen.reporting.results import RunFacts
+from depgen.reporting.table import TableDefinition
 
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions
     from depgen.reporting.jobs import Job
-    from depgen.reporting.run_facts import RunFacts
     from depgen.training.experiment_runs import Depgen, FinishedRun
 
 
@@ -41,13 +40,12 @@ class Numbers:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredRow:
-    """What the measures of a table are given; `wait` for other processes that make what a measure needs."""
+    """What the measures of a table are given."""
 
     job: "Job"
     corpus: Any
     options: "TextOptions"
     depgen: "Depgen"
-    wait: bool = True
 
     @property
     def generation(self) -> Generation:
@@ -61,7 +59,7 @@ class TrainedRow(MeasuredRow):
     """What measures are given of a row that is trained: its finished run, too, and the facts of it."""
 
     trained: "FinishedRun"
-    facts: "RunFacts"
+    facts: RunFacts
 
 
 class Measure(ABC):
@@ -80,11 +78,7 @@ class Measure(ABC):
         """The numbers of a row."""
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
-        """The numbers of sentences of a split, in the place of a system's texts.
-
-        Raises:
-            UserError: it has no such numbers.
-        """
+        """The numbers of sentences of a split, in the place of a system's texts; UserError where it has none."""
         raise UserError(
             f"Row {row.job.row.name}: floor: {type(self).__name__} measures trained systems alone, no sentences of a "
             "split."
@@ -92,32 +86,14 @@ class Measure(ABC):
 
 
 def measures_of(definition: TableDefinition) -> list[Measure]:
-    """The measures of a table, each made from its class path and arguments; what they compute with is imported.
-
-    Raises:
-        UserError: there is no such class, its arguments are refused, or it needs what the table does not name.
-    """
+    """The measures of a table, each made from its class path and arguments; what they compute with is imported."""
     try:
-        made: list[Measure] = made_as(list[Measure], [*definition.measures])
+        measures: list[Measure] = made_as(list[Measure], [*definition.measures])
     except UserError as error:
         raise UserError(f"{definition.argument}: measures: {error}") from None
     samples = definition.generation and definition.generation.samples
     named = {"generation": definition.generation, "samples": samples, "parsing": definition.parsing}
-    for each in made:
-        if each.needs is not None and named[each.needs] is None:
-            raise UserError(f"{definition.argument}: {each.needs} must be given: {type(each).__name__} needs it.")
-    return made
-
-
-def check_table(definition: TableDefinition, rows: Sequence[Row], *, size: str) -> None:
-    """Raises UserError for a measure, or an experiment or option of a row, that can't be made: before any training."""
-    measures_of(definition)
-    for row in rows:
-        try:
-            if row.experiment is not None:
-                experiment_file(row.experiment)
-            if row.experiment is not None and is_made(row, size=size):
-                _ = row.experiment_at(size).digest
-        except UserError as error:
-            options = f" options ({', '.join(row.options)}):" if row.options else ""
-            raise UserError(f"{definition.argument}: row {row.name}:{options} {error} Nothing was trained.") from error
+    for measure in measures:
+        if measure.needs is not None and named[measure.needs] is None:
+            raise UserError(f"{definition.argument}: {measure.needs} must be given: {type(measure).__name__} needs it.")
+    return measures

@@ -9,76 +9,49 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import compare
 from depgen.reporting.render import tracked_page
-from depgen.reporting.results import (
-    RecordedComparison,
-    RecordedIntervals,
-    Result,
-    Results,
-    load_results,
-    measured_page,
-    measured_path,
-    outdated,
-    tracked_lines,
-)
-from depgen.reporting.table import chosen_tables
+from depgen.reporting.results import Result, Results, load_results, measured_page, measured_path, tracked_lines
+from depgen.reporting.table import TableDefinition
 
 CURVE_POINTS = 40
 _NOT_IN_LINE = ("table", "items", "run", "curve", "clock")
 """The file is named by the table, items and runs stay on this machine, and curves have lines of their own."""
 
 
-def record(table: str | None = None, *, size: str | None = None) -> str:
-    """Which tracked files were written: `experiments/measured/<table>.jsonl` and its page `<table>-<size>.md`.
+def record_table(definition: TableDefinition, size: str) -> Iterator[str]:
+    """Which tracked files of a table were written: `experiments/measured/<table>.jsonl` and its page.
 
     A line for each local result is added, and lines of its curve and of the intervals and comparisons that items of
     single seeds gave. Only lines of a seed that was made again are replaced. The page is written again if the table's
     definition has changed, too.
 
-    Args:
-        table: the table's name; unset: every table that has results, each at the given size or at its only one.
-        size: whose results to copy; unset: `small`, or the table's only one.
-
     Raises:
-        UserError: there are no results at that size, or some are out of date.
+        UserError: a local result was made before its experiment was changed.
     """
-    written = []
-    for definition, chosen, reason in chosen_tables(table, size):
-        results = load_results(definition, size=chosen)
-        if results.local:
-            written += [f"{definition.table}. {reason}" if table is None else reason, _record(results)]
-        elif not results.runs and table is not None:
-            raise UserError(
-                f"No results of size {chosen} under {results_root() / definition.table}. "
-                f"Make them first: {definition.command(chosen)}."
-            )
-        path = measured_page(definition.table, chosen)
-        if results.runs and (not path.is_file() or path.read_text("utf-8") != tracked_page(definition, chosen)):
-            write_atomically(path, tracked_page(definition, chosen))
-            written.append(f"{path}: the tracked results, size {chosen}")
-    return "\n".join(written) or f"No results under {results_root()}: nothing to record."
-
-
-def _record(results: Results) -> str:
-    """The tracked file of one table, written; one line that says so.
-
-    Raises:
-        UserError: local results are out of date.
-    """
-    definition, path = results.definition, measured_path(results.definition.table)
+    results, path = load_results(definition, size=size), measured_path(definition.table)
     runs = [run for run in results.runs if run.row in results.local]
-    old = {(row, seed): reason for (row, seed), reason in outdated(results).items() if row in results.local}
-    if old:
-        listed = "; ".join(f"{row}, seed {seed}: {reason}" for (row, seed), reason in old.items())
-        raise UserError(
-            f"{results_root() / definition.table}: results are out of date, so that nothing was recorded: {listed}. "
-            f"Make them again: {definition.command(results.size, option='--redo')} --row ROW."
-        )
-    again = {(run.row, run.seed) for run in runs}
-    kept = [line for _, line in tracked_lines(path) if line["size"] != results.size or not _seeds_of(line) & again]
-    lines = [*(json.dumps(line, ensure_ascii=False) for line in kept), *_lines(results, runs)]
-    write_atomically(path, "".join(f"{line}\n" for line in lines))
-    rows = sorted(results.local, key=[row.name for row in definition.rows].index)
-    return f"{path}: size {results.size}, {'; '.join(rows)}"
+    if runs:
+        if changed := [f"{run.row}, seed {run.seed}" for run in runs if _is_outdated(definition, run)]:
+            raise UserError(
+                f"{results_root() / definition.table}: {'; '.join(changed)}: made before the experiment was changed, "
+                f"so that nothing was recorded. Make it again: {definition.command(size, option='--redo')} --rows ROW."
+            )
+        again = {(run.row, run.seed) for run in runs}
+        old = [line for line in tracked_lines(definition.table) if line["size"] != size or not _seeds_of(line) & again]
+        lines = [*(json.dumps(line, ensure_ascii=False) for line in old), *_lines(results, runs)]
+        write_atomically(path, "".join(f"{line}\n" for line in lines))
+        yield f"{path}: size {size}, {'; '.join(dict.fromkeys(run.row for run in runs))}"
+    page, text = measured_page(definition.table, size), tracked_page(definition, size)
+    if results.runs and (not page.is_file() or page.read_text("utf-8") != text):
+        write_atomically(page, text)
+        yield f"{page}: the tracked results, size {size}"
+
+
+def _is_outdated(definition: TableDefinition, run: Result) -> bool:
+    """Whether an experiment gives something else today; the sizes of a corpus depend on no configuration."""
+    from depgen.reporting.jobs import Job  # torch
+
+    row = definition.row(run.row)
+    return row.floor != "corpus" and run.config_sha256 != Job(definition, row, run.size, run.seed).config.digest
 
 
 def _seeds_of(line: dict[str, Any]) -> set[tuple[str, int]]:
@@ -97,22 +70,26 @@ def _lines(results: Results, runs: Sequence[Result]) -> Iterator[str]:
         curve, clock = ([points[index] for index in kept if points] for points in (run.curve, run.clock))
         if kept:
             yield _line("curve", {**place, "curve": curve, "clock": clock}, digits=6)
-    seeds = {place: tuple(sorted(figure.values)) for place, figure in results.figures.items()}
-    local = [place for place in results.intervals if place[0] in results.local]
-    for row, of_row in dict.fromkeys((place[0], seeds[place]) for place in local):
-        ends = {place[1]: results.intervals[place] for place in local if (place[0], seeds[place]) == (row, of_row)}
-        yield _line("intervals", asdict(RecordedIntervals(row, results.size, of_row, ends)))
+    seeds = {place: sorted(figure.values) for place, figure in results.figures.items()}
+    of_rows: dict[str, dict[str, Any]] = {}
+    for (row, key), ends in results.intervals.items():
+        if row in results.local:  # a line for the figures of a row that are over the same seeds
+            line = {"row": row, "size": results.size, "seeds": seeds[row, key]}
+            of_rows.setdefault(str(line), {**line, "intervals": {}})["intervals"][key] = ends
+    yield from (_line("intervals", line) for line in of_rows.values())
     done = set[tuple[str, frozenset[str]]]()
-    for item in compare(results)[0]:
+    for item in compare(results):
         pair = (item.column, frozenset((item.row, item.other)))
         if pair in done or not {item.row, item.other} <= results.local or {item.p_items, item.interval} == {None}:
             continue
         done.add(pair)
-        mine, theirs = (seeds[name, item.column] for name in (item.row, item.other))
-        test = results.definition.column(item.column).test
-        told = (item.gain, item.p_items, item.items, item.interval)
-        recorded = RecordedComparison(item.row, results.size, item.other, item.column, test, mine, theirs, *told)
-        yield _line("comparison", asdict(recorded))
+        content = {
+            "row": item.row, "size": results.size, "against": item.other, "measure": item.column,
+            "test": results.definition.column(item.column).test, "seeds": seeds[item.row, item.column],
+            "other_seeds": seeds[item.other, item.column], "gain": item.gain, "p": item.p_items, "items": item.items,
+            "interval": item.interval,
+        }  # fmt: skip
+        yield _line("comparison", content)
 
 
 def _line(kind: str, content: dict[str, Any], *, digits: int = 10) -> str:

@@ -1,13 +1,13 @@
-"""A table of results as Markdown, LaTeX, CSV or for the terminal, with its verdicts, runs and notes below."""
+"""A table of results as Markdown, LaTeX, CSV, JSON or for the terminal, with its verdicts, runs and notes below."""
 
 import io
+import json
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.compare import LEVEL, SystemComparison, best_cells, compare, empty_texts
 from depgen.reporting.results import (
@@ -20,22 +20,21 @@ from depgen.reporting.results import (
     Result,
     Results,
     load_results,
-    outdated,
 )
 from depgen.reporting.table import Column, Row, TableDefinition, chosen_tables, is_made
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Format = Literal["markdown", "latex", "csv", "text"]
+Format = Literal["markdown", "latex", "csv", "text", "json"]
+_FILES: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
+"""Formats that are written as files, with their endings."""
 NOTE_WIDTH, WIDE = 120, 180
 """Letters in a line of notes, and of the tables below the table, for the terminal."""
 MATCHED = 0.01
 """How far, relative, the training tokens of compared systems may lie apart."""
 SMALLEST = 1e-16
 """Below this, p-values are not told apart."""
-NOT_COMPUTED = "–"
-_ENDINGS: dict[Format, str] = {"markdown": "md", "latex": "tex", "csv": "csv", "text": "txt"}
 _Key = TypeVar("_Key")
 
 
@@ -71,11 +70,9 @@ class Cell:
 
         >>> Cell("UDGN", "measured", "perplexity", 21.494, 0.3, 21.0, 22.0, 2, "*").text(2)
         '21.49 ± 0.30 [21.00, 22.00]*'
-        >>> Cell("UDGN", "difference", "perplexity", -0.001).text(1)
-        '0.0'
         """
         if self.value is None:
-            return NOT_COMPUTED if self.numbers else ""
+            return "–" if self.numbers else ""
         value = round(self.value, decimals) or 0.0  # no minus before a zero
         text = f"{value:{'+' if self.numbers == 'difference' and value else ''}.{decimals}f}"
         text += "" if self.deviation is None else f" ± {self.deviation:.{decimals}f}"
@@ -89,11 +86,12 @@ class Page:
 
     Attributes:
         definition: of the table.
-        size: of the experiments.
+        size: of the experiments; empty where none is known.
         cells: the numbers, in the table's order.
         labels: by row, what is printed behind its name.
         extras: the tables below, by title.
         notes: one line each.
+        verdicts: each two systems that the table names, by measure.
     """
 
     definition: TableDefinition
@@ -102,10 +100,11 @@ class Page:
     labels: Mapping[str, str] = field(default_factory=dict)
     extras: Mapping[str, "DataFrame"] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    verdicts: tuple[SystemComparison, ...] = ()
 
     @property
     def caption(self) -> str:
-        """The caption with the size, where one is known."""
+        """The caption with the size."""
         return self.definition.caption + (f" (size {self.size})" if self.size else "")
 
     @property
@@ -114,17 +113,18 @@ class Page:
         import pandas as pd
 
         columns = {column.key: column for column in self.definition.columns}
-        texts = {
-            (cell.row, cell.numbers, cell.measure): cell.text(columns[cell.measure].decimals) for cell in self.cells
-        }
-        lines, before = [], None
-        for row, numbers in dict.fromkeys((cell.row, cell.numbers) for cell in self.cells):
-            label = "" if row == before else row + self.labels.get(row, "")
-            lines.append([label, numbers, *(texts.get((row, numbers, key), "") for key in columns)])
-            before = row
+        lines: dict[tuple[str, str], dict[str, str]] = {}
+        for cell in self.cells:
+            lines.setdefault((cell.row, cell.numbers), {})[cell.measure] = cell.text(columns[cell.measure].decimals)
         arrows = {True: " ↑", False: " ↓", None: ""}
         head = [f"{column.header}{arrows[column.higher_better]}" for column in columns.values()]
-        return pd.DataFrame(lines, columns=["System", "", *head])
+        rows = [
+            [row + self.labels.get(row, ""), numbers, *map(texts.get, columns)]
+            for (row, numbers), texts in lines.items()
+        ]
+        frame = pd.DataFrame(rows, columns=["System", "", *head]).fillna("")
+        frame["System"] = frame["System"].where(frame["System"] != frame["System"].shift(), "")
+        return frame
 
     @property
     def tables(self) -> dict[str, "DataFrame"]:
@@ -142,34 +142,44 @@ def table(
     format: Format = "markdown",
     output: Path | None = None,
     files: bool = False,
+    record: bool = False,
+    report: bool = False,
 ) -> str:
     """A table of our results next to the published ones; a row's local results replace its tracked ones.
 
     Args:
         table: its name; unset: every table, each at the given size or at its only one.
         size: whose results; unset: `small`, or the table's only one.
-        format: of the returned text.
-        output: a file for the returned text.
-        files: write all four formats under `results/<table>/` as well.
-
-    Raises:
-        UserError: there is no such table or size, or a result does not read as one.
+        format: of the returned text; `json` holds every number and every comparison with its p-values.
+        output: a file for the returned text, or for the report.
+        files: write it as Markdown, LaTeX, CSV and text under `results/<table>/` as well.
+        record: add the local results to the tracked ones, in `experiments/measured/`, instead.
+        report: write one HTML page of all tables, or of this one, with curves and pictures, at every size with results,
+            instead: `results/report.html`.
     """
-    if table is None and output is not None:
-        raise UserError("--output takes one table: name it.")
+    if record:
+        from depgen.reporting.record import record_table
+
+        chosen_ones = chosen_tables(table, size)
+        return "\n".join(line for definition, chosen, _ in chosen_ones for line in record_table(definition, chosen))
+    if report:
+        from depgen.reporting.report import write_report
+
+        return write_report(table, output or results_root() / "report.html")
     shown: list[str] = []
     for definition, chosen, reason in chosen_tables(table, size):
         page = page_of(load_results(definition, size=chosen))
         text = render(page, format=format)
-        for each, ending in _ENDINGS.items() if files else ():
+        for each, ending in _FILES.items() if files else ():
             path = results_root() / definition.table / f"table-{chosen}.{ending}"
             write_atomically(path, render(page, format=each))
-        if output is not None:
-            write_atomically(output, text)
         if format == "csv" and shown:
             text = text.partition("\n")[2]  # one head for all
         shown.append(f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text)
-    return ("" if format == "csv" else "\n").join(shown)
+    whole = ("" if format == "csv" else "\n").join(shown)
+    if output is not None:
+        write_atomically(output, whole)
+    return whole
 
 
 def tracked_page(definition: TableDefinition, size: str) -> str:
@@ -179,23 +189,23 @@ def tracked_page(definition: TableDefinition, size: str) -> str:
 
 def page_of(results: Results) -> Page:
     """The table of our numbers next to the published ones, with all that stands below it."""
-    comparisons, _ = compare(results)
-    definition, best = results.definition, best_cells(results, comparisons)
-    asked_of_people = not any(row.experiment or row.is_floor for row in definition.rows)
+    comparisons, definition = compare(results), results.definition
+    best = best_cells(results, comparisons)
+    is_published = any(row.values for row in definition.rows)
+    is_made_here = any(row.experiment or row.is_floor for row in definition.rows)  # and not by asking people
     cells, labels = list[Cell](), dict[str, str]()
     for row in definition.rows:
-        ours = [_cell(results, row, column, best) for column in definition.columns] if results.of(row.name) else []
-        cells += row_cells(definition, row, [cell for cell in ours if cell is not None])
-        missing = None
-        if not ours and not asked_of_people and (row.quoted is None or row.experiment is not None):
-            missing = "not run yet" if is_made(row, size=results.size) else "not built yet"
-        remarks = [each for each in (row.quoted and f"quoted: {row.quoted}", missing) if each]
-        published = any(each.values for each in definition.rows)
-        dagger = "†" if published and not row.in_paper and not row.is_floor else ""
+        ours = [*_cells(results, row, best)]
+        cells += row_cells(definition, row, ours)
+        remarks = [f"quoted: {row.quoted}"] if row.quoted else []
+        if not ours and is_made_here and (row.quoted is None or row.experiment is not None):
+            remarks.append("not run yet" if is_made(row, size=results.size) else "not built yet")
+        dagger = "†" if is_published and not row.in_paper and not row.is_floor else ""
         labels[row.name] = dagger + (f" ({'; '.join(remarks)})" if remarks else "")
-    extras = {"Verdicts": _verdicts(results, comparisons), "Runs": _runs(results)}
+    verdicts = tuple(item for item in comparisons if item.other in definition.row(item.row).against)
+    extras = {"Verdicts": _verdicts(definition, verdicts), "Runs": _runs(results)}
     shown = {title: frame for title, frame in extras.items() if len(frame)}
-    return Page(definition, results.size, tuple(cells), labels, shown, tuple(_notes(results)))
+    return Page(definition, results.size, tuple(cells), labels, shown, tuple(_notes(results)), verdicts)
 
 
 def row_cells(definition: TableDefinition, row: Row, ours: Sequence[Cell]) -> Iterator[Cell]:
@@ -212,15 +222,17 @@ def row_cells(definition: TableDefinition, row: Row, ours: Sequence[Cell]) -> It
             yield Cell(row.name, "difference", cell.measure, cell.value - row.values[cell.measure])
 
 
-def _cell(results: Results, row: Row, column: Column, best: set[tuple[str, str]]) -> Cell | None:
-    """Our number of a row's measure; None where nobody expects one."""
-    place, source = (row.name, column.key), results.source(row.name)
-    figure = results.figure(*place)
-    if column.published_only or figure is None:
-        return Cell(row.name, source, column.key) if _why_missing(results, row, column) else None
-    low, high = results.intervals.get(place, (None, None))
-    mark, seeds = "*" if place in best else "", len(figure.values)
-    return Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark)
+def _cells(results: Results, row: Row, best: set[tuple[str, str]]) -> Iterator[Cell]:
+    """Our numbers of a row, and the places of those that are missing and expected."""
+    source = results.source(row.name)
+    for column in results.definition.ours if results.of(row.name) else ():
+        place, figure = (row.name, column.key), results.figure(row.name, column.key)
+        if figure is not None:
+            low, high = results.intervals.get(place, (None, None))
+            mark, seeds = "*" if place in best else "", len(figure.values)
+            yield Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark)
+        elif _why_missing(results, row, column):
+            yield Cell(row.name, source, column.key)
 
 
 # -- formats ----------------------------------------------------------------------------------------------------------
@@ -228,7 +240,7 @@ def _cell(results: Results, row: Row, column: Column, best: set[tuple[str, str]]
 
 def render(page: Page, *, format: Format) -> str:
     """A page as text that ends in a line break."""
-    return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text}[format](page)
+    return {"markdown": _markdown, "latex": _latex, "csv": _csv, "text": _text, "json": _json}[format](page)
 
 
 def _markdown(page: Page) -> str:
@@ -252,7 +264,7 @@ _LATEX = str.maketrans(
 
 
 def _latex(page: Page) -> str:
-    """For booktabs, a rule between groups of systems; notes and the tables below are comments."""
+    """For booktabs, a rule between groups of systems; notes are comments."""
     head, *rows = ([text.translate(_LATEX) for text in line] for line in (page.table.columns, *page.table.to_numpy()))
     lines = [r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{ll{'r' * (len(head) - 2)}}}", r"\toprule"]
     lines.append(" & ".join(head) + r" \\")
@@ -262,8 +274,6 @@ def _latex(page: Page) -> str:
             lines, before = [*lines, r"\midrule"], group
         lines.append(" & ".join(row) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{page.caption.translate(_LATEX)}}}", r"\end{table}"]
-    for title, frame in page.extras.items():
-        lines += [f"% {title}", *(f"% {' & '.join(row)}" for row in (frame.columns, *frame.to_numpy()))]
     return "\n".join([*lines, *(f"% {note}" for note in page.notes)]) + "\n"
 
 
@@ -303,18 +313,22 @@ def _text(page: Page) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+def _json(page: Page) -> str:
+    verdicts = [{**asdict(item), "verdict": item.verdict} for item in page.verdicts]
+    content = {"table": page.definition.table, "cells": [*map(asdict, page.cells)], "verdicts": verdicts}
+    return json.dumps(content, indent=2) + "\n"
+
+
 # -- tables below the table -------------------------------------------------------------------------------------------
 
 
-def _verdicts(results: Results, comparisons: Sequence[SystemComparison]) -> "DataFrame":
-    """Each two systems that the table names, a line a measure; figures that do not compare have no gain."""
+def _verdicts(definition: TableDefinition, verdicts: Sequence[SystemComparison]) -> "DataFrame":
+    """A line a verdict; figures that do not compare have no gain."""
     import pandas as pd
 
     lines = []
-    for item in comparisons:
-        column = results.definition.column(item.column)
-        if item.other not in results.definition.row(item.row).against:
-            continue
+    for item in verdicts:
+        column = definition.column(item.column)
         gain, *ends = (f"{number:+.{column.decimals}f}" for number in (item.gain, *(item.interval or ())))
         why = f"not tested: {item.untested}" if item.untested and column.test != "none" else ""
         line = (gain, _p_value(item.p_seeds), f"[{', '.join(ends)}]" if ends else "", _p_value(item.p_items) or why)
@@ -342,48 +356,44 @@ def _runs(results: Results) -> "DataFrame":
 
 def _run(results: Results, row: Row) -> dict[str, str]:
     """What is told of a row's runs, by the heads of the columns."""
-    runs, empty = results.of(row.name), empty_texts(results.of(row.name))
-    trained_by, measured_by = _every(runs, lambda run: run.commit), _every(runs, lambda run: run.measured_commit)
-    unknown, seconds = results.figure(row.name, "unk_rate"), _mean(runs, seconds_of)
+    runs = results.of(row.name)
+    empty, unknown = empty_texts(runs), results.figure(row.name, "unk_rate")
+    seconds = _mean(run.clock[-1][1] if run.clock else run.processor_seconds for run in runs)
+    trained_by, measured_by = _every(run.commit for run in runs), _every(run.measured_commit for run in runs)
     return {
-        "data": _every(runs, data_in_words),
-        "trees": "" if row.is_floor else _every(runs, lambda run: run.trees or "none"),
+        "data": _every(map(_data_in_words, runs)),
+        "trees": "" if row.is_floor else _every(run.trees or "none" for run in runs),
         "seeds": "" if row.is_floor else ", ".join(str(run.seed) for run in runs),
-        "began from": _every(runs, lambda run: run.beginning),
-        "parameters (M)": _millions(_mean(runs, lambda run: run.parameters)),
-        "epochs": _every(runs, lambda run: None if run.budget.epochs is None else str(run.budget.epochs)),
-        "tokens (M)": _millions(_mean(runs, lambda run: run.budget.train_tokens)),
+        "began from": _every(run.beginning for run in runs),
+        "parameters (M)": _millions(_mean(run.parameters for run in runs)),
+        "epochs": _every(str(run.budget.epochs or "") for run in runs),
+        "tokens (M)": _millions(_mean(run.budget.train_tokens for run in runs)),
         "minutes": "" if seconds is None else f"{seconds / 60:,.0f}" if seconds >= 60 else f"{seconds:.0f} s",
         "empty texts": f"{empty[0]:,} of {empty[1]:,}" if empty is not None and empty[0] else "",
         "<unk>": "" if unknown is None else f"{100 * unknown.mean:.2f} %",
-        "precision": _every(runs, lambda run: run.precision),
-        "machine": _every(runs, lambda run: run.hardware),
-        "date": _every(runs, lambda run: run.date),
+        "precision": _every(run.precision for run in runs),
+        "machine": _every(run.hardware for run in runs),
+        "date": _every(run.date for run in runs),
         "commit": trained_by,
         "measured by": "" if measured_by == trained_by else measured_by,
     }
 
 
-def _every(runs: Sequence[Result], read: Callable[[Result], str | None]) -> str:
-    """What the results say, each once."""
-    return " / ".join(dict.fromkeys(text for run in runs if (text := read(run)) is not None))
+def _every(texts: Iterable[str | None]) -> str:
+    """What is said, each once."""
+    return " / ".join(dict.fromkeys(text for text in texts if text))
 
 
-def data_in_words(result: Result) -> str:
+def _data_in_words(result: Result) -> str:
     """The corpus, whether it is reduced, and how many training documents it has."""
     data = result.data.corpus + (" (reduced)" if result.data.reduced else "")
     return data if result.data.train_documents is None else f"{data}, {result.data.train_documents:,} documents"
 
 
-def seconds_of(result: Result) -> float | None:
-    """Wall time of training, validation included; where it was not kept, time on processors."""
-    return result.clock[-1][1] if result.clock else result.processor_seconds
-
-
-def _mean(runs: Sequence[Result], read: Callable[[Result], float | None]) -> float | None:
-    """The mean over the results that have a value; None where none has."""
-    values = [value for run in runs if (value := read(run)) is not None]
-    return sum(values) / len(values) if values else None
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    """The mean of what is known; None where nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _millions(number: float | None) -> str:
@@ -430,7 +440,7 @@ def _sources(results: Results) -> Iterator[str]:
     if published and sources:
         yield "difference: ours less the paper's"
     if not sources and any(row.trained is not None for row in definition.rows):
-        yield f"nothing of ours yet at size {results.size}: depgen reproduce {definition.argument}"
+        yield f"nothing of ours yet at size {results.size}: {definition.command(results.size)}"
 
 
 _TESTS = {"paired_t": "a paired t-test", "paired_bootstrap": "a paired bootstrap", "welch_t": "Welch's t-test"}
@@ -440,14 +450,14 @@ def _marks(results: Results) -> Iterator[str]:
     """What the signs in the cells and the verdicts mean."""
     definition = results.definition
     if results.runs:
+        directed = [column for column in definition.ours if column.higher_better is not None]
+        headers = {name: [column.header for column in directed if column.test == name] for name in _TESTS}
+        tested = ", ".join(f"{words} ({_listed(headers[name])})" for name, words in _TESTS.items() if headers[name])
         yield "±: standard deviation over seeds"
         yield (
             f"[low, high]: {100 * CONFIDENCE:.0f} % bootstrap interval over test items ({RESAMPLES:,} resamples, seed "
             f"{SEED}), the models held fixed"
         )
-        directed = [column for column in definition.ours if column.higher_better is not None]
-        headers = {name: [column.header for column in directed if column.test == name] for name in _TESTS}
-        tested = ", ".join(f"{words} ({_listed(headers[name])})" for name, words in _TESTS.items() if headers[name])
         yield (
             f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds and, where items are "
             "tested, over items"
@@ -465,7 +475,7 @@ def _marks(results: Results) -> Iterator[str]:
 def _data(results: Results) -> Iterator[str]:
     """What keeps rows from being compared with one another or with the paper: less data, other data, unknown words."""
     definition = results.definition
-    runs = [(row, run) for row in definition.rows for run in results.of(row.name)]
+    runs = [(definition.row(run.row), run) for run in results.runs]
     reduced = [row for row, run in runs if run.data.reduced and row.floor != "corpus"]
     names = list(dict.fromkeys(row.name for row in reduced if row.values or not row.other_data))
     if names and any(row.values for row in definition.rows):
@@ -477,8 +487,8 @@ def _data(results: Results) -> Iterator[str]:
     versions = _grouped(same)
     if len(versions) > 1:
         yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
+    of_judge = {OF_DOCUMENTS: "words that are <unk>", UNKNOWN: "words of the texts that the oracle reads as <unk>"}
     for column in definition.columns:
-        of_judge = {OF_DOCUMENTS: "words that are <unk>", UNKNOWN: "words of the texts that the oracle reads as <unk>"}
         for end, of_what in of_judge.items():
             figures = [(row.name, results.figure(row.name, column.key + end)) for row in definition.rows]
             shares = _grouped((f"{100 * figure.mean:.2f} %", name) for name, figure in figures if figure is not None)
@@ -489,29 +499,24 @@ def _data(results: Results) -> Iterator[str]:
 
 def _budgets(results: Results) -> Iterator[str]:
     """The groups whose systems saw different numbers of training tokens."""
-    rows = results.definition.rows
-    for group in dict.fromkeys(row.group for row in rows):
-        means = {
-            row.name: _mean(results.of(row.name), lambda run: run.budget.train_tokens)
-            for row in rows
-            if row.group == group
-        }
-        seen = {name: tokens for name, tokens in means.items() if tokens is not None}
-        if len(seen) > 1 and max(seen.values()) > (1 + MATCHED) * min(seen.values()):
+    groups: dict[str | None, dict[str, float]] = {}
+    for row in results.definition.rows:
+        if (tokens := _mean(run.budget.train_tokens for run in results.of(row.name))) is not None:
+            groups.setdefault(row.group, {})[row.name] = tokens
+    for group, seen in groups.items():
+        if max(seen.values()) > (1 + MATCHED) * min(seen.values()):
             listed = _listed([f"{name} {tokens:,.0f}" for name, tokens in seen.items()])
             yield f"{group}: {listed}" if group else listed
 
 
 def _outdated(results: Results) -> Iterator[str]:
-    """The rows and seeds whose results are no longer those of their experiments."""
-    seeds = _grouped(((row, reason), str(seed)) for (row, seed), reason in outdated(results).items())
-    whole = {(row, reason) for (row, reason), each in seeds.items() if len(each) == len(results.of(row))}
+    """The rows and seeds that were made before a correction of the code."""
+    seeds = _grouped(((run.row, run.made_before), str(run.seed)) for run in results.runs if run.made_before is not None)
     rows = _grouped(
-        (reason, row if (row, reason) in whole else f"{row} (seed {', '.join(each)})")
-        for (row, reason), each in seeds.items()
+        (before, row if len(of_row) == len(results.of(row)) else f"{row} (seed {', '.join(of_row)})")
+        for (row, before), of_row in seeds.items()
     )
-    for reason, names in rows.items():
-        yield f"{reason}: {_rows_listed(results, names)}"
+    yield from (f"made before {before}: {_rows_listed(results, names)}" for before, names in rows.items())
 
 
 def _missing(results: Results) -> Iterator[str]:
@@ -520,10 +525,9 @@ def _missing(results: Results) -> Iterator[str]:
     places = [(column, row) for column in definition.ours for row in definition.rows]
     reasons = [(column, row, _why_missing(results, row, column)) for column, row in places]
     rows = _grouped(((column.header, reason), row.name) for column, row, reason in reasons if reason is not None)
-    for (reason, names), headers in _grouped(
-        ((reason, tuple(names)), header) for (header, reason), names in rows.items()
-    ).items():
-        yield f"{_listed(headers)} ({_rows_listed(results, names)}): {reason.rstrip('.')}"
+    headers = _grouped(((reason, tuple(names)), header) for (header, reason), names in rows.items())
+    for (reason, names), of_reason in headers.items():
+        yield f"{_listed(of_reason)} ({_rows_listed(results, names)}): {reason.rstrip('.')}"
     for column, row in places:
         figure, seeds = results.figure(row.name, column.key), len(results.of(row.name))
         if figure is not None and len(figure.values) < seeds:
@@ -538,12 +542,11 @@ def _why_missing(results: Results, row: Row, column: Column) -> str | None:
     The sizes of a corpus and the perplexity under a source are all that their rows have.
     """
     runs = results.of(row.name)
-    if not runs or column.published_only or results.figure(row.name, column.key) is not None:
+    if not runs or results.figure(row.name, column.key) is not None:
         return None
     if any(column.key in run.metrics for run in runs):
         return "its seeds were judged by different models, over which there is no mean"
-    said = dict.fromkeys(run.not_computed[column.key] for run in runs if column.key in run.not_computed)
-    if said:
+    if said := dict.fromkeys(run.not_computed[column.key] for run in runs if column.key in run.not_computed):
         return "; ".join(said)
     is_alone = row.is_floor and row.experiment is not None
     return None if is_alone else "not measured; --remeasure computes it where the run is kept"
@@ -555,17 +558,13 @@ def _settings(results: Results) -> Iterator[str]:
     for column in results.definition.columns:
         for key in (column.key, column.key + BOUND):
             rows = _grouped((run.settings[key], run.row) for run in results.runs if key in run.settings)
-            for setting in rows:
-                is_named = len(rows) > 1 or key != column.key
-                columns.setdefault(setting, []).append(
-                    column.header + (f" ({_listed(rows[setting])})" if is_named else "")
-                )
-    for setting, headers in columns.items():
-        yield f"{_listed(headers)}: {setting}"
+            for setting, names in rows.items():
+                of_rows = f" ({_listed(names)})" if len(rows) > 1 or key != column.key else ""
+                columns.setdefault(setting, []).append(column.header + of_rows)
+    yield from (f"{_listed(headers)}: {setting}" for setting, headers in columns.items())
     if results.definition.generation is not None:
         own = sorted({column.top_p for column in results.definition.columns if column.top_p is not None})
-        made = [(run.generation, run.row) for run in results.runs if run.generation is not None]
-        for way, names in _grouped(made).items():
+        for way, names in _grouped((run.generation, run.row) for run in results.runs if run.generation).items():
             begun = f"prompt_sentences {way.prompt_sentences}" if way.samples is None else f"samples {way.samples}"
             yield (
                 f"texts ({_rows_listed(results, names)}): {begun}, top_p {' / '.join(map(str, own or [way.top_p]))}, "

@@ -1,29 +1,24 @@
-"""Rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
+"""The rows of a table made: fit, test, generate, measure; each step once, by one process at a time."""
 
 import logging
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.language_models.masked import HeadNetwork
-from depgen.locations import results_root
-from depgen.reporting.experiments import is_path, note_own_table, table_path
-from depgen.reporting.jobs import Job, finished_run, members
+from depgen.reporting.case_study import case_study, load_study, study_names
+from depgen.reporting.experiments import experiment_file, is_path, table_path
+from depgen.reporting.jobs import Job, members
 from depgen.reporting.measurement import floor, measure
-from depgen.reporting.numbers import check_table
-from depgen.reporting.prepare import plan_of
-from depgen.reporting.pretrained import can_be_pretrained
+from depgen.reporting.numbers import measures_of
+from depgen.reporting.prepare import check_corpora, needs_of
 from depgen.reporting.render import table as render_table
-from depgen.reporting.results import read_result, why_outdated, write_result
-from depgen.reporting.run_facts import beginning_of
+from depgen.reporting.results import read_result, write_result
 from depgen.reporting.table import Row, TableDefinition, chosen_table, is_made
-from depgen.training.class_paths import class_in_run
 from depgen.training.experiment_runs import run_depgen
 from depgen.yaml_files import read_settings
 
@@ -33,159 +28,125 @@ logger = logging.getLogger(__name__)
 def reproduce(
     table: str,
     *,
-    row: str | None = None,
+    rows: Sequence[str] = (),
     size: str | None = None,
     seeds: Sequence[int] | None = None,
     check: bool = False,
-    prepare: bool = False,
-    list: bool = False,
     remeasure: bool = False,
     redo: bool = False,
-    pretrained: str | None = None,
     precision: str | None = None,
     wandb: Literal["online", "offline"] | None = None,
     text_options: TextOptions | None = None,
 ) -> str:
-    """What was done for each row and seed; and, unless one row was named, the table and how to use a trained row.
+    """What was done for each row and seed, and the table; or a case study, after the rows that it shows.
 
     First it is checked what the rows need: a missing corpus ends the command; missing parsers, UNION and oracles are
     made. A step whose output is there is skipped, and an unfinished training is continued. Several processes share the
     rows: each takes the next one that no other works on.
 
     Args:
-        table: the table's name, or a YAML file of one.
-        row: only this row; unset: every row that has an experiment.
+        table: the name of a table or a case study, or a YAML file of one.
+        rows: only these rows; unset: every row that has an experiment.
         size: `small` or `paper`; unset: `small`, or the only one of the table.
-        seeds: of training; unset: the table's own.
-        check: only print what is at hand, what would be made first, and about how long it takes.
-        prepare: only make what the rows need: parsers, UNION, oracles.
-        list: only print the names of the rows, as --row takes them.
-        remeasure: compute the text measures again where the texts are there already, and test again where an older
-            test kept no numbers of the single items.
-        redo: rename the old results and runs of all these rows, then train again. After a stop, go on without it.
-        pretrained: weights that GPT-2 and DM-GPT-2 begin from, in place of random ones or of those that their
-            experiments name: a folder, one under `$DEPGEN_MODELS`, or a hub name in the local cache. Its tokenizer
-            gives the pieces, the experiment of the paper's size the learning rate, the size the budget.
+        seeds: of training; unset: the table's own, of which a case study takes the first.
+        check: only print what is at hand, what is made first, and what is to be trained.
+        remeasure: compute the measures again where the texts are there already, and test again where an older test kept
+            no numbers of the single items.
+        redo: rename the old results and runs of these rows, then train again. After a stop, go on without it.
         precision: of training in place of the experiments', which the table's notes say: `32-true` is up to twice as
             fast as `bf16-mixed` on a CPU without bf16 instructions. Tests and parses are in full precision either way.
         wandb: log trainings to Weights & Biases too, in a group of the table's name; `WANDB_*` variables are honoured.
-        text_options: models and policies of the text measures, such as folders of pretrained weights.
+        text_options: models and policies of the text measures, such as folders of pretrained weights; of rows that are
+            measured now.
 
     Raises:
-        UserError: no such table, row, size or weights, no row that could begin from them, or a step failed.
+        UserError: no such table, row or size, or a step failed.
         MissingDataError: a corpus is missing.
     """
-    definition, size, reason = chosen_table(table, size)
-    named = [each for each in definition.rows if each.experiment is not None or each.is_floor]
-    own = is_path(table) and not _is_of_the_package(definition, table)
-    made = [each for each in named if is_made(each, size=size)]
-    rows = made if row is None else [definition.row(row)]
-    if row is not None and rows[0] not in named:
-        raise UserError(f"Row {rows[0].name} of {definition.table}: no experiment makes it.")
-    if list:
-        return "\n".join(each.slug for each in rows)
-    if not rows:
+    study = load_study(table) if _is_study(table) else None
+    definition, size, reason = chosen_table(table if study is None else study.table, size)
+    named = [row for row in definition.rows if row.experiment is not None or row.is_floor]
+    made = [row for row in named if is_made(row, size=size)]
+    chosen = [row for row in made if study is None or row.name in study.rows]
+    if rows:
+        chosen = [definition.row(name) for name in rows]
+    if others := [row.name for row in chosen if row not in made] or ([] if chosen else ["every row"]):
         raise UserError(
-            f"{definition.argument}: no row has an experiment of size {size}. A configuration as it is has the size "
-            "paper: write `sizes: [paper]` into the table, or give --size paper."
+            f"{definition.argument}: no experiment of size {size} makes {', '.join(others)}. A configuration as it is "
+            "has the size paper: write `sizes: [paper]` into the table, or give --size paper."
         )
-    check_table(definition, named, size=size)
-    seeds = _checked(definition.seeds_at(size) if seeds is None else seeds)
-    jobs = _jobs(definition, rows, size, seeds, pretrained, precision=precision, wandb=wandb)
+    _check(definition, named, size)
+    usual = definition.seeds_at(size)
+    seeds = seeds or (usual if study is None else usual[:1])
+    jobs = [  # no seed varies a floor: it is stored under the table's first one, whatever seeds are given
+        Job(definition, row, size, seed, precision, wandb)
+        for row in chosen
+        for seed in (usual[:1] if row.is_floor else seeds)
+    ]
     waiting = [job for job in jobs if remeasure or redo or not job.result.is_file()]
-    plan = plan_of(waiting, jobs, text_options, kept=[*_kept(jobs)] if check and not redo else [])
+    check_corpora(waiting)
+    needs = [*needs_of(waiting, text_options or TextOptions())]
+    at_hand = f"{definition.table}, size {size}: {len(jobs) - len(waiting)} of {len(jobs)} results are at hand."
+    plan = "\n".join([at_hand, *(f"  {need}" for need in needs), *(f"  {_to_do(job)}" for job in waiting)])
     if check:
-        return str(plan)
-    if not prepare or not all(each.is_made() for each in plan.preparations):
-        logger.info("%s", plan)
-    plan.make(run_depgen)
-    if prepare:
-        return str(plan)
-    if own:
-        note_own_table(Path(table), results_root() / definition.table)
+        return plan
+    logger.info("%s", plan)
+    for need in needs:
+        need.make(run_depgen)
     if redo:
         put_aside(jobs)
     done = make_all(jobs, remeasure=remeasure, options=text_options)
-    if row is not None:
-        return "\n".join([reason, *done])
-    done += [f"{each.name}, {size}: left out, no {each.experiment} at this size." for each in named if each not in made]
-    _, _, text = render_table(table, size=size, format="text", files=True).partition("\n\n")
-    for picture in definition.pictures:
+    if study is not None:
+        return "\n".join([reason, *done, "", case_study(table, size=size)])
+    _, _, text = render_table(definition.given, size=size, format="text", files=True).partition("\n\n")
+    for picture in () if rows else definition.pictures:
         kind, *drawn = shlex.split(picture)
         run_depgen(["plot", kind, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
-    return "\n".join([reason, *done, "", f"{text}{_how_to_use(definition, rows, size, seeds[0])}"])
+    return "\n".join([reason, *done, "", text])
 
 
-def _is_of_the_package(definition: TableDefinition, given: str) -> bool:
-    """Whether a table's file, given by its path, is the package's own.
-
-    Raises:
-        UserError: it is not, but has the name of one, so that their results would mix.
-    """
-    if table_path(definition.table).is_file() and not table_path(definition.table).samefile(given):
-        raise UserError(f"{given}: table: {definition.table!r} is a table of the package. Choose another name.")
-    return table_path(definition.table).is_file()
+def _is_study(name: str) -> bool:
+    """Whether a name or a YAML file is that of a case study."""
+    if is_path(name):
+        return Path(name).is_file() and "study" in read_settings(Path(name))
+    return name.replace("-", "_") in study_names()
 
 
-def _jobs(
-    definition: TableDefinition,
-    rows: Sequence[Row],
-    size: str,
-    seeds: Sequence[int],
-    pretrained: str | None,
-    *,
-    precision: str | None,
-    wandb: str | None,
-) -> list[Job]:
-    """Each row at each seed; from the weights that are given where it can begin from them."""
-    begun = set[str]()
-    if pretrained is not None:
-        trained = [row for row in definition.rows if row.trained is not None and is_made(row, size=size)]
-        begun = {row.name for row in trained if can_be_pretrained(row.experiment_at(size))}
-        if not begun:
-            raise UserError(
-                f"--pretrained: expected a table with a row whose network and pieces may be pretrained, such as GPT-2, "
-                f"found {', '.join(row.name for row in trained)} in {definition.table}. Leave it out."
-            )
-    # No seed varies a floor: it is stored under the table's first one, whatever seeds are given.
-    return [
-        Job(definition, row, size, seed, pretrained if row.name in begun else None, precision, wandb)
-        for row in rows
-        for seed in (seeds if not row.is_floor else definition.seeds_at(size)[:1])
-    ]
+def _check(definition: TableDefinition, rows: Sequence[Row], size: str) -> None:
+    """Raises UserError for a name, measure, experiment or option that won't do, before any training."""
+    packaged = table_path(definition.table)
+    if is_path(definition.given) and packaged.is_file() and not packaged.samefile(str(definition.given)):
+        raise UserError(f"{definition.given}: table: {packaged} has the same name, and their results would mix.")
+    measures_of(definition)
+    for row in rows:
+        try:
+            if row.experiment is not None:
+                experiment_file(row.experiment)
+            if row.experiment is not None and is_made(row, size=size):
+                _ = row.experiment_at(size).digest
+        except UserError as error:
+            raise UserError(f"{definition.argument}: row {row.name}: {error} Nothing was trained.") from error
 
 
-def _checked(seeds: Sequence[int]) -> Sequence[int]:
-    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise UserError(f"--seeds: expected numbers from 0, each once, such as [1,2]; found {[*seeds]}.")
-    return seeds
+def _to_do(job: Job) -> str:
+    """What is done for a row whose result is not at hand."""
+    if job.row.is_floor:
+        return f"measure {job.row.name}"
+    trained = [training for training in job.trainings() if training.finished() is None]
+    return f"train {', then '.join(each.name for each in trained)}, for {job.name}" if trained else f"test {job.name}"
 
 
 def put_aside(jobs: Sequence[Job]) -> None:
-    """Rename what earlier attempts have made; nothing is deleted.
-
-    Raises:
-        UserError: another process works on one of the rows; then nothing is renamed.
-    """
-    trained = {job.training.root: job for job in jobs if not job.row.is_floor}
-    with ExitStack() as held:
-        locks = [(job, _lock(job)) for job in jobs]
-        locks += [(job, job.training.lock()) for job in trained.values()]  # another table's row may train into it
-        for job, lock in locks:
-            try:
-                held.enter_context(lock.acquire(timeout=0))
-            except Timeout:
-                raise UserError(
-                    f"{job.name}: another process works on it, and nothing was renamed. Wait until it is done, or end "
-                    "it; then say --redo again."
-                ) from None
-        for job in jobs:
+    """Rename the results and runs of earlier attempts, once no other process works on them; nothing is deleted."""
+    for job in jobs:
+        with _lock(job):
             _rename(job.result)
-        for root in trained:
-            _rename(root)
+        if not job.row.is_floor:
+            with job.training.lock():
+                _rename(job.training.root)
 
 
-def _lock(job: Job) -> FileLock:
+def _lock(job: Job) -> BaseFileLock:
     """What a process holds that works on a row."""
     job.result.parent.mkdir(parents=True, exist_ok=True)
     return FileLock(job.result.with_name(f".{job.result.stem}.lock"))
@@ -199,119 +160,44 @@ def _rename(path: Path) -> None:
         path.rename(aside)
 
 
-def make_all(
-    jobs: Sequence[Job],
-    *,
-    remeasure: bool = False,
-    options: TextOptions | None = None,
-) -> list[str]:
-    """One line for each job; those that other processes work on come last.
-
-    Raises:
-        UserError: a step failed.
-    """
+def make_all(jobs: Sequence[Job], *, remeasure: bool = False, options: TextOptions | None = None) -> list[str]:
+    """One line for each job on what was done; those that other processes work on come last."""
     lines = dict[int, str]()
     while waiting := [place for place in range(len(jobs)) if place not in lines]:
         for place in waiting:
-            wait = place == waiting[-1] and lines.keys().isdisjoint(waiting)
-            there = jobs[place].result.is_file() and not remeasure
+            is_last = place == waiting[-1] and lines.keys().isdisjoint(waiting)
+            is_there = jobs[place].result.is_file() and not remeasure
             try:
-                lines[place] = make(jobs[place], remeasure=remeasure, options=options, wait=wait)
-                if not there:  # what took no time is in the summary alone
+                with _lock(jobs[place]).acquire(timeout=-1 if is_last else 0):
+                    lines[place] = make(jobs[place], remeasure=remeasure, options=options)
+                if not is_there:  # what took no time is in the summary alone
                     logger.info("%s", lines[place])
             except Timeout:
                 logger.info("%s: another process works on it; other rows come first.", jobs[place].name)
     return [lines[place] for place in range(len(jobs))]
 
 
-def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, seed: int) -> str:
-    """How to have the paper's own system, or else the last row's, write or parse; empty where there is none."""
-    trained = [row for row in rows if row.trained is not None]
-    own = [row for row in trained if row.in_paper and row.against] or trained
-    run = finished_run(Job(definition, own[-1], size, seed)) if own else None
-    if run is None:
-        return ""
-    config = run / "config.yaml"
-    path = str(read_settings(config)["model"]["class_path"])
-    system = class_in_run(path, config)
-    if getattr(system, "generation_options", None) is not None:
-        return (
-            f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
-            f'In Python: import depgen; print(depgen.load("{run}").generate()[0].text)\n'
+def make(job: Job, *, remeasure: bool = False, options: TextOptions | None = None) -> str:
+    """One line on what was done for a row at a size and seed."""
+    if job.result.is_file() and not remeasure:
+        result = read_result(job.result)
+        change = result.made_before or (
+            f"{job.config} was changed" if result.config_sha256 != job.config.digest else ""
         )
-    if issubclass(system, HeadNetwork):
-        return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"
-    return ""
-
-
-def make(
-    job: Job,
-    *,
-    remeasure: bool = False,
-    options: TextOptions | None = None,
-    wait: bool = True,
-) -> str:
-    """One line on what was done for a row at a size and seed.
-
-    Args:
-        job: the row.
-        remeasure: compute the text measures again.
-        options: of the text measures.
-        wait: for another process that works on the row.
-
-    Raises:
-        UserError: a step failed.
-        filelock.Timeout: another process works on the row, and this one does not wait.
-    """
-    with _lock(job).acquire(timeout=-1 if wait else 0):
-        if job.result.is_file() and not remeasure:
-            return f"{job.name}: there already, {job.result}{_age(job)}{_texts(job, options)}"
-        lacking = [] if job.row.consensus_of is None else [seed for seed, run in members(job).items() if run is None]
-        if lacking:
-            row, seeds = job.definition.row(str(job.row.consensus_of)), ", ".join(map(str, lacking))
-            remedy = job.definition.command(job.size, row)
-            return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {remedy}"
-        try:
-            made = (
-                floor(job, run_depgen, options or TextOptions(), wait=wait)
-                if job.row.is_floor
-                else measure(job, run_depgen, options or TextOptions(), remeasure=remeasure, wait=wait)
-            )
-        except MissingDataError as error:
-            if job.row.floor != "corpus":
-                raise
-            return f"{job.name}: left out, its corpus is not at hand. {error}"
-        write_result(made, job.result)
-        return f"{job.name}: done, {job.result}"
-
-
-def _age(job: Job) -> str:
-    """A word on a result that is out of date, or that began from other weights than this command names."""
-    result = read_result(job.result)
-    if reason := why_outdated(result, job.config):
-        return f" ({reason}; --redo makes it again)"
-    begun = beginning_of(job.config)
-    if result.beginning in (None, begun):
-        return ""
-    return f" (begun from {result.beginning}, not from {begun}; --redo makes it again)"
-
-
-def _kept(jobs: Sequence[Job]) -> Iterator[str]:
-    """The results at hand that are out of date, with the reason."""
-    for job in jobs:
-        if job.result.is_file() and (reason := _age(job)):
-            yield f"{job.name}: {job.result} is out of date{reason}"
-
-
-def _texts(job: Job, options: TextOptions | None) -> str:
-    """How to measure the texts of a result that is there, where that may give more or other numbers."""
-    if job.definition.generation is None or job.row.is_floor:
-        return ""
-    result = read_result(job.result)
-    headers = [column.header for column in job.definition.ours if column.key in result.not_computed]
-    reasons = [f"without {', '.join(headers)}"] if headers else []
-    if result.generation not in (None, job.generation):
-        reasons.append("made with other generation settings")
-    if options is not None and options != TextOptions():
-        reasons.append("options of the text measures were not used")
-    return f" ({'; '.join(reasons)}; --remeasure measures the texts again)" if reasons else ""
+        remark = f" (made before {change}; --redo makes it again)" if change else ""
+        return f"{job.name}: at hand, {job.result}{remark}"
+    if job.row.consensus_of is not None and (lacking := [seed for seed, run in members(job).items() if run is None]):
+        row = job.definition.row(job.row.consensus_of)
+        seeds, command = ", ".join(map(str, lacking)), job.definition.command(job.size, row)
+        return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {command}"
+    try:
+        if job.row.is_floor:
+            result = floor(job, run_depgen, options or TextOptions())
+        else:
+            result = measure(job, run_depgen, options or TextOptions(), remeasure=remeasure)
+    except MissingDataError as error:
+        if job.row.floor != "corpus":
+            raise
+        return f"{job.name}: left out, its corpus is not at hand. {error}"
+    write_result(result, job.result)
+    return f"{job.name}: done, {job.result}"

@@ -5,7 +5,6 @@ A local result is a JSON file, with the scores of single items. Tracked ones are
 """
 
 import base64
-import binascii
 import dataclasses
 import itertools
 import json
@@ -21,15 +20,12 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.data.record import DataSource
-from depgen.errors import UserError
 from depgen.locations import json_object, json_value, results_root, write_atomically
 from depgen.metrics.significance import bootstrap_means, by_group, percentile_interval
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.fields import read_as
 from depgen.reporting.generation import Generation
-from depgen.reporting.table import Column, Row, TableDefinition, is_made
-from depgen.training.experiment import Experiment
-from depgen.trees.text_files import read_lines
+from depgen.reporting.table import Column, TableDefinition
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,12 +44,12 @@ AGREEMENT = 1e-3
 """How far, relative, a figure may lie from what its items give."""
 _PACKED = "zlib:"
 """The beginning of packed scores: float32, compressed, in base64."""
-_REMEDY = " Delete it to make it again."
 
 Bounds = tuple[float, float]
 """Low and high end of an interval."""
 Place = tuple[str, str]
 """A row's name and a measure's key."""
+Points = tuple[tuple[float, float], ...]
 Scores = Float[np.ndarray, " items"]
 SeedScores = Float[np.ndarray, "items seeds"]
 
@@ -67,7 +63,37 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Result:
+class RunFacts:
+    """What a result says of a run besides its numbers.
+
+    Attributes:
+        data: what it was trained on.
+        trees: the annotation scheme, or None for a system without trees.
+        parameters: trained numbers in the model.
+        budget: passes and tokens.
+        curve: (training tokens seen, validation perplexity), in order; empty where validation gives no perplexity.
+        clock: (optimiser steps, seconds of wall time) at each validation; empty where they were not kept.
+        beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
+            every other network.
+        processor_seconds: what training took on processors, validation included.
+        hardware: in words.
+        commit: of the code that trained, `+` where the tree had changes.
+    """
+
+    data: DataSource
+    trees: str | None = None
+    parameters: int | None = None
+    budget: Budget = Budget()
+    curve: Points = ()
+    clock: Points = ()
+    beginning: str | None = None
+    processor_seconds: float | None = None
+    hardware: str = "unknown"
+    commit: str = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(RunFacts):
     """One row at one size and seed.
 
     Attributes:
@@ -79,23 +105,12 @@ class Result:
         not_computed: reasons by measure.
         items: scores of single items by measure, as `packed` makes them; not tracked.
         settings: what a measure depends on (model, layer, version), by measure: its judge.
-        data: what it was trained on.
-        trees: the annotation scheme, or None for a system without trees.
-        parameters: trained numbers in the model.
-        budget: passes and tokens.
-        hardware: in words.
         date: ISO, in UTC.
-        commit: of the code that trained, `+` where the tree had changes.
         config_sha256: of the experiment's resolved configuration (`depgen.training.configuration_digest`).
-        curve: (training tokens seen, validation perplexity), in order; empty where validation gives no perplexity.
-        clock: (optimiser steps, seconds of wall time) at each validation; empty where they were not kept.
         generation: how its texts were made; None where there are none.
         measured_commit: of the code that measured, as in `commit`.
-        processor_seconds: what training took on processors, validation included.
         weights_sha256: of the checkpoint that was measured; None where there is none.
         run: that was measured, below `$DEPGEN_RUNS`; not tracked.
-        beginning: what a network that may be pretrained began from: `random weights`, or the name of others; None for
-            every other network.
         precision: that it was trained in where its experiment asks for another one.
         made_before: a correction of the code after which the row is to be made again; None for all others.
     """
@@ -105,44 +120,24 @@ class Result:
     size: str
     seed: int
     metrics: Mapping[str, float]
-    data: DataSource
-    hardware: str
     date: str
-    commit: str
     config_sha256: str
     not_computed: Mapping[str, str] = field(default_factory=dict)
     items: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
-    trees: str | None = None
-    parameters: int | None = None
-    budget: Budget = Budget()
-    curve: tuple[tuple[float, float], ...] = ()
     generation: Generation | None = None
     measured_commit: str | None = None
-    clock: tuple[tuple[float, float], ...] = ()
-    beginning: str | None = None
     weights_sha256: str | None = None
     run: str | None = None
-    processor_seconds: float | None = None
     precision: str | None = None
     made_before: str | None = None
 
     def scores(self, name: str) -> Scores | None:
-        """Scores of single items, in single precision; None where there are none.
-
-        Raises:
-            UserError: they are damaged.
-        """
+        """Scores of single items, in single precision; None where there are none."""
         if name not in self.items:
             return None
-        try:
-            content = zlib.decompress(base64.b64decode(self.items[name].removeprefix(_PACKED), validate=True))
-            return np.frombuffer(content, "<f4").astype(np.float64)
-        except (binascii.Error, zlib.error, ValueError) as error:
-            raise UserError(
-                f"{self.table}, {self.row}, seed {self.seed}: {name}: expected packed scores of single items "
-                f"({error}). Measure the row again: depgen reproduce ... --remeasure"
-            ) from error
+        content = zlib.decompress(base64.b64decode(self.items[name].removeprefix(_PACKED)))
+        return np.frombuffer(content, "<f4").astype(np.float64)
 
 
 def packed(scores: Scores) -> str:
@@ -159,85 +154,23 @@ def result_path(table: str, row_slug: str, *, size: str, seed: int) -> Path:
 
 
 def write_result(result: Result, path: Path) -> None:
-    """Write the JSON in one step, so that no reader sees half of it.
-
-    Raises:
-        UserError: a measure is not finite (JSON has no word for that, and a table no use).
-    """
-    endless = [name for name, value in result.metrics.items() if not math.isfinite(value)]
-    if endless:
-        raise UserError(f"{path}: {', '.join(endless)} of {result.row} are not finite, so no result is written.")
+    """Write the JSON in one step, so that no reader sees half of it; numbers that are not finite are refused."""
     write_atomically(path, json.dumps(dataclasses.asdict(result), indent=2, allow_nan=False) + "\n")
 
 
 def read_result(path: Path) -> Result:
-    """The result in a JSON file.
-
-    Raises:
-        UserError: the file is not there, no JSON, or no result.
-    """
-    return read_as(Result, json_object(path, remedy=_REMEDY.strip()), str(path), remedy=_REMEDY)
+    """The result in a JSON file."""
+    remedy = "Delete it to make it again."
+    return read_as(Result, json_object(path, remedy=remedy), str(path), remedy=f" {remedy}")
 
 
 def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
-    """Every seed's local result of a row at a size, by seed.
-
-    Raises:
-        UserError: a file does not read as a result, or holds another one than its place says.
-    """
-    folder = results_root() / table / row_slug
-    results = {path: read_result(path) for path in folder.glob(f"{size}-seed*.json")}
-    for path, result in results.items():
-        place = result_path(result.table, Row(name=result.row).slug, size=result.size, seed=result.seed)
-        if place != path:
-            raise UserError(f"{path} holds a result that belongs at {place}: move it there, or delete it.")
-    return sorted(results.values(), key=lambda result: result.seed)
+    """Every seed's local result of a row at a size, by seed."""
+    results = map(read_result, (results_root() / table / row_slug).glob(f"{size}-seed*.json"))
+    return sorted(results, key=lambda result: result.seed)
 
 
 # -- tracked results --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RecordedIntervals:
-    """Intervals of a row by measure, over the items of these seeds; a tracked line."""
-
-    row: str
-    size: str
-    seeds: tuple[int, ...]
-    intervals: Mapping[str, Bounds]
-
-
-@dataclass(frozen=True)
-class RecordedComparison:
-    """What items told of a row against another one, over the seeds of both figures; a tracked line.
-
-    Attributes:
-        gain: by how much the row is better, in the measure's units (negative: worse).
-        p: two-sided, corrected by Holm's method over the tests of the table then; None where there was no test.
-        items: how many; None where that was not recorded.
-        interval: of the gain; None where there is none.
-    """
-
-    row: str
-    size: str
-    against: str
-    measure: str
-    test: str
-    seeds: tuple[int, ...]
-    other_seeds: tuple[int, ...]
-    gain: float
-    p: float | None = None
-    items: int | None = None
-    interval: Bounds | None = None
-
-
-@dataclass(frozen=True)
-class Tracked:
-    """The lines of a table's tracked file that are of its rows at one size."""
-
-    results: tuple[Result, ...] = ()
-    intervals: tuple[RecordedIntervals, ...] = ()
-    comparisons: tuple[RecordedComparison, ...] = ()
 
 
 def measured_path(table: str) -> Path:
@@ -250,47 +183,32 @@ def measured_page(table: str, size: str) -> Path:
     return experiments_root() / "measured" / f"{table}-{size}.md"
 
 
-def tracked_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each line's place (`file:line`) and content; nothing where there is no such file, or an empty one.
+def tracked_lines(table: str) -> list[dict[str, Any]]:
+    """The tracked lines of a table; none where it has no file. A line has `kind`, `row` and `size`, and as
 
-    Raises:
-        UserError: a line is no JSON object, or names no kind, row and size.
+    - `result`: the fields of `Result`; its `curve` and `clock` are a line of the kind `curve`;
+    - `intervals`: over the items of `seeds`, by measure;
+    - `comparison`: what items told of the row `against` another one in a `measure`, over `seeds` and `other_seeds`:
+      `gain`, its `interval`, the name of the `test`, its `p`, corrected over the tests of the table then, and `items`.
     """
-    for number, line in read_lines(path) if path.is_file() and path.stat().st_size else ():
-        where, remedy = f"{path}:{number}", f"Restore it: git checkout {path}"
-        content = json_value(line, where, remedy=remedy)
-        if not isinstance(content, dict) or not {"kind", "row", "size"} <= set(content):
-            raise UserError(f"{where}: expected kind, row and size. {remedy}")
-        yield where, content
+    path = measured_path(table)
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    remedy = f"Restore it: git checkout {path}"
+    return [json_value(line, f"{path}:{at}", remedy=remedy) for at, line in enumerate(text.splitlines(), start=1)]
 
 
-def read_tracked(definition: TableDefinition, *, size: str) -> Tracked:
-    """The tracked results of a table at a size, by seed, and what was recorded from items.
-
-    Raises:
-        UserError: the file does not read as one of results; the line is named.
-    """
-    path, names = measured_path(definition.table), {row.name for row in definition.rows}
-    remedy = f" Restore it: git checkout {path}"
-    results, curves = list[tuple[str, dict[str, Any]]](), dict[tuple[str, int], dict[str, Any]]()
-    intervals, comparisons = list[RecordedIntervals](), list[RecordedComparison]()
-    for where, line in tracked_lines(path):
-        kind = line.pop("kind")
-        if line["size"] != size or line["row"] not in names:
-            continue
-        if kind == "result":
-            results.append((where, line))
-        elif kind == "curve":
-            curves[line["row"], line["seed"]] = line
-        elif kind == "intervals":
-            intervals.append(read_as(RecordedIntervals, line, where, remedy=remedy))
-        else:
-            comparisons.append(read_as(RecordedComparison, line, where, remedy=remedy))
-    whole = []
-    for where, line in results:
-        curve = curves.get((line["row"], line.get("seed", 0)), {})
-        whole.append(read_as(Result, {"table": definition.table, **curve, **line}, where))
-    return Tracked(tuple(sorted(whole, key=lambda each: each.seed)), tuple(intervals), tuple(comparisons))
+def tracked_results(definition: TableDefinition, *, size: str) -> list[Result]:
+    """The tracked results of a table at a size, by seed."""
+    names = {row.name for row in definition.rows}
+    lines = [line for line in tracked_lines(definition.table) if line["size"] == size and line["row"] in names]
+    curves = {(line["row"], line["seed"]): line for line in lines if line["kind"] == "curve"}
+    results = []
+    for line in lines:
+        if line["kind"] == "result":
+            content = {"table": definition.table, **curves.get((line["row"], line["seed"]), {}), **line}
+            del content["kind"]
+            results.append(read_as(Result, content, f"{measured_path(definition.table)}: {line['row']}"))
+    return sorted(results, key=lambda result: result.seed)
 
 
 # -- all results of a table -------------------------------------------------------------------------------------------
@@ -320,23 +238,24 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class _Items:
-    """The item scores behind a figure; of pieces of documents, those of each document."""
+class Items:
+    """Scores of single items behind a figure, a column a seed.
+
+    Attributes:
+        scores: NaN where an item has none.
+        weights: of the items in the figure.
+        documents: that the items are pieces of; empty where they are whole.
+    """
 
     scores: SeedScores
     weights: SeedScores
-    exponential: bool
-    documents: Int[np.ndarray, " pieces"] | None
+    documents: Int[np.ndarray, " pieces"]
 
-    def figure(self, means: Float[np.ndarray, "*resamples seeds"]) -> Float[np.ndarray, "*resamples"]:
-        """The figure, over all seeds, that means over items give."""
-        return np.asarray((np.exp(means) if self.exponential else means).mean(axis=-1))
-
-    def are_those_of(self, other: "_Items") -> bool:
-        """Whether both are over equally many items, or over pieces of the same documents."""
-        if self.documents is None or other.documents is None:
-            return self.documents is other.documents and len(self.scores) == len(other.scores)
-        return np.array_equal(self.documents, other.documents)
+    @property
+    def means(self) -> Scores:
+        """Of each item over seeds, such that their plain mean is the mean of all items by weight."""
+        weights = self.weights.mean(axis=1)
+        return np.asarray(self.scores.mean(axis=1) * (weights / weights.mean()))
 
 
 @dataclass(frozen=True)
@@ -348,14 +267,14 @@ class Results:
         size: of the experiments.
         runs: one a row and seed, by row and seed.
         local: the rows whose results are on this machine; theirs replace the tracked ones of the row.
-        tracked: what was recorded of items that are not here.
+        recorded: tracked lines of what items gave that are not here.
     """
 
     definition: TableDefinition
     size: str
     runs: tuple[Result, ...] = ()
     local: frozenset[str] = frozenset()
-    tracked: Tracked = Tracked()
+    recorded: tuple[Mapping[str, Any], ...] = ()
 
     def of(self, row: str) -> tuple[Result, ...]:
         """The results of a row, by seed."""
@@ -402,6 +321,18 @@ class Results:
         figure = self.figure(row, measure)
         return () if figure is None else tuple(run for run in self.of(row) if run.seed in figure.values)
 
+    def items(self, row: str, column: Column) -> Items | None:
+        """The items behind a figure; None where a seed lacks them, or has another number of them."""
+        runs = self.runs_of(row, column.key)
+        scores = seed_scores(runs, column.scores)
+        weights = seed_scores(runs, column.weighed_by) if column.weighed_by else scores
+        if scores is None or weights is None or weights.shape != scores.shape:
+            return None
+        numbers = seed_scores(runs, column.scores + DOCUMENTS)
+        if numbers is None or (numbers != numbers[:, :1]).any():
+            numbers = np.empty((0, 1))
+        return Items(scores, weights if column.weighed_by else np.ones_like(scores), numbers[:, 0].astype(np.int64))
+
     @cached_property
     def intervals(self) -> Mapping[Place, Bounds]:
         """The bootstrap percentile interval of each figure over items, the models held fixed.
@@ -412,11 +343,11 @@ class Results:
         intervals = {
             place: percentile_interval(values, confidence=CONFIDENCE) for place, values in self._resampled.items()
         }
-        for line in self.tracked.intervals:
-            for key, ends in line.intervals.items():
-                figure = self.figure(line.row, key)
-                if line.row not in self.local and figure is not None and {*line.seeds} == {*figure.values}:
-                    intervals.setdefault((line.row, key), ends)
+        for line in self.recorded:
+            for key, (low, high) in line.get("intervals", {}).items():
+                figure = self.figure(line["row"], key)
+                if line["row"] not in self.local and figure is not None and {*line["seeds"]} == {*figure.values}:
+                    intervals.setdefault((line["row"], key), (low, high))
         return intervals
 
     def gain_interval(self, row: str, other: str, column: Column) -> Bounds | None:
@@ -425,91 +356,78 @@ class Results:
         Both are resampled at once: the gain is that of the two figures on the same items.
         """
         mine, theirs = (row, column.key), (other, column.key)
-        if column.test == "welch_t" or not {mine, theirs} <= self._items.keys():
+        if column.test == "welch_t" or not {mine, theirs} <= self._samples.keys():
             return None
-        if not self._items[mine].are_those_of(self._items[theirs]):
+        (first, *_, documents), (second, *_, others) = self._samples[mine], self._samples[theirs]
+        if len(first) != len(second) or not np.array_equal(documents, others):
             return None
         gains = (self._resampled[mine] - self._resampled[theirs]) * (1 if column.higher_better else -1)
         return percentile_interval(gains, confidence=CONFIDENCE)
 
     @cached_property
-    def _items(self) -> Mapping[Place, _Items]:
-        """The items of each figure whose seeds all have them."""
-        places = itertools.product(self.definition.rows, self.definition.columns)
-        by_place = {(row.name, column.key): self._items_of(row.name, column) for row, column in places}
-        return {place: items for place, items in by_place.items() if items is not None}
+    def _samples(self) -> Mapping[Place, tuple[SeedScores, SeedScores, bool, Int[np.ndarray, " pieces"]]]:
+        """What is resampled of each figure that its items give: scores, weights, whether to exponentiate, documents.
 
-    def _items_of(self, row: str, column: Column) -> _Items | None:
-        """A figure's items; None where a seed lacks them, or they give another figure."""
-        runs, figure = self.runs_of(row, column.key), self.figure(row, column.key)
-        scores = seed_scores(runs, column.scores)
-        weights = scores if column.weighed_by is None else seed_scores(runs, column.weighed_by)
-        if figure is None or scores is None or weights is None or weights.shape != scores.shape:
-            return None
-        weights = np.where(np.isnan(scores), 0.0, np.ones_like(scores) if column.weighed_by is None else weights)
-        documents = item_documents(runs, column.scores)
-        if documents is not None:
-            scores, weights = by_group(scores, weights, documents)
-        if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
-            return None
-        items = _Items(scores, weights, column.is_perplexity, documents)
-        value = float(items.figure((np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)))
-        return items if math.isclose(value, figure.mean, rel_tol=AGREEMENT, abs_tol=1e-9) else None
+        Items that are pieces of documents are added up to these.
+        """
+        samples = {}
+        for row, column in itertools.product(self.definition.rows, self.definition.columns):
+            place, items = (row.name, column.key), self.items(row.name, column)
+            if items is None:
+                continue
+            scores, weights = items.scores, np.where(np.isnan(items.scores), 0.0, items.weights)
+            if len(items.documents):
+                scores, weights = by_group(scores, weights, items.documents)
+            if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
+                continue
+            means = (np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)
+            value, figure = _over_seeds(means, exponential=column.is_perplexity), self.figures[place].mean
+            if math.isclose(value, figure, rel_tol=AGREEMENT, abs_tol=1e-9):
+                samples[place] = (scores, weights, column.is_perplexity, items.documents)
+        return samples
 
     @cached_property
     def _resampled(self) -> Mapping[Place, Float[np.ndarray, " resamples"]]:
         """Each figure on the same resamples of the items of all figures that have as many."""
         resampled = {}
-        for number in sorted({len(items.scores) for items in self._items.values()}):
-            alike = {place: items for place, items in self._items.items() if len(items.scores) == number}
-            scores, weights = (
-                np.concatenate([getattr(items, name) for items in alike.values()], axis=1)
-                for name in ("scores", "weights")
-            )
+        for number in sorted({len(scores) for scores, *_ in self._samples.values()}):
+            alike = {place: sample for place, sample in self._samples.items() if len(sample[0]) == number}
+            scores, weights = (np.concatenate([sample[part] for sample in alike.values()], axis=1) for part in (0, 1))
             means = bootstrap_means(scores, weights, resamples=RESAMPLES, seed=SEED)
-            ends = np.cumsum([items.scores.shape[1] for items in alike.values()])
-            for (place, items), part in zip(alike.items(), np.split(means, ends[:-1], axis=1), strict=True):
-                resampled[place] = items.figure(part)
+            ends = np.cumsum([sample[0].shape[1] for sample in alike.values()])
+            for (place, sample), part in zip(alike.items(), np.split(means, ends[:-1], axis=1), strict=True):
+                resampled[place] = _over_seeds(part, exponential=sample[2])
         return resampled
+
+
+def _over_seeds(means: Float[np.ndarray, "*resamples seeds"], *, exponential: bool) -> Float[np.ndarray, "*resamples"]:
+    """The figure, over all seeds, that means over items give."""
+    return np.asarray((np.exp(means) if exponential else means).mean(axis=-1))
 
 
 def load_results(definition: TableDefinition, *, size: str, local: bool = True) -> Results:
     """The local and tracked numbers of a table, or the tracked ones alone.
 
     Of a row with local results the tracked ones do not count. A floor, which no seed varies, has one result.
-
-    Raises:
-        UserError: a file does not read as one of results.
     """
-    tracked, runs, here = read_tracked(definition, size=size), list[Result](), set[str]()
+    tracked, runs, here = tracked_results(definition, size=size), list[Result](), set[str]()
     for row in definition.rows:
         mine = read_results(definition.table, row.slug, size=size) if local else []
-        theirs = [result for result in tracked.results if result.row == row.name]
+        theirs = [result for result in tracked if result.row == row.name]
         runs += (mine or theirs)[: 1 if row.is_floor else None]
         here |= {row.name} if mine else set()
-    return Results(definition, size, tuple(runs), frozenset(here), tracked)
+    kinds = ("intervals", "comparison")
+    lines = [line for line in tracked_lines(definition.table) if line["size"] == size and line["kind"] in kinds]
+    return Results(definition, size, tuple(runs), frozenset(here), tuple(lines))
 
 
 # -- scores of single items -------------------------------------------------------------------------------------------
 
 
 def seed_scores(results: Sequence[Result], name: str) -> SeedScores | None:
-    """Scores of single items, a column a seed; None where a seed lacks them.
-
-    Raises:
-        UserError: the seeds differ in the number of items.
-    """
-    scores = _scores(results, name)
-    if scores is None:
-        return None
-    if len({len(array) for array in scores}) != 1:
-        lengths = "; ".join(f"{len(array)} of seed {run.seed}" for run, array in zip(results, scores, strict=True))
-        raise UserError(
-            f"{results[0].row} of {results[0].table}, size {results[0].size}: the seeds differ in the number of "
-            f"{name} items: {lengths}. All seeds are tested on one test split: measure again those that are not "
-            "(depgen reproduce ... --remeasure)."
-        )
-    return np.stack(scores, axis=1)
+    """Scores of single items, a column a seed; None where a seed lacks them or has another number of them."""
+    scores = [*_scores(results, name)]
+    return np.stack(scores, axis=1) if scores and len({len(array) for array in scores}) == 1 else None
 
 
 def item_scores(results: Sequence[Result], name: str) -> Scores | None:
@@ -518,57 +436,14 @@ def item_scores(results: Sequence[Result], name: str) -> Scores | None:
     return None if scores is None else np.asarray(scores.mean(axis=1))
 
 
-def item_documents(results: Sequence[Result], name: str) -> Int[np.ndarray, " items"] | None:
-    """What document each item is a piece of; None where a seed lacks it, or the seeds' items are of others."""
-    numbers = seed_scores(results, name + DOCUMENTS)
-    if numbers is None or (numbers != numbers[:, :1]).any():
-        return None
-    return np.asarray(numbers[:, 0].astype(np.int64))
-
-
 def pooled_scores(results: Sequence[Result], name: str) -> Scores | None:
     """Scores of all seeds, one after the other; None where a seed lacks them."""
-    scores = _scores(results, name)
-    return None if scores is None else np.concatenate(scores)
+    scores = [*_scores(results, name)]
+    return np.concatenate(scores) if scores else None
 
 
-def _scores(results: Sequence[Result], name: str) -> list[Scores] | None:
-    """The scores of each seed; None where there is no seed, or one that lacks them."""
-    scores = [array for run in results if (array := run.scores(name)) is not None]
-    return scores if scores and len(scores) == len(results) else None
-
-
-# -- results that are out of date -------------------------------------------------------------------------------------
-
-
-def outdated(results: Results) -> dict[tuple[str, int], str]:
-    """Why results are no longer those of their experiments, by row and seed; all others are left out.
-
-    The sizes of a corpus depend on no configuration.
-    """
-    reasons = dict[tuple[str, int], str]()
-    for row in results.definition.rows:
-        runs = results.of(row.name)
-        if runs and row.floor != "corpus" and is_made(row, size=results.size):
-            from depgen.reporting.jobs import Job  # torch
-
-            config = Job(results.definition, row, results.size, runs[0].seed).config
-            said = {(row.name, run.seed): why_outdated(run, config) for run in runs}
-            reasons |= {place: reason for place, reason in said.items() if reason is not None}
-    return reasons
-
-
-def why_outdated(result: Result, config: Experiment) -> str | None:
-    """Why a result is not what its experiment would give today; None where it is, as far as the digest tells.
-
-    One that began from weights which a command named is taken for current: no file names them.
-    """
-    from depgen.reporting.run_facts import beginning_of
-
-    if result.made_before is not None:
-        return f"made before {result.made_before}"
-    try:
-        is_other = result.config_sha256 != config.digest and result.beginning in (None, beginning_of(config))
-    except UserError as error:
-        return f"its configuration no longer reads: {error}"
-    return f"made before {config} was changed" if is_other else None
+def _scores(results: Sequence[Result], name: str) -> Iterator[Scores]:
+    """The scores of each seed; nothing where one lacks them."""
+    scores = [run.scores(name) for run in results]
+    if not any(array is None for array in scores):
+        yield from (array for array in scores if array is not None)

@@ -1,80 +1,38 @@
 """What a run folder tells a result: data, trees, size, budget and curve."""
 
-import logging
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from depgen.data.record import DataSource, other_data, recorded_source
+from depgen.data.record import DataSource, recorded_source
 from depgen.errors import UserError
 from depgen.hub import names_a_folder
-from depgen.reporting.pretrained import BACKBONE, arguments_at
-from depgen.reporting.results import Budget
+from depgen.reporting.results import Budget, Points, RunFacts
 from depgen.training.experiment import Experiment, settings_of
 from depgen.training.provenance import hardware_in_words, short_commit
 from depgen.training.runs import read_record
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
-logger = logging.getLogger(__name__)
+def facts_of(run: Path) -> RunFacts:
+    """The facts of a finished run, as its folder has kept them.
 
-
-@dataclass(frozen=True)
-class RunFacts:
-    """What results say of a run in addition to its numbers; names as in `Result`."""
-
-    data: DataSource
-    trees: str | None
-    parameters: int | None
-    budget: Budget = field(default_factory=Budget)
-    curve: tuple[tuple[float, float], ...] = ()
-    clock: tuple[tuple[float, float], ...] = ()
-    beginning: str | None = None
-    processor_seconds: float | None = None
-    hardware: str = "unknown"
-    commit: str = "unknown"
-
-    @property
-    def in_millions(self) -> dict[str, float]:
-        """Sizes as columns may ask for them: `parameters`, and `epoch_tokens` of a pass over the training text."""
-        seen, epochs = self.budget.train_tokens, self.budget.epochs
-        a_pass = seen / epochs if seen and epochs else None
-        sizes = {"parameters": self.parameters, "epoch_tokens": a_pass}
-        return {name: size / 1e6 for name, size in sizes.items() if size is not None}
-
-
-def facts_of(run: Path, data: Any = None) -> RunFacts:  # noqa: ANN401 - any data module
-    """The facts of a finished run.
-
-    Data, trees and tokens are those that its `run.json` names. Tokens seen are epochs times the tokens of the training
-    split (one eos an item; of documents, one a sentence): each epoch sees each item once.
-
-    Args:
-        run: its folder.
-        data: its data module (`data_of`): where it gives other data than the run has seen, a warning says so.
-
-    Raises:
-        UserError: `metrics.csv` lacks epochs.
+    Tokens seen are epochs times the tokens of the training split (one eos an item; of documents, one a sentence): each
+    epoch sees each item once. They are unknown for a run that names no data or has no `metrics.csv`.
     """
     record, path = read_record(run), run / "metrics.csv"
-    if data is not None and other_data(run, data):
-        logger.warning("%s was trained on other data, which its result names; it is measured on today's.", run)
-    costs: dict[str, Any] = {}
-    tokens = record.get("tokens_per_epoch")
-    if not isinstance(tokens, int):
-        logger.warning("%s does not say what data the run has seen: its data and costs are unknown.", run / "run.json")
-    elif data is not None or path.is_file():
+    tokens, costs = record.get("tokens_per_epoch"), dict[str, Any]()
+    if tokens is not None and path.is_file():
+        import pandas as pd
+
         epochs, curve, clock = read_curve(path, tokens_per_epoch=tokens)
-        seconds = max(_logged(path, "processor_seconds")["processor_seconds"].dropna(), default=None)
-        costs = {
-            "budget": Budget(epochs, epochs * tokens), "curve": curve, "clock": clock, "processor_seconds": seconds,
-        }  # fmt: skip
+        seconds = pd.read_csv(path).get("processor_seconds", pd.Series(dtype=float)).dropna()
+        costs = {"budget": Budget(epochs, epochs * tokens), "curve": curve, "clock": clock}
+        costs["processor_seconds"] = seconds.max() if len(seconds) else None
     return RunFacts(
-        recorded_source(run) or DataSource("unknown", reduced=False),
-        record.get("trees"),
-        record.get("parameters"),
+        data=recorded_source(run) or DataSource("unknown", reduced=False),
+        trees=record.get("trees"),
+        parameters=record.get("parameters"),
         beginning=beginning_of(run / "config.yaml"),
         hardware=hardware_in_words(record.get("hardware") or {}),
         commit=short_commit(record.get("commit")),
@@ -87,7 +45,7 @@ def beginning_of(config: Path | Experiment) -> str | None:
 
     Of a folder that is its name alone, as results are read on other machines; of a run, its experiment and its size.
     """
-    arguments = arguments_at(settings_of(config), BACKBONE)
+    arguments = arguments_at(settings_of(config), "model.init_args.backbone.init_args")
     if "pretrained" not in arguments:
         return None
     if arguments["pretrained"] is None:
@@ -98,15 +56,20 @@ def beginning_of(config: Path | Experiment) -> str | None:
     return Path(name).name if names_a_folder(name) else name
 
 
+def arguments_at(settings: Mapping[str, Any], place: str) -> Mapping[str, Any]:
+    """The arguments at a dotted place; empty where there are none."""
+    value: Any = settings
+    for name in place.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
 def other_precision(run: Path, experiment: Experiment) -> str | None:
     """The precision that a run was trained in, where its experiment asks for another one."""
-    trained, asked = (
-        (settings_of(each).get("trainer") or {}).get("precision") for each in (run / "config.yaml", experiment)
+    trained, wanted = (
+        (settings_of(config).get("trainer") or {}).get("precision") for config in (run / "config.yaml", experiment)
     )
-    return None if trained == asked else str(trained)
-
-
-Points = tuple[tuple[float, float], ...]
+    return None if trained == wanted else str(trained)
 
 
 def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Points]:
@@ -117,15 +80,19 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     is (optimiser steps, seconds of wall time) at each validation; empty where the run did not log its time.
 
     Raises:
-        UserError: there is no such file, or it holds no epoch.
+        UserError: there is no such file, it is damaged, or it holds no epoch.
     """
-    if not path.is_file():
-        raise UserError(f"No curve at {path}: expected what `depgen fit` logs.")
-    names = ("step", "epoch", "val/loss", "val/word_perplexity", "val/perplexity", "seconds")
-    logged = _logged(path, *names).dropna(subset="epoch")
+    import pandas as pd
+
+    names = ["step", "epoch", "val/loss", "val/word_perplexity", "val/perplexity", "seconds"]
+    try:
+        logged = pd.read_csv(path, dtype=str).reindex(columns=names).astype(float)  # by Python: to the last digit
+        ends = logged.dropna(subset="epoch").groupby("epoch")["step"].max() + 1  # of each epoch, in steps
+    except (OSError, ValueError) as error:  # that of pandas, too
+        raise UserError(f"{path}: expected the log of `depgen fit` ({str(error).strip()}).") from error
+    logged = logged.dropna(subset="epoch")
     if logged.empty:
         raise UserError(f"{path} holds no epoch, so that nothing tells what training cost.")
-    ends = logged.groupby("epoch")["step"].max() + 1  # of each epoch, in steps
     lengths = (ends - ends.cummax().shift(fill_value=0)).clip(lower=1)
     logged["perplexity"] = logged["val/word_perplexity"].fillna(logged["val/perplexity"])
     figure = "perplexity" if logged["perplexity"].notna().any() else "val/loss"
@@ -135,20 +102,3 @@ def read_curve(path: Path, *, tokens_per_epoch: int) -> tuple[int, Points, Point
     curve = tuple(zip(tokens.tolist(), points[figure].tolist(), strict=True)) if figure == "perplexity" else ()
     clock = () if points["seconds"].hasnans else tuple(zip(steps.tolist(), points["seconds"].tolist(), strict=True))
     return int(ends.index.max()) + 1, curve, clock
-
-
-def _logged(path: Path, *names: str) -> "DataFrame":
-    """Columns of what a run has logged, empty where it did not log them.
-
-    Raises:
-        UserError: the file is empty or damaged.
-    """
-    import pandas as pd
-
-    try:
-        logged = pd.read_csv(path, dtype=str)
-        return logged.reindex(columns=[*names]).astype(float)  # by Python, whose reading of numbers is exact
-    except ValueError as error:  # that of pandas, too
-        raise UserError(
-            f"{path}: expected what `depgen fit` logs ({str(error).strip()}). Copy it again, or train again."
-        ) from error

@@ -27,7 +27,6 @@ TOKENS, WORDS = "tokens", "words"
 """The names of the items' numbers of tokens and of words."""
 _PERPLEXITIES = {"perplexity": TOKENS, "word_perplexity": WORDS}
 """Measures that are exponentials of their items' mean, and what this mean is over."""
-_NAME = re.compile(r"[\w.+-]*\w[\w.+-]*")
 
 
 class _Part(BaseModel):
@@ -155,24 +154,16 @@ class Row(_Part):
         >>> row = Row(name="A", options={"model.init_args.head_size": {"small": 256, "paper": 1024}})
         >>> row.options_at("small")
         {'model.init_args.head_size': 256}
-
-        Raises:
-            UserError: an option has values for other sizes alone.
         """
-        options = dict(self.options)
-        for name, value in self.options.items():
-            if isinstance(value, Mapping) and value and set(value) <= set(SIZES):
-                if size not in value:
-                    raise UserError(f"Row {self.name}: options: {name}: no value for size {size}.")
-                options[name] = value[size]
-        return options
+        sizes = {
+            name
+            for name, value in self.options.items()
+            if isinstance(value, Mapping) and value and {*value} <= {*SIZES}
+        }
+        return {name: value[size] if name in sizes else value for name, value in self.options.items()}
 
     def experiment_at(self, size: str) -> Experiment:
-        """What makes the row at a size.
-
-        Raises:
-            UserError: no experiment does; or its file is not there or has no such size.
-        """
+        """What makes the row at a size; UserError where no experiment does, or its file lacks this size."""
         if self.experiment is None:
             raise UserError(f"Row {self.name}: no experiment makes it.")
         return experiment_of(self.experiment, size=size, options=self.options_at(size))
@@ -228,33 +219,23 @@ class TableDefinition(_Part):
         """What a command is given for this table: the path that it was read from, else its name."""
         return shlex.quote(self.given or self.table)
 
-    def command(self, size: str, row: Row | None = None, *, seeds: Sequence[int] = (), option: str = "") -> str:
-        """What makes its rows, or one: `depgen reproduce toy --row DM-Base --size small --seeds [1,2] --redo`."""
-        of_row = "" if row is None else f" --row {row.slug}"
-        of_seeds = f" --seeds [{','.join(map(str, seeds))}]" if seeds else ""
-        return f"depgen reproduce {self.argument}{of_row} --size {size}{of_seeds} {option}".rstrip()
+    def command(self, size: str, row: Row | None = None, *, option: str = "") -> str:
+        """What makes its rows, or one: `depgen reproduce toy --rows DM-Base --size small --redo`."""
+        of_row = "" if row is None else f" --rows {row.slug}"
+        return f"depgen reproduce {self.argument}{of_row} --size {size} {option}".rstrip()
 
     def seeds_at(self, size: str) -> tuple[int, ...]:
         """The seeds of a size."""
         return self.seeds[size] if isinstance(self.seeds, Mapping) else self.seeds
 
     def row(self, name: str) -> Row:
-        """The row of that name or slug.
-
-        Raises:
-            UserError: there is none; the rows are listed.
-        """
+        """The row of that name or slug."""
         for row in self.rows:
             if name in (row.name, row.slug):
                 return row
         meant = did_you_mean(name, [each for row in self.rows for each in (row.name, row.slug)])
         known = ", ".join(row.slug for row in self.rows)
         raise UserError(f"Table {self.table} has no row {name!r}.{meant} Its rows: {known}.")
-
-    @property
-    def named_pairs(self) -> tuple[frozenset[str], ...]:
-        """The rows that are judged against one another, each two once."""
-        return tuple(dict.fromkeys(frozenset((row.name, other)) for row in self.rows for other in row.against))
 
     @property
     def ours(self) -> tuple[Column, ...]:
@@ -310,17 +291,12 @@ def _check(definition: TableDefinition, where: str) -> None:
     for kind, known in (("column", keys), ("row", names), ("folder of rows", [row.slug for row in definition.rows])):
         if len(set(known)) != len(known):
             raise UserError(f"{where}: a {kind} is there twice: {', '.join(known)}.")
-    for name in (definition.table, *definition.sizes, *(row.slug for row in definition.rows)):
-        if not _NAME.fullmatch(name):
-            raise UserError(f"{where}: {name!r} names a folder: expected letters, digits, dots and dashes.")
     samples = definition.generation and definition.generation.samples
     for kind, values in (("seeds", definition.seeds), ("samples", samples)):
-        if isinstance(values, Mapping) and set(values) != set(definition.sizes):
+        if isinstance(values, Mapping) and {*values} != {*definition.sizes}:
             raise UserError(f"{where}: {kind}: expected those of the sizes {', '.join(definition.sizes)}.")
     trained = [row.name for row in definition.rows if row.trained is not None]
     for row in definition.rows:
-        for size in definition.sizes:
-            row.options_at(size)
         if row.is_floor and row.experiment is None and definition.parsing is None:
             raise UserError(f"{where}: row {row.name}: expected `parsing` to name the trees that judge it.")
         named = {
@@ -334,38 +310,23 @@ def _check(definition: TableDefinition, where: str) -> None:
 
 
 def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:
-    """The table of that name with the given size or its usual one, and a line that says why this one.
-
-    Raises:
-        UserError: there is no such table, or it has no such size.
-    """
+    """The table of that name with the given size or its usual one, and a line that says why this one."""
     definition = load_definition(table)
     return definition, *choose_size(definition.sizes, size)
 
 
 def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
-    """The table of that name, or every table that has the given size or only one: each with its size and why this one.
-
-    Raises:
-        UserError: there is no such table, or it has no such size, or no table has it.
-    """
+    """The table of that name, or every table that has the given size or only one, each as `chosen_table` gives it."""
     if table is not None:
         yield chosen_table(table, size)
         return
-    definitions = [load_definition(name) for name in table_names()]
-    if size:
-        choose_size([each for definition in definitions for each in definition.sizes], size)
-    for definition in definitions:
+    for definition in map(load_definition, table_names()):
         if not size or size in definition.sizes or len(definition.sizes) == 1:
             yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
 
 
 def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
-    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`.
-
-    Raises:
-        UserError: the table has no such size.
-    """
+    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`."""
     if size and size not in sizes:
         raise UserError(f"No size {size!r} here: expected one of {', '.join(dict.fromkeys(sizes))}.")
     if size:

@@ -139,13 +139,9 @@ class FinishedRun:
         return file_sha256(best_checkpoint(self.run))
 
 
-def fit(training: Training, depgen: Depgen, *, wait: bool = True) -> FinishedRun:
-    """The finished run: found, continued or trained; `wait` for another process that trains it.
-
-    Raises:
-        filelock.Timeout: another process trains it, and this one does not wait.
-    """
-    with training.lock().acquire(timeout=-1 if wait else 0):
+def fit(training: Training, depgen: Depgen) -> FinishedRun:
+    """The finished run: found, continued or trained, by this process or by another one."""
+    with training.lock():
         run = training.finished()
         if run is None:
             depgen(training.command, training.environment)

@@ -10,7 +10,6 @@ import yaml
 from depgen.cli import main
 from depgen.data.corpora import Brown, RocStories, TextLines
 from depgen.data.corpus import SplitStatistics
-from depgen.data.experiment import data_of
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.record import (
     DataSource,
@@ -23,7 +22,6 @@ from depgen.data.record import (
 )
 from depgen.data.steps import BareWords, FirstDocuments, Lowercase, SingleSentences, WithoutHeldOut
 from depgen.errors import MissingDataError
-from depgen.reporting.run_facts import facts_of
 from depgen.training.runs import read_record
 from tests.invented_data import write_corpora
 
@@ -132,14 +130,6 @@ def test_numbers_on_other_data_are_printed_only(run, tmp_path, capsys):
     assert "printed only" in error
     assert json.loads((run / "test.json").read_text()) == kept
     assert not (run / "test_items.npz").exists()
-
-
-def test_a_result_names_the_data_that_the_run_was_trained_on(run, tmp_path, caplog):
-    before = facts_of(run, data_of(run / "config.yaml"))
-    assert not caplog.records
-    _replace(tmp_path / "data")
-    assert facts_of(run, data_of(run / "config.yaml")) == before
-    assert "was trained on other data, which its result names" in caplog.text
 
 
 # -- sizes -----------------------------------------------------------------------------------------------------------

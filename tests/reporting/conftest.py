@@ -127,7 +127,7 @@ Store = Callable[..., Result]
 @pytest.fixture
 def store(project: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Writes a result, with per-item scores, where `depgen reproduce` would; never called out of date."""
-    monkeypatch.setattr("depgen.reporting.results.why_outdated", lambda result, config: None)
+    monkeypatch.setattr("depgen.reporting.record._is_outdated", lambda definition, run: False)
 
     def write(
         row: str,

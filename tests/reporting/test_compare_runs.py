@@ -58,8 +58,13 @@ def runs(finished, tmp_path, monkeypatch):
 
 
 def compared(capsys, *arguments):
+    """The verdicts, and the cells by system and measure."""
     assert main(["compare", *arguments, "--format", "json"]) == 0
-    return json.loads(capsys.readouterr().out)
+    page = json.loads(capsys.readouterr().out)
+    cells: dict[str, dict[str, dict[str, object]]] = {}
+    for cell in page["cells"]:
+        cells.setdefault(cell["row"], {})[cell["measure"]] = cell
+    return page["verdicts"], cells
 
 
 def refused(capsys, *arguments):
@@ -80,25 +85,24 @@ def test_three_systems_are_compared_item_by_item_and_corrected_for_three_tests(r
     for number, (name, nll) in enumerate(ITEMS.items()):
         runs(f"{name}/2026-01-0{number + 1}", nll, kind=("transformer", "dmlm", "transformer")[number])
     runs("first/again", ITEMS["first"])
-    again = compared(capsys, "first/again", "first/2026-01-01")
-    assert {each["system"] for each in again["systems"]} == {"first/again", "first/2026-01-01"}, "the same seed again"
-    found = compared(capsys, "first/2026-01-01", "second", "third")
-    assert found["tests_corrected_for"] == 3
-    values = {each["system"]: each["measures"]["perplexity"]["value"] for each in found["systems"]}
+    _, again = compared(capsys, "first/again", "first/2026-01-01")
+    assert {*again} == {"first/again", "first/2026-01-01"}, "the same seed again"
+    verdicts, cells = compared(capsys, "first/2026-01-01", "second", "third")
+    values = {system: measures["perplexity"]["value"] for system, measures in cells.items()}
     assert values == {name: pytest.approx(math.exp(np.mean(nll))) for name, nll in ITEMS.items()}
     raw = {pair: p_value(*(ITEMS[name] for name in pair)) for pair in (("first", "second"), ("first", "third"))}
     last = p_value(ITEMS["second"], ITEMS["third"])
     assert [round(p, 4) for p in (*raw.values(), last)] == [0.2254, 0.0003, 0.0404]
-    compared_pairs = {(each["row"], each["other"]): each for each in found["comparisons"]}
+    compared_pairs = {(each["row"], each["other"]): each for each in verdicts}
     assert {pair: (each["p_items"], each["verdict"]) for pair, each in compared_pairs.items()} == {
         ("first", "second"): (pytest.approx(raw["first", "second"], rel=1e-4), "undecided"),
         ("first", "third"): (pytest.approx(3 * raw["first", "third"], rel=1e-4), "ahead over items only"),
         ("second", "third"): (pytest.approx(2 * last, rel=1e-4), "undecided"),
     }
     assert compared_pairs["first", "second"]["gain"] == pytest.approx(math.exp(2.5) - math.exp(2))
-    for each in found["systems"]:
-        low, high = each["measures"]["perplexity"]["interval"]
-        assert math.exp(min(ITEMS[each["system"]])) - 1e-3 <= low < values[each["system"]] < high
+    for system, measures in cells.items():
+        low, high = measures["perplexity"]["low"], measures["perplexity"]["high"]
+        assert math.exp(min(ITEMS[system])) - 1e-3 <= low < values[system] < high
 
 
 def test_seeds_of_one_configuration_are_one_system(runs, capsys):
@@ -110,27 +114,25 @@ def test_seeds_of_one_configuration_are_one_system(runs, capsys):
         [f"transformer_toy/small/seed{seed}" for seed in (1, 2)],
         [f"dmlm_toy/2026-01-0{day}" for day in (1, 2)],
     )
-    found = compared(capsys, *one, *other)
-    measures = {each["system"]: each["measures"]["perplexity"] for each in found["systems"]}
-    assert {name: (each["value"], round(each["deviation"], 4)) for name, each in measures.items()} == {
+    (item,), cells = compared(capsys, *one, *other)
+    measures = {system: measures["perplexity"] for system, measures in cells.items()}
+    assert {name: (cell["value"], round(cell["deviation"], 4)) for name, cell in measures.items()} == {
         "transformer_toy": (51.0, 1.4142), "dmlm_toy": (44.5, 0.7071),
     }  # fmt: skip
-    (item,) = found["comparisons"]
     assert (item["row"], item["gain"], round(item["p_seeds"], 3)) == ("transformer_toy", -6.5, 0.055)
     assert "no per-item scores" in item["untested"]
-    alone = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02")
-    assert [each["measures"]["perplexity"]["by_seed"] for each in alone["systems"]] == [{"2": 52.0}, {"2": 45.0}]
+    _, alone = compared(capsys, "transformer_toy/small", "dmlm_toy/2026-01-02")
+    assert [measures["perplexity"]["value"] for measures in alone.values()] == [52.0, 45.0]
 
 
 def test_other_vocabularies_are_compared_per_word(runs, capsys):
     runs("words/a", ITEMS["first"], tokens=2, words=2)
     runs("pieces/a", [0.5, 0.75, 1.0], kind="dm_gpt2", tokens=4, words=2)
-    found = compared(capsys, "words", "pieces")
-    words, pieces = (each["measures"] for each in found["systems"])
+    (item,), cells = compared(capsys, "words", "pieces")
+    words, pieces = cells.values()
     assert pieces["perplexity"]["value"] == pytest.approx(math.exp(0.75))
     assert pieces["word_perplexity"]["value"] == pytest.approx(math.exp(1.5))
     assert words["word_perplexity"]["value"] == pytest.approx(math.exp(2))
-    (item,) = found["comparisons"]
     assert (item["column"], item["incomparable"]) == ("word_perplexity", None)
     assert item["p_items"] == pytest.approx(p_value([1.0, 1.5, 2.0], ITEMS["first"]), rel=1e-4)
 
@@ -139,9 +141,8 @@ def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     runs("words/a", ITEMS["first"])
     runs("masked/a", ITEMS["second"], kind="udgn")
     runs("ends/a", ITEMS["third"], kind="dmlm", words=3)
-    found = compared(capsys, "words", "masked", "ends")
-    assert {each["verdict"] for each in found["comparisons"]} == {"not compared"}
-    assert found["tests_corrected_for"] == 0
+    verdicts, _ = compared(capsys, "words", "masked", "ends")
+    assert {(each["verdict"], each["p_items"]) for each in verdicts} == {("not compared", None)}
     assert main(["compare", "words", "masked"]) == 0
     shown = capsys.readouterr().out
     assert "masked words, drawn at random (rate 0.3, draws 2)" in " ".join(shown.split())
@@ -177,7 +178,7 @@ def test_what_is_refused(runs, capsys):
 def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys, tmp_path):
     runs("text/a", ITEMS["first"], sentences="s" * 64)
     runs("json/a", ITEMS["second"], kind="dmlm", data="e" * 64, sentences="s" * 64)
-    (item,) = compared(capsys, "text", "json")["comparisons"]
+    ((item,), _) = compared(capsys, "text", "json")
     assert item["p_items"] == pytest.approx(p_value(ITEMS["first"], ITEMS["second"]), rel=1e-4)
     record = tmp_path / "runs" / "json" / "a" / "run.json"
     content = json.loads(record.read_text())
@@ -197,7 +198,7 @@ def test_the_same_sentences_in_files_of_other_formats_are_compared(runs, capsys,
 def test_other_items_of_the_same_text_have_no_test_over_items(runs, capsys):
     runs("lines/a", ITEMS["first"])
     runs("stream/a", [*ITEMS["second"], 2.0, 2.0, 2.0], kind="dmlm", tokens=1, words=1)
-    (item,) = compared(capsys, "lines", "stream")["comparisons"]
+    ((item,), _) = compared(capsys, "lines", "stream")
     assert (item["p_items"], item["untested"]) == (None, "lines has 3 items and stream 6")
     runs("parts/a", [*ITEMS["second"], 2.0, 1.0, 2.0], kind="dmlm", tokens=1, words=[2, 0, 1, 1, 1, 1])
     error = refused(capsys, "lines", "stream", "parts")

@@ -8,15 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from filelock import Timeout
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
-from depgen.reporting.prepare import preparations
+from depgen.reporting.prepare import needs_of
 from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
-from depgen.training.experiment_runs import measure_test, run_depgen
+from depgen.training.experiment_runs import measure_test
 from depgen.training.runs import update_record
 
 
@@ -84,12 +83,6 @@ def test_a_changed_experiment_makes_a_new_run_next_to_the_old_one(job, depgen):
     assert depgen.verbs == ["fit", "fit"]
 
 
-def test_a_table_takes_the_newest_finished_run_of_its_configuration(job, depgen, trained):
-    depgen(job.training.command, job.training.environment)  # as a user repeats `depgen fit --size small`
-    newest, oldest = job.training.runs()
-    assert (oldest, fit(job, depgen).run) == (trained.run, newest)
-
-
 def test_options_make_a_run_of_another_place(job, depgen):
     row = job.row.model_copy(update={"options": {"model.init_args.backbone.init_args.width": 4}})
     other = dataclasses.replace(job, row=row)
@@ -108,17 +101,6 @@ def test_rows_of_two_tables_share_the_run_of_one_experiment(job, depgen, trained
     assert depgen.calls == []
 
 
-def test_a_training_of_another_process_is_not_waited_for(job, depgen):
-    with job.training.lock(), pytest.raises(Timeout):
-        fit(job, depgen, wait=False)
-    assert depgen.calls == []
-
-
-def test_a_fit_that_ends_early_is_no_success(job):
-    with pytest.raises(UserError, match="training has not come to its end"):
-        fit(job, lambda arguments, environment: None)
-
-
 def test_the_test_split_is_measured_once(job, depgen, trained):
     found = [measure_test(job.training, trained.run, depgen) for _ in range(2)]
     assert depgen.calls[0][0] == ["test", "--run", str(trained.run)]
@@ -134,12 +116,6 @@ def test_the_test_split_is_measured_once(job, depgen, trained):
 def tampered(path, **changes):
     """Change what a test has left."""
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def test_missing_numbers_are_named(job, depgen, tested):
-    (tested.run / "test.json").unlink()
-    with pytest.raises(UserError, match=r"test\.json was not written"):
-        measure_test(job.training, tested.run, lambda arguments, environment: None)
 
 
 def items_of(run):
@@ -162,15 +138,6 @@ def test_items_have_the_order_of_the_split_and_count_once(job, depgen, tested):
     assert depgen.calls == []
 
 
-def test_a_test_is_made_again_for_its_items_only_when_wanted(job, depgen, tested):
-    (tested.run / "test_items.npz").unlink()
-    assert measure_test(job.training, tested.run, depgen).item_nll is None
-    assert depgen.calls == []
-    for _ in range(2):
-        assert measure_test(job.training, tested.run, depgen, remeasure=True).item_nll is not None
-    assert depgen.verbs == ["test"]
-
-
 @pytest.mark.slow
 def test_numbers_of_another_checkpoint_are_not_taken(job, depgen, tested):
     before = measure_test(job.training, tested.run, depgen).metrics
@@ -184,25 +151,6 @@ def test_numbers_of_another_checkpoint_are_not_taken(job, depgen, tested):
     assert after != before
     assert kept_test(tested.run).metrics == after
     assert depgen.verbs == ["test", "fit", "test"]
-
-
-def test_items_of_another_test_stay_unused(job, depgen, tested, caplog):
-    np.savez(tested.run / "test_items.npz", items=[0, 1], nll=[6.0, 6.0], tokens=[2, 2], words=[1, 1])
-    found = measure_test(job.training, tested.run, depgen)
-    assert found.item_nll is None
-    assert f"perplexity 20.0855, test.json says {found.metrics['perplexity']:.4f}" in caplog.text
-
-
-def test_a_finished_run_is_named_from_the_working_folder(job, depgen, trained, monkeypatch):
-    monkeypatch.setenv("DEPGEN_RUNS", str(Path("runs").absolute()))
-    assert finished_run(job) == trained.run
-    (trained.run / "run.json").write_text("{}")
-    assert finished_run(job) is None
-
-
-def test_a_failing_command_is_named():
-    with pytest.raises(UserError, match="`depgen no-such-verb` ended with code 2"):
-        run_depgen(["no-such-verb"], {})
 
 
 FINE = """
@@ -290,19 +238,12 @@ def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
     assert job.config.settings["data"]["init_args"]["annotator"]["init_args"]["run"] == "udgn_wikinews"
     needed, _ = job.trainings()
     assert needed.place == "udgn_wikinews/small/seed3"
-    assert preparations([job], TextOptions()) == ()  # not the parser of graphs that the experiment names
+    assert [*needs_of([job], TextOptions())] == []  # not the parser of graphs that the experiment names
     assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
 
 
-def test_a_row_of_another_experiment_that_is_none_of_ours_loads_what_it_names(parsed):
-    content = parsed.config.file.read_text()
-    parsed.config.file.write_text(content.replace("run: dm_toy", "run: my/own/run"))
-    assert [*parsed.trainings()] == [parsed.training]
-    assert parsed.training.needs == {}
-
-
 def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):
-    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size small"):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --rows DM-Base --size small"):
         run_of_row("toy", "DM-Base", "small")
     fit(job, depgen)
     job.training.root.rename(job.training.root.with_name("seed9"))

@@ -25,7 +25,7 @@ from depgen.reporting.plots import (
     tradeoff_figure,
     tradeoff_frame,
 )
-from depgen.reporting.record import record
+from depgen.reporting.record import record_table
 from depgen.reporting.report import _DRAWN_HERE
 from depgen.reporting.results import load_results
 from depgen.reporting.table import load_definition
@@ -83,7 +83,7 @@ def test_curves_of_a_table_are_local_or_tracked_ones(store, project):
     for seed in (1, 2):
         store("Base", seed, {"bleu1": 1.0})
     store("DM-Base", 1, {"bleu1": 1.0}, curve=())
-    record("toy", size="small")
+    assert [*record_table(load_definition("toy"), "small")]
     expected = [f"Base, seed {seed}: lowest 70.00 after 20,000 tokens" for seed in (1, 2)]
     assert plot_curves("toy", size="small").splitlines()[1:] == expected
     (project / "results/toy/Base").rename(project / "elsewhere")
@@ -166,7 +166,7 @@ def test_each_measure_is_a_panel_from_left_to_right(series, store):
 def test_local_results_go_before_tracked_ones(series, store, capsys):
     for seed, value in ((1, 10.0), (2, 20.0)):
         store("Base", seed, {"bleu1": value})
-    record("toy", size="small")
+    assert [*record_table(load_definition("toy"), "small")]
     for path in Path("results/toy/Base").glob("small-seed*.json"):
         path.unlink()
     assert series_frame(toy_results(series))["mean"].tolist() == [15.0]

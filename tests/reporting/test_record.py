@@ -6,11 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
-from depgen.errors import UserError
 from depgen.reporting.compare import compare
-from depgen.reporting.record import record, thin
-from depgen.reporting.render import tracked_page
-from depgen.reporting.results import measured_page, measured_path, read_tracked
+from depgen.reporting.record import record_table, thin
+from depgen.reporting.render import table, tracked_page
+from depgen.reporting.results import measured_page, measured_path, tracked_results
 from depgen.reporting.table import load_definition
 from tests.reporting.conftest import toy_results
 
@@ -22,7 +21,12 @@ def lines(*kinds):
 
 
 def tracked():
-    return read_tracked(load_definition("toy"), size="small").results
+    return tracked_results(load_definition("toy"), size="small")
+
+
+def record():
+    """Which files were written."""
+    return [*record_table(load_definition("toy"), "small")]
 
 
 def page():
@@ -44,7 +48,7 @@ def test_what_is_recorded_reads_back(store, project):
         store("Base", 2, {"bleu1": 11.0}, curve=curve, clock=tuple((10 * x, 2.5 * x) for x, _ in curve)),
         store("Base", 3, {"bleu1": 11.0}, curve=(), clock=tuple((10.0 * x, 2.5 * x) for x in range(100))),
     ]
-    record("toy", size="small")
+    record()
     shutil.rmtree(project / "results")
     first, second, third = tracked()
     assert first.metrics == {"bleu1": 10.1235}
@@ -60,15 +64,15 @@ def test_what_is_recorded_reads_back(store, project):
 def test_what_items_gave_is_kept(store, project):
     two_systems(store)
     before = tracked_page(load_definition("toy"), "small")
-    compared = {item.row: item for item in compare(toy_results())[0]}
+    compared = {item.row: item for item in compare(toy_results())}
     intervals = toy_results().intervals
-    record("toy", size="small")
+    record()
     (line,) = lines("comparison")
     assert {line["row"], line["against"]} == {"Base", "DM-Base"}
     assert (line["test"], line["items"], line["seeds"], line["other_seeds"]) == ("paired_t", 50, [1], [1])
     shutil.rmtree(project / "results")
     assert {place: pytest.approx(ends) for place, ends in intervals.items()} == toy_results().intervals
-    for item in compare(toy_results())[0]:
+    for item in compare(toy_results()):
         former = compared[item.row]
         assert item.gain == pytest.approx(former.gain, rel=1e-3), "of metrics to six digits"
         assert (item.p_items, item.items, item.verdict) == (pytest.approx(former.p_items), 50, former.verdict)
@@ -78,29 +82,29 @@ def test_what_items_gave_is_kept(store, project):
 
 def test_a_new_seed_adds_lines_and_ends_the_test_and_the_interval_of_the_others(store, project):
     two_systems(store)
-    record("toy", size="small")
+    record()
     former = lines()
     shutil.rmtree(project / "results")
     store("DM-Base", 2, {"bleu1": 26.0})
-    record("toy", size="small")
+    record()
     assert lines()[: len(former)] == former
     assert [(line["row"], line["seed"]) for line in lines("result")] == [("Base", 1), ("DM-Base", 1), ("DM-Base", 2)]
     assert {*toy_results(local=False).intervals} == {("Base", "bleu1")}
     shutil.rmtree(project / "results")
-    assert {item.p_items for item in compare(toy_results())[0]} == {None}
+    assert {item.p_items for item in compare(toy_results())} == {None}
 
 
 def test_a_seed_that_is_made_again_replaces_its_lines_and_what_it_gave(store, project):
     two_systems(store)
-    record("toy", size="small")
+    record()
     shutil.rmtree(project / "results")
     store("DM-Base", 1, {"bleu1": 26.0}, config_sha256="new")
-    record("toy", size="small")
+    record()
     assert [(run.row, run.config_sha256) for run in tracked()] == [("Base", "c0ffee"), ("DM-Base", "new")]
     assert lines("comparison") == []
     assert [line["row"] for line in lines("intervals")] == ["Base"]
     before = measured_path("toy").read_text()
-    record("toy", size="small")
+    record()
     assert measured_path("toy").read_text() == before
 
 
@@ -112,40 +116,24 @@ def test_lines_of_the_other_size_and_of_rows_that_are_gone_stay(store):
     ]
     path.write_text("".join(f"{json.dumps(line)}\n" for line in others))
     store("Base", 1, {"bleu1": 10.0})
-    record("toy", size="small")
+    record()
     assert lines()[:2] == others
 
 
 def test_the_page_shows_what_is_tracked_and_follows_its_tables_definition(store, project, change):
     store("Base", 1, {"bleu1": 11.0})
-    assert "experiments/measured/toy-small.md: the tracked results, size small" in record("toy", size="small")
+    assert table("toy", size="small", record=True).splitlines() == [
+        "experiments/measured/toy.jsonl: size small, Base",
+        "experiments/measured/toy-small.md: the tracked results, size small",
+    ]
     assert "|  | measured | 11.00 |" in page()
     store("Base", 1, {"bleu1": 12.0})
     assert tracked_page(load_definition("toy"), "small") == page(), "whatever lies here"
     shutil.rmtree(project / "results")
-    assert "nothing to record" in record("toy", size="small")
+    assert record() == []
     change("seeds: [1, 2]", "seeds: [1, 2]\nnotes: [Another word]")
-    assert record("toy", size="small").endswith("toy-small.md: the tracked results, size small")
+    assert record() == ["experiments/measured/toy-small.md: the tracked results, size small"]
     assert "Another word." in page()
-
-
-def test_results_that_are_out_of_date_are_not_recorded(store, project, monkeypatch):
-    monkeypatch.setattr("depgen.reporting.results.why_outdated", lambda result, config: "made before it was changed")
-    store("Base", 1, {"bleu1": 10.0})
-    with pytest.raises(UserError, match=r"Base, seed 1: made before it was changed.*reproduce toy --size small --redo"):
-        record("toy", size="small")
-    assert not measured_path("toy").exists()
-
-
-def test_all_tables_that_have_results_are_recorded_at_once(store, project):
-    one = (project / "experiments/tables/toy.yaml").read_text()
-    (project / "experiments/tables/only.yaml").write_text(one.replace("table: toy", "table: only"))
-    assert record(size="small").startswith("No results under results: nothing to record.")
-    store("Base", 1, {"bleu1": 10.0})
-    assert record(size="small").splitlines()[1:] == [
-        "experiments/measured/toy.jsonl: size small, Base",
-        "experiments/measured/toy-small.md: the tracked results, size small",
-    ]
 
 
 @pytest.mark.parametrize("length", [1, 5, 40, 41, 100, 1000])

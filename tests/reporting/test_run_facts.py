@@ -74,7 +74,7 @@ def facts(tmp_path, monkeypatch):
         module = data_of(tmp_path / "config.yaml")
         module.use_vocabulary(tmp_path / "vocabulary.json")
         (tmp_path / "run.json").write_text(json.dumps({"tokens_per_epoch": int(module.target_counts().sum())}))
-        return facts_of(tmp_path, module)
+        return facts_of(tmp_path)
 
     return of
 

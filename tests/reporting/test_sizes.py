@@ -52,7 +52,7 @@ def test_every_corpus_at_hand_is_counted_and_the_others_are_named(places):
 
 
 def test_words_of_a_document_are_counted_without_ends(places):
-    reproduce("dclm_table1", row="ROCStories")
+    reproduce("dclm_table1", rows=["ROCStories"])
     definition = load_definition("dclm_table1")
     assert all(row.floor == "corpus" for row in definition.rows)
     from depgen.data.corpora import RocStories

@@ -81,7 +81,7 @@ def test_unknown_words_are_marked_and_counted(loaded, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, loaded):
-    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --row DM-Base --size"):
+    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --rows DM-Base --size"):
         plot_attention(table="toy", row="DM-Base", size="small")
     definition = load_definition("toy")
     run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run

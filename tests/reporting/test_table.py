@@ -7,7 +7,7 @@ import yaml
 
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.text.measures import NAMES
-from depgen.reporting.experiments import experiment_of, settings_as, table_names
+from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.table import choose_size, is_made, load_definition
 from depgen.yaml_files import read_settings
@@ -46,15 +46,6 @@ def test_a_column_may_be_its_key_alone_and_differ_from_the_shared_one(project, c
     change("  - bleu1", "  - {key: bleu1, decimals: 3}")
     assert load_definition("toy").columns[0] == column.model_copy(update={"decimals": 3})
     assert table_names() == ["toy"]
-
-
-def test_a_size_adds_its_overlay(project):
-    small, paper = (experiment_of("dm_toy", size=size) for size in ("small", "paper"))
-    assert [path.name for path in small.files] == ["dm_toy.yaml", "toy.yaml"]
-    assert (small.settings["seed_everything"], paper.settings["seed_everything"]) == (3, 1)
-    (project / "experiments/sizes/small/toy.yaml").rename(project / "experiments/sizes/small/base_toy.yaml")
-    row = load_definition("toy").row("DM-Base")
-    assert (is_made(row, size="small"), is_made(row, size="paper")) == (False, True)
 
 
 def test_an_experiment_may_be_named_by_its_path(project, change):

@@ -43,7 +43,6 @@ class JudgedSamples(SampledBleu):
 
         Raises:
             UserError: the table has no row of a judge's name, or the judge has no exact likelihood.
-            filelock.Timeout: another process trains a judge, and the row does not wait.
         """
         found = super().measure(row)
         self._judge(row, texts_at(row, found.metrics[CHOSEN], number=row.generation.number), found)
@@ -79,7 +78,7 @@ def _raw(texts: Sequence[str]) -> list[str]:
 def _run(row: MeasuredRow, name: str) -> Path:
     """The run of a row of the table at the same size and seed, trained where it is not."""
     job = dataclasses.replace(row.job, row=row.job.definition.row(name))
-    return fit(job, row.depgen, wait=row.wait).run
+    return fit(job, row.depgen).run
 
 
 def _add(found: Numbers, name: str, outcome: MeasuredSet | NotComputed) -> None:

@@ -17,8 +17,7 @@ from depgen.reporting.measures.parses import ParsedTreebank, treebank_of
 from depgen.reporting.measures.speed import now
 from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
-from depgen.reporting.results import BOUND
-from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.results import BOUND, RunFacts
 from depgen.reporting.table import TOKENS, WORDS
 from depgen.training.evaluated import SplitNumbers
 from depgen.trees.sentence import Document

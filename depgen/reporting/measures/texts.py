@@ -93,13 +93,12 @@ def generated(row: TrainedRow, prompts: Sequence[str] | None = None, **how: Any)
 
     Raises:
         UserError: the model does not generate texts, or reads its prompts sentence by sentence.
-        filelock.Timeout: another process works on the run, and the row does not wait.
     """
     generation = dataclasses.replace(row.generation, **how)
     begin = ("",) * generation.number if prompts is None else tuple(prompts)
     name = generation.file_of(training_seed=row.job.seed, weights=row.trained.weights_sha256)
     file = row.trained.run / FOLDER / name
-    with row.job.training.lock().acquire(timeout=-1 if row.wait else 0):  # another table may want the same texts
+    with row.job.training.lock():  # another table may want the same texts
         kept = _rows(file) if file.is_file() else []
         if tuple(each["prompt"] for each in kept[: len(begin)]) != begin:
             if kept:
@@ -195,7 +194,6 @@ class Texts(Measure):
 
         Raises:
             UserError: the model does not write, or a measure can't be computed.
-            filelock.Timeout: another process works on the run, and the row does not wait.
         """
         generation = row.generation
         given = row.options if self.empty is None else dataclasses.replace(row.options, empty=self.empty)

@@ -148,9 +148,7 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     metrics = read_result(job_of("CODCLM").result).metrics
     low, high = ours.intervals["CODCLM", "order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
-    (found,) = [
-        each for each in compare(ours)[0] if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")
-    ]
+    (found,) = [each for each in compare(ours) if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")]
     paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
     assert "a paired bootstrap (Accuracy, Insertion" in shown

@@ -264,7 +264,7 @@ def test_a_consensus_waits_for_the_runs_of_all_seeds(consensus):
     runs[2] = None
     said = make(job)
     assert said.startswith("Consensus, small, seed 1: left out, UDGN has no finished run of seed 2.")
-    assert said.endswith("depgen reproduce trees --row UDGN --size small")
+    assert said.endswith("depgen reproduce trees --rows UDGN --size small")
     assert not job.result.exists()
 
 

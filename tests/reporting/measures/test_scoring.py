@@ -16,8 +16,7 @@ from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.reporting.measures.parses import ParsedTreebank
 from depgen.reporting.measures.scoring import TOKENS_PER_BATCH, scores_of
-from depgen.reporting.results import Budget, DataSource
-from depgen.reporting.run_facts import RunFacts
+from depgen.reporting.results import Budget, DataSource, RunFacts
 from depgen.reporting.table import TOKENS, load_definition
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread

@@ -161,7 +161,7 @@ def test_unknown_words_leave_no_accuracy_but_the_floor():
 
 @pytest.mark.usefixtures("made")
 def test_exact_and_bound_scores_compare_and_pseudo_ones_do_not():
-    comparisons, _ = compare(load_results(load_definition("syntax"), size="small"))
+    comparisons = compare(load_results(load_definition("syntax"), size="small"))
     reasons = {(each.row, each.column): each.incomparable for each in comparisons if each.other == "exact"}
     assert reasons["bound", "blimp"] is None
     assert reasons["bound", "suites"] is None

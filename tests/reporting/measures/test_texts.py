@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from filelock import Timeout
 
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
@@ -151,15 +150,6 @@ def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depge
     write(job, trained, prompts, top_p=0.5)
     assert len([*(trained.run / "texts").iterdir()]) == 2
     assert file.read_text() == before
-
-
-def test_texts_that_another_process_generates_are_not_waited_for(free, depgen):
-    job = a_job()
-    row = TrainedRow(
-        job=job, trained=fit(job, depgen), corpus=None, facts=None, options=TextOptions(), depgen=depgen, wait=False
-    )
-    with job.training.lock(), pytest.raises(Timeout):
-        Texts().measure(row)
 
 
 def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
