@@ -125,7 +125,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
         scorer = Experiment(experiments_root() / UNION_CONFIG)
         if model_folder(scorer.settings["encoder"]) is not None:
             experiments["union"] = scorer
-            command = ("train-union", *(f"--config={path}" for path in scorer.files))
+            command = ("train-union", f"--config={scorer.file}")
             others.append(Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None))
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=size)

@@ -28,7 +28,8 @@ def needy(project, depgen, monkeypatch):
         table["columns"].append({"key": key, "header": key, "higher_better": True})
     table["oracle"] = "oracle_toy"
     (folder / "tables/toy.yaml").write_text(yaml.safe_dump(table))
-    write_experiment(folder / "oracle_toy.yaml")
+    oracle = write_experiment(folder / "oracle_toy.yaml")
+    oracle.write_text(f"{oracle.read_text()}small: {{}}\n")
     union = {"encoder": str(project), "data": {"corpus": STORIES, "tagger": TAGGER}}
     (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union))
     settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())

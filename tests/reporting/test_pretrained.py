@@ -78,12 +78,15 @@ def write_experiments(folder: Path) -> None:
     base, twin = "causal_lm.CausalLM", "dmlm.DMLM"
     content = {
         "tables/written": TABLE,
-        "transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
-        "sizes/small/transformer_toy": experiment(base, transformer, words, rate=1e-3, epochs=2),
-        "sizes/small/gpt2_toy": experiment(base, random, learnt, rate=1e-2, epochs=2),
-        "gpt2_toy": experiment(base, weights, ready, rate=1e-4, epochs=80),
-        "sizes/small/dm_toy": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
-        "dm_toy": experiment(twin, weights, ready, rate=1e-4, epochs=80, **phases),
+        "transformer_toy": {**experiment(base, transformer, words, rate=1e-3, epochs=2), "small": {}},
+        "gpt2_toy": {
+            **experiment(base, weights, ready, rate=1e-4, epochs=80),
+            "small": experiment(base, random, learnt, rate=1e-2, epochs=2),
+        },
+        "dm_toy": {
+            **experiment(twin, weights, ready, rate=1e-4, epochs=80, **phases),
+            "small": experiment(twin, random, learnt, rate=1e-2, epochs=2, **phases),
+        },
     }
     for name, each in content.items():
         path = folder / "experiments" / f"{name}.yaml"

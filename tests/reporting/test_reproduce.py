@@ -26,7 +26,7 @@ from depgen.reporting.results import Budget, item_scores, read_result, read_resu
 from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
 from depgen.training.runs import read_record
-from tests.reporting.conftest import make_result
+from tests.reporting.conftest import EXPERIMENT, make_result
 
 
 @pytest.fixture
@@ -378,12 +378,12 @@ def test_a_misspelt_experiment_is_refused_before_anything_is_trained(depgen, pro
 def test_a_row_without_an_experiment_of_the_size_is_passed_over_and_said(depgen, project, monkeypatch):
     made = []
     monkeypatch.setattr(reproduce, "make", lambda job, **options: made.append(job.row.name) or job.name)
-    overlay = project / "experiments/sizes/small/toy.yaml"
-    overlay.rename(overlay.with_name("dm_toy.yaml"))
+    for name in ("base_toy", "chain_toy"):
+        (project / f"experiments/{name}.yaml").write_text(EXPERIMENT)
     text = reproduce.reproduce("toy", size="small", seeds=[1])
     assert made == ["DM-Base"]
     assert "Base, small: left out, no base_toy at this size.\n" in text
-    overlay.with_name("dm_toy.yaml").unlink()
+    (project / "experiments/dm_toy.yaml").write_text(EXPERIMENT)
     with pytest.raises(UserError, match=r"sizes: \[paper\]"):
         reproduce.reproduce("toy", size="small", seeds=[1])
 

@@ -11,6 +11,7 @@ from depgen.reporting.experiments import experiment_of, settings_as, table_names
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.table import choose_size, is_made, load_definition
 from depgen.yaml_files import read_settings
+from tests.reporting.conftest import EXPERIMENT
 
 ROOT = Path(__file__).parents[2]
 
@@ -48,11 +49,10 @@ def test_a_column_may_be_its_key_alone_and_differ_from_the_shared_one(project, c
     assert table_names() == ["toy"]
 
 
-def test_a_size_adds_its_overlay(project):
+def test_a_row_is_made_at_the_sizes_of_its_experiment(project):
     small, paper = (experiment_of("dm_toy", size=size) for size in ("small", "paper"))
-    assert [path.name for path in small.files] == ["dm_toy.yaml", "toy.yaml"]
     assert (small.settings["seed_everything"], paper.settings["seed_everything"]) == (3, 1)
-    (project / "experiments/sizes/small/toy.yaml").rename(project / "experiments/sizes/small/base_toy.yaml")
+    (project / "experiments/dm_toy.yaml").write_text(EXPERIMENT)
     row = load_definition("toy").row("DM-Base")
     assert (is_made(row, size="small"), is_made(row, size="paper")) == (False, True)
 
