@@ -40,74 +40,29 @@ TABLES, STUDIES = (
 )
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """A checkout with the tables `mine` and `dmlm_other`, whose `depgen` notes what it is called with."""
-    shutil.copy(ROOT / "Makefile", tmp_path)
-    for folder in ("tables", "case_studies"):
-        (tmp_path / "experiments" / folder).mkdir(parents=True)
-    for name in ("mine", "dmlm_other"):
-        (tmp_path / f"experiments/tables/{name}.yaml").write_text(f"table: {name}\ncaption: Of {name}\n")
-    (tmp_path / "experiments/case_studies/dmlm_study.yaml").write_text("study: dmlm_study\ntable: dmlm_other\n")
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    python = tmp_path / ".venv/bin/python"
-    python.write_text(
-        "#!/bin/bash\n[[ $* == *--list* ]] && printf 'Base\\nDM-Base,-chain\\n' && exit\necho \"${*:3}\" >> calls\n"
-    )
-    python.chmod(0o755)
-    (tmp_path / "pyproject.toml").touch()
-    (tmp_path / ".venv/.ready").touch()
-    return tmp_path
-
-
-def calls(folder: Path, *arguments: str) -> list[str]:
-    """What depgen is called with by these targets."""
-    (folder / "calls").unlink(missing_ok=True)
-    done = make(*arguments, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return (folder / "calls").read_text().splitlines()
-
-
 @pytest.mark.parametrize("name", [*TABLES, *STUDIES])
 def test_every_table_and_case_study_has_its_target(name):
-    text = dry_run(f"reproduce-{name.replace('_', '-')}")
-    assert f"reproduce {name} --prepare" in text if name in TABLES else f"case-study {name}" in text
+    drawn = ("dmlm_figure3", "itexp_figure3", "udgn_figure5")
+    assert name in drawn or commands(f"reproduce-{name.replace('_', '-')}") == [f"reproduce {name}"]
 
 
-@pytest.mark.parametrize("jobs", [[], ["-j4"]])
-def test_a_new_table_needs_no_edit(checkout, jobs):
-    first, *rows, last = calls(checkout, "reproduce-mine", *jobs)
-    assert first == "reproduce mine --prepare"
-    assert sorted(rows) == ["reproduce mine --row Base", "reproduce mine --row DM-Base,-chain"]
-    assert last == "reproduce mine"
-
-
-def test_a_case_study_makes_its_table_first(checkout):
-    *table, last = calls(checkout, "reproduce-study", "SIZE=paper")
-    assert table == calls(checkout, "reproduce-dmlm-other", "SIZE=paper")
-    assert last == "case-study dmlm_study --size paper"
-
-
-def test_options_are_passed_on(checkout):
-    options = "--size paper --seeds [3,4] --precision 32-true --pretrained /some/gpt2"
-    variables = ("SIZE=paper", "SEEDS=3 4", "PRECISION=32-true", "GPT2=/some/gpt2")
-    assert calls(checkout, "row/mine/DM-Base", *variables) == [f"reproduce mine --row DM-Base {options}"]
-    assert all(call.endswith(options) for call in calls(checkout, "reproduce-mine", *variables))
-    assert calls(checkout, "record", "SIZE=paper") == ["record --size paper"]
-    assert calls(checkout, "tables", "SIZE=small") == [
-        "table --size small --format text --files",
-        "case-study --size small",
+def test_options_are_passed_on():
+    options = "--size paper --seeds 3 4 --precision 32-true"
+    assert commands("reproduce-table2", "SIZE=paper", "SEEDS=3 4", "PRECISION=32-true") == [
+        f"reproduce dmlm_table2 {options}"
     ]
+    assert commands("record", "SIZE=paper") == ["table --record --size paper"]
+    assert commands("tables", "SIZE=small") == ["table --size small --format text --files"]
 
 
 def test_figures_are_drawn_by_a_system_that_is_trained_first():
     assert commands("reproduce-dmlm-figure3", "SIZE=paper") == [
-        "reproduce 'dmlm_table4' --row 'DM-Transformer' --size paper",
+        "reproduce dmlm_table4 --rows DM-Transformer --size paper",
         "plot attention --run dmlm_news/paper --output results/dmlm_figure3/attention.png",
     ]
     assert load_definition("udgn_table3").row("UDGN").experiment == "udgn_ewt"
     train, draw = commands("reproduce-udgn-figure5")
-    assert train == "reproduce 'udgn_table3' --row 'UDGN'"
+    assert train == "reproduce udgn_table3 --rows UDGN"
     assert "--run udgn_ewt/small" in draw
     assert load_definition("dmlm_table4").row("DM-Transformer").experiment == "dmlm_news"
 
