@@ -1,43 +1,32 @@
-# The whole project by name: `make help`. Works with GNU make 4.3, also with -j. Tables, their rows and case studies are
-# files in experiments/: no list of them is kept here.
+# The whole project by name: `make help`. Works with GNU make 4.3, also with -j.
 #
 #   TORCH      what pip installs first: the default has a CPU build where the index offers one. TORCH= leaves the choice to
 #              pip; for a CUDA build write TORCH='torch==2.13.0 --index-url ...'.
-#   PYTHON     the interpreter for .venv; unset: the first of python3.11 to python3.14, python3, python that is one of these.
+#   PYTHON     the interpreter for .venv; unset: the first of python3.11 to python3.14 and python3 on PATH.
 #   SIZE       small (the default, for a laptop) or paper.
 #   SEEDS      such as SEEDS="1 2 3"; unset: the table's.
 #   PRECISION  of training, in place of the experiments': 32-true is up to twice as fast on a CPU without bf16 instructions.
-#   GPT2       a folder of weights (or a name, as `pretrained` takes it) that GPT-2 and DM-GPT-2 begin from.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.SECONDEXPANSION:
-.PRECIOUS: table/% study/% .matrix/%/.ready
 
 TORCH ?= torch==2.13.0
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3.14 python3))
 
 python := .venv/bin/python
 depgen := $(python) -m depgen
 parallel := -n auto --maxprocesses 4 --dist worksteal
-everywhere := 'not gpu and not real_data'
 ready := .venv/.ready
 developer := .venv/.developer
-pythons := python3.11 python3.12 python3.13 python3.14
-supported := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
 documented = $(subst /,.,$(patsubst %/__init__.py,%,$(wildcard depgen/*/__init__.py)))
 
-space := $(subst ,, )
-comma := ,
-listed = $(subst $(space),$(comma),$(strip $(1)))
-size := $(addprefix --size ,$(strip $(SIZE)))
-run_size := $(or $(strip $(SIZE)),small)
-options := $(strip $(size) $(if $(strip $(SEEDS)),--seeds '[$(call listed,$(SEEDS))]') \
-    $(addprefix --precision ,$(strip $(PRECISION))))
+size := $(addprefix --size ,$(SIZE))
+options := $(size) $(if $(SEEDS),--seeds $(SEEDS)) $(addprefix --precision ,$(PRECISION))
 
-.PHONY: help setup demo test test-all test-matrix FORCE lint bench parser union scoreboard tables report record docs clean
-.PHONY: reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
+.PHONY: help setup demo test test-all lint bench parser union scoreboard tables report record docs clean \
+    reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
@@ -48,22 +37,9 @@ help: ## list the targets
 
 setup: $(developer) ## make .venv and install depgen with everything for development
 
-# Runs again only when pyproject.toml changes.
+# Runs again only when pyproject.toml changes. pip refuses a Python that depgen does not run on.
 $(ready): pyproject.toml
-	@python="$(PYTHON)"; \
-	if [ -z "$$python" ]; then \
-	    for candidate in $(pythons) python3 python; do \
-	        if "$$candidate" -c '$(supported)' 2>/dev/null; then \
-	            python="$$candidate"; break; \
-	        fi; \
-	    done; \
-	fi; \
-	if [ -z "$$python" ]; then \
-	    echo "depgen needs Python 3.11 to 3.14; none of $(pythons) python3 python on PATH is one." >&2; \
-	    echo "Install one, or name it: make $(or $(MAKECMDGOALS),setup) PYTHON=/path/to/python3.11" >&2; \
-	    exit 1; \
-	fi; \
-	if ! $(python) -c '$(supported)' 2>/dev/null; then echo "making .venv with $$python"; "$$python" -m venv --clear .venv; fi
+	test -x $(python) || $(PYTHON) -m venv .venv
 	$(if $(strip $(TORCH)),$(python) -m pip install --quiet $(TORCH))
 	$(python) -m pip install --quiet --editable '.[text-metrics,plots,names]'
 	@touch $@
@@ -83,24 +59,7 @@ test: $(developer) ## run the tests but for slow ones, on a process for each cor
 	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel)
 
 test-all: $(developer) ## run the slow tests too: real runs, kills, compiled kernels, every command of README and guides
-	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel) -m $(everywhere)
-
-test-matrix: ## run all tests under each Python from 3.11 to 3.14 at hand, each in an environment in .matrix/
-	@found=; failed=; for python in $(pythons); do \
-	    "$$python" -c '$(supported)' 2>/dev/null || { echo "$$python: does not start, left out"; continue; }; \
-	    found=1; $(MAKE) .matrix/$$python/tested || failed="$$failed $$python"; \
-	done; \
-	if [ -z "$$found" ]; then echo "None of $(pythons) on PATH starts: install one." >&2; exit 1; fi; \
-	if [ -n "$$failed" ]; then echo "The tests fail under$$failed." >&2; exit 1; fi
-
-.matrix/%/.ready: pyproject.toml
-	$* -m venv --clear .matrix/$*
-	$(if $(strip $(TORCH)),.matrix/$*/bin/python -m pip install --quiet $(TORCH))
-	.matrix/$*/bin/python -m pip install --quiet --editable '.[dev]'
-	@touch $@
-
-.matrix/%/tested: .matrix/%/.ready FORCE
-	PYTHONDONTWRITEBYTECODE= .matrix/$*/bin/python -m pytest $(parallel) -m $(everywhere)
+	PYTHONDONTWRITEBYTECODE= $(python) -m pytest $(parallel) -m 'not gpu and not real_data'
 
 lint: $(developer) ## ruff format and check, mypy, import contracts
 	$(python) -m ruff format --check .
@@ -119,21 +78,21 @@ parser/%: experiments/parser_%.yaml $(ready)
 union: $(ready) ## train the story metric UNION of Table 2, and the parser that it needs (wants BERT's weights at hand)
 	$(depgen) train-union --config experiments/union_rocstories.yaml
 
-# A table or a case study; those of DMLM without their prefix, too.
+# A table or a case study; those of DMLM without their prefix, too. Runs that are at hand are taken, and two processes
+# never train the same one.
 reproduce-%: $(ready)
-	$(depgen) reproduce $(or $(basename $(notdir $(wildcard experiments/*/$(subst -,_,$*).yaml))),dmlm_$(subst -,_,$*)) $(options)
-
-reproduce-figure3: reproduce-dmlm-figure3
+	$(depgen) reproduce $(or $(foreach name,$(subst -,_,$*),$(if $(wildcard experiments/tables/$(name).yaml \
+	    experiments/case_studies/$(name).yaml),$(name))),dmlm_$(subst -,_,$*)) $(options)
 
 reproduce-dmlm-figure3: $(ready) ## DMLM: where a DM-Transformer attends to, as a picture
 	$(depgen) reproduce dmlm_table4 --rows DM-Transformer $(options)
-	$(depgen) plot attention --run dmlm_news/$(run_size) --output results/dmlm_figure3/attention.png
+	$(depgen) plot attention --run dmlm_news/$(or $(SIZE),small) --output results/dmlm_figure3/attention.png
 
 reproduce-itexp-figure3: reproduce-itexp-table1 ## ITEXP: quality against diversity, the picture of its Table 1
 
 reproduce-udgn-figure5: $(ready) ## UDGN: heads and relations as a picture
 	$(depgen) reproduce udgn_table3 --rows UDGN $(options)
-	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(run_size) \
+	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(or $(SIZE),small) \
 	    --output results/udgn_figure5/heat-map.png
 
 scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed

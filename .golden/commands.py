@@ -112,6 +112,8 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
         verbs={name: f"evaluate {name}" for name in ("minimal-pairs", "syntactic-suites")},
+    ),
+    Generation(
         "tables by one verb", "!depgen/reporting/needs.py", verbs={"record": "table --record", "report": "table --report"},
     ),
 ]  # fmt: skip

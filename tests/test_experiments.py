@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from lightning import LightningDataModule, LightningModule
 
 from depgen.annotation.training import CorpusTreebank, Treebank, train_parser
 from depgen.cli import main
+from depgen.cli.requests import with_settings
 from depgen.cli.run_cli import RunCLI
 from depgen.data.corpora import Ewt, PennTreebank
 from depgen.data.formats import Conllu
@@ -28,6 +30,7 @@ from depgen.reporting.experiments import table_names
 from depgen.reporting.table import load_definition
 from depgen.training.configuration_digest import settings_digest
 from depgen.training.experiment import PAPER, Experiment, sizes_of
+from depgen.yaml_files import read_settings
 from tests.annotation.conftest import tiny_spacy, tiny_supar
 from tests.invented_data import write_corpora
 from tests.invented_glue import write_glue
@@ -36,8 +39,9 @@ from tests.invented_similarity import write_similarity
 
 NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_", "coherence_")
 """Experiments of verbs of their own."""
+PART_FOLDERS = ("networks", "systems", "corpora", "recipes")
 BASES = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
-OVERLAYS = sorted(Path("experiments/sizes/small").glob("*.yaml"))
+PARTS = {path for path in Path("experiments").glob("*/*.yaml") if path.parent.name in PART_FOLDERS}
 
 
 def experiments():
@@ -243,8 +247,7 @@ def classes():
 )
 def test_it_parses_and_its_classes_can_be_built(number, parser_of_fit, classes):
     experiment, settings = EXPERIMENTS[number], SETTINGS[number]
-    options = [each for each in experiment.arguments if "=" in each]
-    read = parser_of_fit.parse_args([*(f"--config={path}" for path in experiment.files), *options])
+    read = parser_of_fit.parse_args(with_settings("fit", experiment.arguments))
     if experiment.options and experiment.size != PAPER:  # no argument of a class that an option replaces is left
         text = parser_of_fit.dump(read, skip_link_targets=True, skip_unset=False, format="yaml", skip_validation=True)
         dumped = yaml.safe_load(text)
@@ -273,20 +276,27 @@ def settings_at(name, size):
     return Experiment(Path(f"experiments/{name}.yaml"), size).settings
 
 
-def test_every_experiment_of_a_paper_has_a_small_size_and_every_overlay_an_experiment():
-    used = {path for path in BASES for size in sizes_of(path) if size == "small"}
-    assert {path.stem for path in {*BASES} - used} == {"demo_transformer", "demo_dm_transformer"}
-    assert {path for each in EXPERIMENTS for path in each.files} >= {*OVERLAYS}
+def parts_of(path):
+    """The files that an experiment is made of."""
+    named = read_settings(path).get("base", [])
+    parts = [(path.parent / each).resolve() for each in ([named] if isinstance(named, str) else named)]
+    return {*parts}.union(*map(parts_of, parts))
 
 
-@pytest.mark.parametrize("path", BASES, ids=lambda path: path.stem)
+def test_every_experiment_of_a_paper_has_a_small_size_and_every_part_two_experiments():
+    without = {path.stem for path in BASES if "small" not in sizes_of(path)}
+    assert without == {"demo_transformer", "demo_dm_transformer"}
+    uses = Counter(part for path in BASES for part in parts_of(path))
+    assert {part.name for part in PARTS if uses[part.resolve()] < 2} == set()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in BASES if "small" in sizes_of(path) and not is_pretrained(Experiment(path).settings)],
+    ids=lambda path: path.stem,
+)
 def test_its_small_size_differs_in_sizes_alone(path):
-    if "small" not in sizes_of(path):
-        return
     large, small = (dict(leaves(Experiment(path, size).settings)) for size in (PAPER, "small"))
-    if is_pretrained(Experiment(path).settings):  # a whole configuration, from random weights
-        assert Experiment(path, "small").files != (path,)
-        return
     assert large.keys() == small.keys()
     changed = {name for name, value in large.items() if small[name] != value}
     rate, width = ("model", "init_args", "optimizer", "init_args", "lr"), masked_width(large)

@@ -47,7 +47,7 @@ def test_every_table_and_case_study_has_its_target(name):
 
 
 def test_options_are_passed_on():
-    options = "--size paper --seeds '[3,4]' --precision 32-true"
+    options = "--size paper --seeds 3 4 --precision 32-true"
     assert commands("reproduce-table2", "SIZE=paper", "SEEDS=3 4", "PRECISION=32-true") == [
         f"reproduce dmlm_table2 {options}"
     ]

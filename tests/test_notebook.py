@@ -6,7 +6,6 @@ from pathlib import Path
 import lightning as L
 import pytest
 import torch
-import yaml
 
 from depgen import build
 from depgen.data.batch import DocumentBatch, TokenBatch, WordBatch, collate_words
@@ -17,6 +16,7 @@ from depgen.data.text import TextData
 from depgen.data.vocabulary import WordVocabulary
 from depgen.errors import UserError
 from depgen.models.dmlm import DMLM
+from depgen.training.experiment import settings_of
 
 STORIES = GeneratedLanguage(train=40, valid=6, test=5, sentences=(5, 5))
 TEXT = {"tokens_per_batch": 250, "eval_tokens_per_batch": 200}
@@ -140,7 +140,7 @@ def test_several_devices_with_lightnings_own_sampler_are_refused_by_the_argument
 
 
 def test_systems_and_data_are_built_from_the_blocks_of_an_experiment(tmp_path):
-    settings = yaml.safe_load(Path("experiments/demo_dm_transformer.yaml").read_text())
+    settings = settings_of(Path("experiments/demo_dm_transformer.yaml"))
     settings["data"]["init_args"]["corpus"]["init_args"] |= {"train": 20, "valid": 2, "test": 2}
     data = build(settings["data"])
     model = build(settings["model"], vocabulary_size=data.vocabulary_size)

@@ -88,10 +88,8 @@ def made(tmp_path_factory):
     experiments = {
         "tables/parsed": PARSED,
         "tables/tuned": TUNING,
-        "udgn": TRAINED,
-        "sizes/small/udgn": TRAINED,
-        "sts": TUNED,
-        "sizes/small/sts": TUNED,
+        "udgn": {**TRAINED, "small": {}},
+        "sts": {**TUNED, "small": {}},
         "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
         "correlations_stories": {"corpus": STORIES, "split": "test"},
     }

@@ -18,7 +18,7 @@ def annotate(config: Path, size: str = PAPER, processes: int = 1, max_documents:
 
     Args:
         config: the experiment's YAML.
-        size: of the experiment: paper, or a folder of its sizes, such as small.
+        size: of the experiment: paper or small.
         processes: how many processes annotate at once; worth it for slow parsers and large corpora.
         max_documents: only the first documents of the training split, this many; by default as many as the experiment
             uses.

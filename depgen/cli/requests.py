@@ -12,7 +12,7 @@ from depgen.annotation.annotator import annotator_of
 from depgen.cli.settings import settings_of_run
 from depgen.errors import UserError
 from depgen.locations import below_runs, runs_root
-from depgen.training.experiment import PAPER, Experiment, has_sizes, newest_of
+from depgen.training.experiment import PAPER, Experiment, is_composed, newest_of
 from depgen.training.runs import (
     BEST,
     CHECKPOINTS,
@@ -24,7 +24,6 @@ from depgen.training.runs import (
     named_checkpoint,
     newest_run,
 )
-from depgen.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +89,11 @@ class Request:
 
     @property
     def _sized(self) -> Experiment | None:
-        """The experiment of the only YAML file, if it may have several sizes."""
+        """The experiment of the only YAML file, if it has parts or sizes."""
         if len(self.configs) != 1 or self._run_of_config() is not None:
             return None
-        found = Experiment(Path(self.configs[0]), self.size or PAPER)
-        return found if self.size is not None or has_sizes(found.file) else None
+        file = Path(self.configs[0])
+        return Experiment(file, self.size or PAPER) if self.size is not None or is_composed(file) else None
 
     def _newest(self, *, holding: str = BEST) -> Path:
         if self._sized is not None:
@@ -147,19 +146,6 @@ def _refuse_other_verbs(verb: str, given: Sequence[str]) -> None:
             raise UserError(f"depgen {verb} has no option {name}: {remedy}.")
 
 
-def with_size(arguments: Sequence[str]) -> list[str]:
-    """A command line with `--size SIZE` spelt out: the first YAML file is followed, or replaced, by that of its size.
-
-    Raises:
-        UserError: the first YAML file has no such size.
-    """
-    configs, size, others = _apart("--size", arguments)
-    if size is None or not configs:
-        return list(arguments)
-    first, *further = configs
-    return [*(f"--config={path}" for path in (*Experiment(Path(first), size).files, *further)), *others]
-
-
 def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[str], str | None, list[str]]:
     """The YAML files of a command line, the value of an option, and all that is neither."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
@@ -206,29 +192,34 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
     return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
 
 
-def with_settings_taken(verb: str, arguments: Sequence[str]) -> list[str]:
-    """A command line in which the `config.yaml` of a run is replaced by what a verb takes of it (`settings_of_run`).
+def with_settings(verb: str, arguments: Sequence[str]) -> list[str]:
+    """A command line in which YAML files are resolved, which come first, and `--size` is gone.
+
+    In place of an experiment of parts or sizes stand its values (`Experiment.settings`), at the size that is given for
+    the first file; in place of the `config.yaml` of a run what the verb takes of it (`settings_of_run`). Any other file
+    is left to jsonargparse.
 
     Raises:
-        UserError: a YAML file can't be read.
+        UserError: a YAML file can't be read, or the first one has no such size.
     """
-    arguments = list(arguments)
-    for place, argument in enumerate(arguments):
-        option, _, name = argument.rpartition("=")
-        path = Path(name)
-        named = option == "--config" or (place and arguments[place - 1] in ("-c", "--config"))
-        if not named or not path.is_file():
+    configs, size, others = _apart("--size", arguments)
+    resolved = list[str]()
+    for number, config in enumerate(configs):
+        path = Path(config)
+        if number == 0 and size is not None:
+            settings = Experiment(path, size).settings
+        elif (path.parent / "run.json").is_file():
+            settings, left_out = settings_of_run(path, verb)
+            for setting in left_out:
+                logger.warning(
+                    "%s: %s is left out, as it may write outside the run. To have it, give it on the command line.",
+                    path,
+                    setting,
+                )
+        elif path.is_file() and is_composed(path):  # is read by us: jsonargparse would take the last of two values
+            settings = Experiment(path).settings
+        else:
+            resolved.append(f"--config={config}")
             continue
-        read_yaml(path)  # jsonargparse would take the last of two values of a key
-        if not (path.parent / "run.json").is_file():
-            continue
-        taken, left_out = settings_of_run(path, verb)
-        for setting in left_out:
-            logger.warning(
-                "%s: %s is left out, as it may write outside the run. To have it, give it on the command line.",
-                path,
-                setting,
-            )
-        text = yaml.safe_dump(taken, sort_keys=False)
-        arguments[place] = f"--config={text}" if option else text
-    return arguments
+        resolved.append(f"--config={yaml.safe_dump(settings, sort_keys=False)}")
+    return [*resolved, *others]

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 
-from depgen.cli.requests import Request, with_parser, with_settings_taken, with_size
+from depgen.cli.requests import Request, with_parser, with_settings
 from depgen.cli.run_cli import INTERRUPTED, RunCLI
 from depgen.errors import UserError
 from depgen.locations import check_writable, runs_root
@@ -29,12 +29,11 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     quiet_libraries()
     arguments = with_parser(verb, arguments)
     request = Request.of(verb, arguments)
-    arguments = with_size(arguments)
     if _only_looks(arguments):
         if "--print_config" not in arguments:
             import_all()
         with known_classes_alone(*request.run_configs):
-            RunCLI(Request(verb), with_settings_taken(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
+            RunCLI(Request(verb), with_settings(verb, arguments), source=None, checkpoint=None, locks=ExitStack())
         return None
     source, checkpoint = request.find()
     first = process_rank() == 0
@@ -49,7 +48,7 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
     config = ["--config", str(configured / "config.yaml")] if configured is not None and not given else []
     files = [] if source is None or checkpoint is None else [source / "config.yaml", checkpoint]
     try:
-        arguments = with_settings_taken(verb, [*config, *arguments])
+        arguments = with_settings(verb, [*config, *arguments])
         if checkpoint is not None:
             load_checkpoint(checkpoint, mmap=True)  # a damaged file is named at once
         with ExitStack() as locks, known_classes_alone(*request.run_configs, *files):

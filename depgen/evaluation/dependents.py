@@ -32,7 +32,7 @@ def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, d
 
     Args:
         config: the experiment whose trees and corpus are used; its vocabulary is the run's.
-        size: of the experiment: paper, or a folder of its sizes, such as small.
+        size: of the experiment: paper or small.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
         device: cpu, cuda, …; by default a GPU where there is one.
 

@@ -32,11 +32,10 @@ def experiment_of(name: str, *, size: str, options: Mapping[str, Any] = MappingP
     """An experiment at a size, by its name in `experiments/` or by the path of its YAML file.
 
     Raises:
-        UserError: the file is not there, or has no such size.
+        UserError: the file or one of its parts is not there, or it has no such size.
     """
-    path = experiment_file(name)
-    experiment = Experiment(path, size, options)
-    _ = experiment.files
+    experiment = Experiment(experiment_file(name), size, options)
+    _ = experiment.settings
     return experiment
 
 

@@ -1,30 +1,37 @@
-"""An experiment: a YAML file, the size that it is trained at, and options that replace single values.
+"""An experiment: a YAML file, the parts that it is made of, the size that it is trained at, and single options.
 
-`experiments/dmlm_ewt_gold.yaml` is a whole configuration, of the paper's size. Each other size is a folder next to it.
-In `experiments/sizes/small/` lies, for each experiment, the file with the longest name that begins or ends the
-experiment's name: `dmlm_ewt.yaml` for `dmlm_ewt_gold`, `brown.yaml` for `rnnlm_brown`. That file is an overlay: it
-holds the values to change and names no class but in lists, such as a corpus's steps, which it replaces as a whole. A
-file of exactly the experiment's name may also be a whole configuration, with `model.class_path`: then it is taken in
-place of the experiment's file.
+    base: [networks/transformer.yaml, systems/dmlm.yaml, corpora/rocstories.yaml]
+    data:                     # what differs from the parts
+      init_args:
+        joining: previous_sentence
+    small:                    # what differs at the size of a laptop
+      trainer:
+        max_epochs: 8
+
+`base` names one file or several; their paths count from the file that names them. Each may have a `base` and a `small`
+of its own. Values are merged in the order of reading, the parts, then the file itself, and the later ones hold. At
+`--size small` all `small` blocks follow in the same order, so that a small value holds over every other one. Without
+`--size`, the values are those of the paper's size.
+
+Sections and arguments are merged by name; lists are replaced. A block with another `class_path` than the one before
+replaces it as a whole; one without `class_path` changes arguments of whatever class is there.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 from depgen.errors import UserError, did_you_mean
 from depgen.locations import lines_sha256, runs_root
 from depgen.training.runs import BEST, all_runs, newest_run
 from depgen.yaml_files import read_settings
 
-PAPER = "paper"
-"""The size of an experiment's own file."""
-SIZES = ("small", PAPER)
-"""The sizes of the package's experiments."""
-_FOLDER, _CLASS, _ARGUMENTS = "sizes", "class_path", "init_args"
+PAPER, SMALL = "paper", "small"
+SIZES = (SMALL, PAPER)
+_PARTS, _CLASS, _ARGUMENTS = "base", "class_path", "init_args"
 _LONGEST = 60
 """As many characters of a folder's name may show options."""
 
@@ -35,7 +42,7 @@ class Experiment:
 
     Attributes:
         file: its YAML file.
-        size: `paper`, or the name of a folder in `sizes/` next to the file.
+        size: `paper` or `small`.
         options: values by the dotted name of their option, over those of the files.
     """
 
@@ -49,37 +56,24 @@ class Experiment:
         return self.file.stem if self.size == PAPER else f"{self.file.stem}_{self.size}"
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """The YAML files that it is read from, each over those before."""
-        if self.size == PAPER:
-            return (self.file,)
-        folder = self.file.parent / _FOLDER / self.size
-        overlay = _overlay_in(folder, self.file)
-        if overlay is None:
-            known = sizes_of(self.file)
-            raise UserError(
-                f"{self.file} has no size {self.size!r}: found no file in {folder} whose name begins or ends "
-                f"{self.file.stem!r}.{did_you_mean(self.size, known)} Its sizes: {', '.join(known)}."
-            )
-        content = read_settings(overlay)
-        if overlay.stem == self.file.stem and _is_class(content.get("model")):
-            return (overlay,)
-        if place := _place_of_class(content):
-            raise UserError(
-                f"{overlay}: {place}: an overlay changes values and no class. Leave the class to {self.file}, or write "
-                f"a whole configuration, {folder / self.file.name}."
-            )
-        return (self.file, overlay)
-
-    @property
     def settings(self) -> dict[str, Any]:
-        """The values of all files and options, each over those before."""
-        first, *overlays = self.files
-        settings = read_settings(first)
-        for overlay in overlays:
-            settings = _overlaid(settings, read_settings(overlay), str(overlay))
+        """The values of its parts, its file, its size and its options, each over those before.
+
+        Raises:
+            UserError: a file can't be read, or the experiment has no such size.
+        """
+        known = sizes_of(self.file)
+        if self.size not in known:
+            meant = did_you_mean(self.size, known)
+            raise UserError(f"{self.file} has no size {self.size!r}.{meant} Its sizes: {', '.join(known)}.")
+        contents = _contents(self.file)
+        if self.size == SMALL:
+            contents += [content[SMALL] for content in contents if SMALL in content]
+        settings = dict[str, Any]()
+        for content in contents:
+            settings = _merged(settings, {name: content[name] for name in content if name not in (_PARTS, SMALL)})
         for name, value in self.options.items():
-            settings = _with_option(settings, name.split("."), value, f"{self.file}: option {name}")
+            settings = _with_option(settings, name.split("."), value)
         return settings
 
     @property
@@ -127,8 +121,8 @@ class Experiment:
 
 
 def settings_of(config: Path | Experiment) -> dict[str, Any]:
-    """The values of an experiment, or of one YAML file."""
-    return config.settings if isinstance(config, Experiment) else read_settings(config)
+    """The values of an experiment, or of the YAML file of one."""
+    return (config if isinstance(config, Experiment) else Experiment(config)).settings
 
 
 def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
@@ -138,70 +132,45 @@ def newest_of(experiment: Experiment, *, holding: str = BEST) -> Path:
 
 
 def sizes_of(file: Path) -> list[str]:
-    """The sizes that an experiment has, `paper` first."""
-    folders = sorted(folder for folder in (file.parent / _FOLDER).glob("*") if folder.is_dir())
-    return [PAPER, *(folder.name for folder in folders if _overlay_in(folder, file) is not None)]
+    """The sizes that an experiment has: `paper`, and `small` if its file or one of its parts says what that is."""
+    return [PAPER, SMALL] if any(SMALL in content for content in _contents(file)) else [PAPER]
 
 
-def has_sizes(file: Path) -> bool:
-    """Whether an experiment's file has a folder of sizes next to it."""
-    return (file.parent / _FOLDER).is_dir()
+def is_composed(file: Path) -> bool:
+    """Whether a YAML file has parts or a small size, which only this module reads: its runs lie by size and seed."""
+    return not {_PARTS, SMALL}.isdisjoint(read_settings(file))
 
 
-def _overlay_in(folder: Path, file: Path) -> Path | None:
-    """The file in a size's folder with the longest name that fits an experiment; None where none does."""
-    fitting = [overlay for overlay in sorted(folder.glob("*.yaml")) if _fits(overlay.stem, file.stem)]
-    return max(fitting, key=lambda overlay: len(overlay.stem), default=None)
+def _contents(file: Path) -> list[dict[str, Any]]:
+    """What the parts of an experiment hold, in the order of merging, and its file last."""
+    content = read_settings(file)
+    parts: str | Iterable[str] = content.get(_PARTS) or ()
+    paths = [parts] if isinstance(parts, str) else parts
+    return [*(inner for path in paths for inner in _contents(file.parent / path)), content]
 
 
-def _fits(part: str, name: str) -> bool:
-    """Whether a name begins or ends with a part, at an underscore.
+def _merged(settings: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with changed ones, of which a mapping changes the mapping of its name but for one of another class.
 
-    >>> [_fits(part, "dmlm_ewt_gold") for part in ("dmlm_ewt", "gold", "dmlm_e", "ewt")]
-    [True, True, False, False]
+    >>> _merged({"optimizer": {"class_path": "torch.optim.SGD", "init_args": {"lr": 1.0, "momentum": 0.9}}},
+    ...         {"optimizer": {"init_args": {"lr": 0.5}}})
+    {'optimizer': {'class_path': 'torch.optim.SGD', 'init_args': {'lr': 0.5, 'momentum': 0.9}}}
     """
-    return name == part or name.startswith(f"{part}_") or name.endswith(f"_{part}")
-
-
-def _overlaid(settings: Mapping[str, Any], overlay: Mapping[str, Any], file: str, place: str = "") -> dict[str, Any]:
-    """Settings with the values of an overlay, which are merged into sections and into arguments of classes alone."""
-    merged = dict(settings)
-    for name, value in overlay.items():
-        held = merged.get(name)
-        if _is_class(held) and not isinstance(value, Mapping):
-            raise UserError(f"{file}: {place}{name}: an overlay changes values and no class, found {value!r:.80}.")
-        merges = _is_class(held) or not place or name == _ARGUMENTS
-        if merges and isinstance(held, Mapping) and isinstance(value, Mapping):
-            value = _overlaid(held, value, file, f"{place}{name}.")
-        merged[name] = value
+    if _CLASS in settings and settings[_CLASS] != changes.get(_CLASS, settings[_CLASS]):
+        return dict(changes)
+    merged = {_CLASS: changes[_CLASS], **settings} if _CLASS in changes else dict(settings)  # first, as one writes it
+    for name, value in changes.items():
+        before = merged.get(name)
+        merged[name] = _merged(before, value) if isinstance(before, Mapping) and isinstance(value, Mapping) else value
     return merged
 
 
-def _with_option(settings: Mapping[str, Any], names: list[str], value: Any, where: str) -> dict[str, Any]:  # noqa: ANN401
-    """Settings with another value at a place, which is named level by level."""
+def _with_option(settings: Mapping[str, Any], names: list[str], value: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Settings with another value at a place, which is named level by level; a class is replaced as a whole."""
     first, *below = names
-    held = settings.get(first)
-    if _is_class(held) and below and below[0] not in (_CLASS, _ARGUMENTS):
+    before = settings.get(first)
+    if below and isinstance(before, Mapping) and _CLASS in before and below[0] not in (_CLASS, _ARGUMENTS):
         below = [_ARGUMENTS, *below]  # `model.backbone` for `model.init_args.backbone`, as on the command line
-    if below:
-        if held is not None and not isinstance(held, Mapping):
-            raise UserError(f"{where}: expected settings at {first}, found {held!r:.80}. Replace {first} as a whole.")
-        return {**settings, first: _with_option(held or {}, below, value, where)}
-    if first == _CLASS or (_is_class(held) and not _is_class(value)):
-        raise UserError(
-            f"{where}: a class is replaced as a whole: give {_CLASS} and {_ARGUMENTS} together, found {value!r:.80}."
-        )
-    return {**settings, first: value}
-
-
-def _is_class(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping) and _CLASS in value
-
-
-def _place_of_class(value: object, place: str = "") -> str | None:
-    """Where settings first name a class; None where they name none but in lists, which are replaced as a whole."""
-    if _is_class(value):
-        return f"{place}{_CLASS}"
-    parts = value.items() if isinstance(value, Mapping) else ()
-    places = (_place_of_class(part, f"{place}{name}.") for name, part in parts)
-    return next((place for place in places if place is not None), None)
+    if below == [_CLASS]:
+        raise UserError(f"Option {first}.{_CLASS}: give {_CLASS} and {_ARGUMENTS} together, as the value of {first}.")
+    return {**settings, first: _with_option(before or {}, below, value) if below else value}

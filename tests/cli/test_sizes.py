@@ -1,4 +1,4 @@
-"""`--size`: an experiment's overlay on the command line."""
+"""Experiments of parts and sizes on the command line."""
 
 from pathlib import Path
 
@@ -6,28 +6,31 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.cli.requests import Request, with_size
+from depgen.cli.requests import Request, with_settings
 from depgen.errors import UserError
 from depgen.training.experiment import Experiment
 
 ROOT = Path(__file__).parents[2]
 GOLD = str(ROOT / "experiments/dmlm_ewt_gold.yaml")
-OVERLAY = str(ROOT / "experiments/sizes/small/dmlm_ewt.yaml")
 
 
-def test_a_size_is_another_yaml_file_and_part_of_the_runs_name():
-    arguments = ["--size", "small", "--trainer.max_epochs", "2", "-c", GOLD, "--config=other.yaml", "--run", "x"]
-    assert with_size(arguments) == [
-        f"--config={GOLD}", f"--config={OVERLAY}", "--config=other.yaml", "--trainer.max_epochs", "2", "--run", "x",
-    ]  # fmt: skip
-    assert Request.of("test", arguments).place(1) == "dmlm_ewt_gold+other"
+def test_an_experiment_is_replaced_by_its_values_and_its_size_is_part_of_the_runs_name(tmp_path):
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("trainer: {max_epochs: 2}")
+    arguments = ["--size", "small", "--trainer.max_epochs", "2", "-c", GOLD, f"--config={mine}", "--run", "x"]
+    first, *others = with_settings("test", arguments)
+    assert yaml.safe_load(first.removeprefix("--config=")) == Experiment(Path(GOLD), "small").settings
+    assert others == [f"--config={mine}", "--trainer.max_epochs", "2", "--run", "x"]
+    (paper,) = with_settings("fit", ["--config", GOLD])
+    assert yaml.safe_load(paper.removeprefix("--config=")) == Experiment(Path(GOLD)).settings
+    assert Request.of("test", arguments).place(1) == "dmlm_ewt_gold+mine"
     assert Request.of("fit", ["--config", GOLD, "--size", "small"]).place(1) == "dmlm_ewt_gold/small/seed1"
     assert Request.of("fit", ["--config", GOLD]).place(2) == "dmlm_ewt_gold/paper/seed2"
+    assert Request.of("fit", ["--config", str(mine)]).place(2) == "mine"
     assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"
     for name in ("../mine", "/mine", "a/../../b"):
         with pytest.raises(UserError, match=f"--name {name}: expected a name below the folder of runs"):
             Request.of("fit", ["--config", GOLD, "--name", name])
-    assert with_size(["--config", GOLD, "--size", "paper"]) == [f"--config={GOLD}"]
 
 
 def test_a_size_needs_an_experiment():
@@ -36,7 +39,7 @@ def test_a_size_needs_an_experiment():
 
 
 def test_depgen_fit_resolves_what_the_experiment_says(capsys):
-    """A row of a table: a whole class by an option, over the overlay."""
+    """A row of a table: a whole class by an option, over all files."""
     block = {"class_path": "depgen.annotation.controls.RandomTree", "init_args": {"seed": 3}}
     experiment = Experiment(Path(GOLD), "small", {"data.init_args.annotator": block, "model.init_args.window": 2})
     assert main(["fit", *experiment.arguments, "--print_config"]) == 0
@@ -49,4 +52,4 @@ def test_depgen_fit_resolves_what_the_experiment_says(capsys):
 
 def test_a_size_that_is_not_there_ends_in_a_message(capsys):
     assert main(["fit", "--config", str(ROOT / "experiments/demo_transformer.yaml"), "--size", "small"]) == 2
-    assert "experiments/sizes/small" in capsys.readouterr().err
+    assert "demo_transformer.yaml has no size 'small'" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from depgen.training.runs import read_record
 from tests.cli.conftest import EXPERIMENT, runs_of
 from tests.training.tiny import TinyModel
 
-DEMO = Path(__file__).parents[2] / "experiments" / "demo_transformer.yaml"
+DEMO = Path(__file__).parents[2] / "experiments" / "recipes" / "demo.yaml"
 
 
 def test_fit_leaves_a_run_folder_that_holds_everything(run):
@@ -377,7 +377,7 @@ def test_mistakes_are_named_and_leave_no_run(tiny, tmp_path, capsys, arguments, 
     ],
 )
 def test_a_mistake_in_yaml_is_quoted(tmp_path, capsys, right, wrong):
-    text = DEMO.read_text()
+    text = DEMO.read_text().replace("model:\n", "model:\n  class_path: depgen.models.causal_lm.CausalLM\n")
     assert right in text
     path = tmp_path / "mine.yaml"
     path.write_text(text.replace(right, wrong))

@@ -9,7 +9,6 @@ import jsonargparse
 import numpy as np
 import pytest
 import torch
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.pytorch import Trainer
@@ -24,6 +23,7 @@ from depgen.models.itexp import ITEXP, collate_levels, expansion_log_probs
 from depgen.reporting.experiments import experiments_root
 from depgen.reporting.measurement import numbers_of_test
 from depgen.training.evaluated import SplitNumbers
+from depgen.training.experiment import settings_of
 from depgen.trees.sentence import Document, Sentence
 from tests import oracles_of_itexp as oracle
 from tests.invented_levels import (
@@ -57,7 +57,7 @@ def test_the_papers_size_has_96_million_parameters():
 
 def test_embeddings_begin_as_those_of_the_authors():
     """fairseq 0.9's `masked_lm`: N(0, 1), unscaled, beside sinusoids of mean square 1/2; heads: N(0, 1/width)."""
-    config = yaml.safe_load((experiments_root() / "itexp_news.yaml").read_text())["model"]["init_args"]["backbone"]
+    config = settings_of(experiments_root() / "itexp_news.yaml")["model"]["init_args"]["backbone"]
     assert config["init_args"].pop("init") == {"class_path": "depgen.backbones.transformer.MaskedFairseqInit"}
     sizes = {"layers": 1, "width": 256, "feedforward": 8}
     torch.manual_seed(0)
@@ -81,7 +81,7 @@ def test_embeddings_begin_as_those_of_the_authors():
 )
 def test_the_baselines_have_the_papers_sizes(experiment, expected):
     """Tables 11 and 12: 23.5 and 17 million at 8,195 types."""
-    config = yaml.safe_load((experiments_root() / f"{experiment}.yaml").read_text())["model"]["init_args"]["backbone"]
+    config = settings_of(experiments_root() / f"{experiment}.yaml")["model"]["init_args"]["backbone"]
     parser = jsonargparse.ArgumentParser()
     parser.add_subclass_arguments(torch.nn.Module, "backbone")
     config["init_args"]["vocabulary_size"] = 8195

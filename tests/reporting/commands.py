@@ -48,8 +48,7 @@ class Commands:
     def _fit(self, arguments: list[str], environment: Mapping[str, str]) -> None:
         at = arguments.index("--name")
         root = Path(environment["DEPGEN_RUNS"], arguments[at + 1])
-        settings = [Path(arguments[2]), *sorted(Path("experiments/sizes").rglob("*.yaml"))]
-        said = [*arguments[3:at], *arguments[at + 2 :], *map(file_sha256, settings)]  # but for the names
+        said = [*arguments[3:at], *arguments[at + 2 :], file_sha256(Path(arguments[2]))]  # but for the names
         kept, before = self.kept / lines_sha256(said), all_runs(root)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_dir():

@@ -78,10 +78,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     published.mkdir(parents=True)
     (published / "toy.yaml").write_text(TABLE)
     for name in ("base_toy", "dm_toy", "chain_toy"):
-        (tmp_path / "experiments" / f"{name}.yaml").write_text(EXPERIMENT)
-    small = tmp_path / "experiments" / "sizes" / "small"
-    small.mkdir(parents=True)
-    (small / "toy.yaml").write_text("seed_everything: 3\n")
+        (tmp_path / "experiments" / f"{name}.yaml").write_text(f"{EXPERIMENT}small: {{seed_everything: 3}}\n")
     return tmp_path
 
 

@@ -28,6 +28,7 @@ from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
 from depgen.training.runs import read_record
 from tests.evaluation.oracles_of_stories import write_experiment
+from tests.reporting.conftest import EXPERIMENT
 
 
 @pytest.fixture
@@ -307,11 +308,11 @@ def test_a_table_by_its_path_finds_its_experiments_next_to_it(jobs_made, project
 
 
 def test_a_row_without_an_experiment_of_the_size_is_passed_over(jobs_made, project):
-    overlay = project / "experiments/sizes/small/toy.yaml"
-    overlay.rename(overlay.with_name("dm_toy.yaml"))
+    for name in ("base_toy", "chain_toy"):
+        (project / f"experiments/{name}.yaml").write_text(EXPERIMENT)
     reproduce.reproduce("toy", size="small", seeds=[1])
     assert names(jobs_made) == [("DM-Base", "small", 1)]
-    overlay.with_name("dm_toy.yaml").unlink()
+    (project / "experiments/dm_toy.yaml").write_text(EXPERIMENT)
     for rows, named in (([], "every row"), (["Later"], "Later")):
         with pytest.raises(UserError, match=rf"toy: no experiment of size small makes {named}\..*sizes: \[paper\]"):
             reproduce.reproduce("toy", rows=rows, size="small")

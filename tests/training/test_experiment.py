@@ -1,103 +1,117 @@
-"""An experiment at a size, with options: the files that it is read from, and what is refused."""
+"""An experiment of parts, at a size, with options: what it resolves to, and what is refused."""
+
+from pathlib import Path
 
 import pytest
 import yaml
 
 from depgen.errors import UserError
-from depgen.training.experiment import Experiment, sizes_of
+from depgen.training.experiment import Experiment, is_composed, settings_of, sizes_of
 
-BASE = {
-    "trainer": {"max_epochs": 9},
-    "model": {
-        "class_path": "depgen.models.dclm.DCLM",
-        "init_args": {
-            "context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 8}},
-            "embedding_size": 8,
-        },
-    },
-}
-CONTEXT, NO_CONTEXT = "model.init_args.context", "depgen.models.dclm.NoContext"
+NETWORK = """
+trainer: {max_epochs: 9, precision: 32-true}
+model:
+  init_args:
+    context: {class_path: ContextToContext, init_args: {size: 8, cell: standard}}
+    embedding_size: 8
+    features: [depth, degree]
+small:
+  trainer: {max_epochs: 3}
+  model: {init_args: {context: {init_args: {size: 4}}, embedding_size: 4, features: [depth]}}
+"""
+SYSTEM = "{base: ../networks/recurrent.yaml, model: {class_path: DCLM, init_args: {embedding_size: 7}}}"
+CORPUS = "{data: {workers: 2}, small: {data: {workers: 1}}}"
+EXPERIMENT = """
+base: [systems/dclm.yaml, corpora/brown.yaml]
+trainer: {max_epochs: 5}
+small:
+  data: {workers: 0}
+"""
+CONTEXT = "model.init_args.context"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """Experiments and overlays of one size."""
-    small = tmp_path / "sizes" / "small"
-    small.mkdir(parents=True)
-    for name in ("dclm_brown", "dclm_ewt_gold", "other_brown", "alone"):
-        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(BASE))
-    overlay = {"model": {"init_args": {"context": {"init_args": {"size": 4}}, "embedding_size": 4}}}
-    for name in ("dclm", "dclm_ewt", "brown"):
-        (small / f"{name}.yaml").write_text(yaml.safe_dump(overlay))
+    """An experiment of two parts, one of which has a part of its own, and a plain file without any."""
+    files = {
+        "networks/recurrent": NETWORK,
+        "systems/dclm": SYSTEM,
+        "corpora/brown": CORPUS,
+        "dclm_brown": EXPERIMENT,
+        "other_class": "{base: dclm_brown.yaml, model: {class_path: CausalLM, init_args: {width: 2}}}",
+        "plain": "trainer: {max_epochs: 9}",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path
 
 
 @pytest.mark.parametrize(
-    ("name", "overlay"), [("dclm_ewt_gold", "dclm_ewt"), ("dclm_brown", "brown"), ("other_brown", "brown")]
+    ("size", "epochs", "width", "embedding", "features", "workers"),
+    [("paper", 5, 8, 7, ["depth", "degree"], 2), ("small", 3, 4, 4, ["depth"], 0)],
 )
-def test_the_longest_name_that_begins_or_ends_the_experiments_name_is_its_overlay(folder, name, overlay):
-    file = folder / f"{name}.yaml"
-    assert Experiment(file).files == (file,)
-    assert Experiment(file, "small").files == (file, folder / "sizes" / "small" / f"{overlay}.yaml")
-    assert sizes_of(file) == ["paper", "small"]
-
-
-def test_an_overlay_changes_its_values_and_leaves_all_others(folder):
-    experiment = Experiment(folder / "dclm_brown.yaml", "small")
-    assert experiment.settings == {
-        "trainer": {"max_epochs": 9},
+def test_parts_then_the_file_then_all_small_values(folder, size, epochs, width, embedding, features, workers):
+    assert Experiment(folder / "dclm_brown.yaml", size).settings == {
+        "trainer": {"max_epochs": epochs, "precision": "32-true"},
         "model": {
-            "class_path": "depgen.models.dclm.DCLM",
+            "class_path": "DCLM",
             "init_args": {
-                "context": {"class_path": "depgen.models.dclm.ContextToContext", "init_args": {"size": 4}},
-                "embedding_size": 4,
+                "context": {"class_path": "ContextToContext", "init_args": {"size": width, "cell": "standard"}},
+                "embedding_size": embedding,
+                "features": features,
             },
         },
+        "data": {"workers": workers},
     }
-    whole = folder / "whole.yaml"
+
+
+def test_another_class_replaces_the_whole_block(folder):
+    settings = settings_of(folder / "other_class.yaml")
+    assert settings["model"] == {"class_path": "CausalLM", "init_args": {"width": 2}}
+    assert settings["data"] == {"workers": 2}
+
+
+def test_a_plain_file_is_what_it_says_and_has_one_size(folder):
+    plain, composed = folder / "plain.yaml", folder / "dclm_brown.yaml"
+    assert settings_of(plain) == {"trainer": {"max_epochs": 9}}
+    assert (sizes_of(plain), is_composed(plain)) == (["paper"], False)
+    assert (sizes_of(composed), is_composed(composed)) == (["paper", "small"], True)
+
+
+def test_the_digest_is_that_of_what_it_resolves_to(tmp_path):
+    experiment = Experiment(Path("experiments/ccdclm_brown.yaml"), "small")
+    whole = tmp_path / "whole.yaml"
     whole.write_text(yaml.safe_dump(experiment.settings))
     assert experiment.digest == Experiment(whole).digest
-    assert (experiment.name, str(experiment)) == ("dclm_brown_small", f"{experiment.file} (size small)")
-
-
-def test_a_whole_configuration_of_the_experiments_name_takes_its_place(folder):
-    whole = folder / "sizes" / "small" / "dclm_brown.yaml"
-    whole.write_text(yaml.safe_dump(BASE))
-    assert Experiment(folder / "dclm_brown.yaml", "small").files == (whole,)
+    assert (experiment.name, str(experiment)) == ("ccdclm_brown_small", f"{experiment.file} (size small)")
 
 
 def test_options_are_over_all_files_and_spelt_for_the_command_line(folder):
-    block = {"class_path": "depgen.models.dclm.ContextToOutput", "init_args": {"size": 2}}
-    experiment = Experiment(
-        folder / "dclm_brown.yaml", "small", {CONTEXT: block, "trainer.max_epochs": 2, "data.workers": None}
-    )
+    block = {"class_path": "ContextToContext", "init_args": {"size": 2}}
+    options = {CONTEXT: block, "model.embedding_size": 3, "trainer.max_epochs": 2, "data.workers": None}
+    experiment = Experiment(folder / "dclm_brown.yaml", "small", options)
     settings = experiment.settings
-    assert settings["model"]["init_args"] == {"context": block, "embedding_size": 4}
-    assert (settings["trainer"], settings["data"]) == ({"max_epochs": 2}, {"workers": None})
+    assert settings["model"]["init_args"] == {"context": block, "embedding_size": 3, "features": ["depth"]}
+    assert (settings["trainer"]["max_epochs"], settings["data"]) == (2, {"workers": None})
     assert experiment.arguments == [
         "--config", str(experiment.file), "--size", "small",
-        f'--{CONTEXT}={{"class_path": "depgen.models.dclm.ContextToOutput", "init_args": {{"size": 2}}}}',
-        "--trainer.max_epochs=2", "--data.workers=null",
+        f'--{CONTEXT}={{"class_path": "ContextToContext", "init_args": {{"size": 2}}}}',
+        "--model.embedding_size=3", "--trainer.max_epochs=2", "--data.workers=null",
     ]  # fmt: skip
-    assert Experiment(experiment.file, "small").settings["trainer"] == {"max_epochs": 9}
+    assert Experiment(experiment.file, "small").settings["trainer"]["max_epochs"] == 3
 
 
 @pytest.mark.parametrize(
     ("name", "size", "options", "message"),
     [
-        ("alone", "small", {}, r"alone\.yaml has no size 'small': .*sizes/small .*Its sizes: paper\."),
+        ("plain", "small", {}, r"plain\.yaml has no size 'small'\. Its sizes: paper\."),
         ("dclm_brown", "smal", {}, r"no size 'smal'.*Did you mean 'small'"),
-        ("with_class", "small", {}, rf"sizes/small/class\.yaml: {CONTEXT}.*no class"),
-        ("with_none", "small", {}, rf"sizes/small/none\.yaml: {CONTEXT}.*no class"),
-        ("alone", "paper", {f"{CONTEXT}.class_path": NO_CONTEXT}, rf"option {CONTEXT}.class_path: .*as a whole"),
-        ("alone", "paper", {CONTEXT: NO_CONTEXT}, rf"alone\.yaml: option {CONTEXT}: .*replaced as a whole"),
-        ("alone", "paper", {"trainer.max_epochs.x": 1}, r"expected settings at max_epochs, found 9"),
+        ("dclm_brown", "paper", {f"{CONTEXT}.class_path": "NoContext"}, r"context\.class_path: .*together"),
+        ("lost", "paper", {}, r"networks/lost\.yaml"),
     ],
 )
 def test_what_is_refused(folder, name, size, options, message):
-    for overlay, context in (("class", {"class_path": NO_CONTEXT}), ("none", None)):
-        (folder / f"with_{overlay}.yaml").write_text(yaml.safe_dump(BASE))
-        content = {"model": {"init_args": {"context": context}}}
-        (folder / f"sizes/small/{overlay}.yaml").write_text(yaml.safe_dump(content))
+    (folder / "lost.yaml").write_text("base: networks/lost.yaml")
     with pytest.raises(UserError, match=message):
         _ = Experiment(folder / f"{name}.yaml", size, options).settings

@@ -88,7 +88,7 @@ def train_oracle(*, config: Path, size: str = PAPER) -> str:
 
     Args:
         config: the experiment, such as experiments/oracle_news.yaml.
-        size: of the experiment: paper, or a folder of its sizes, such as small.
+        size: of the experiment: paper or small.
 
     Raises:
         UserError: no such experiment, its corpus is missing, or training failed.

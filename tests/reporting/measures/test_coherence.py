@@ -83,7 +83,7 @@ def made(tmp_path_factory):
         "tables/coherent": COHERENT,
         "coherence_stories": ORDER,
         "insertion_others": {"task": "insertion", "corpus": OTHERS, "sentences": 5, "insertions": 2, "resamples": 200},
-        **{f"{place}{name}": experiment(each) for name, each in CONTEXTS.items() for place in ("", "sizes/small/")},
+        **{name: {**experiment(each), "small": {}} for name, each in CONTEXTS.items()},
     }
     for name, content in experiments.items():
         path = folder / "experiments" / f"{name}.yaml"

@@ -49,7 +49,7 @@ rows:
 @pytest.fixture
 def free(project):
     (project / "experiments/tables/free.yaml").write_text(FREE)
-    (project / "experiments/oracle_toy.yaml").write_text(EXPERIMENT)
+    (project / "experiments/oracle_toy.yaml").write_text(f"{EXPERIMENT}small: {{}}\n")
     return project
 
 
