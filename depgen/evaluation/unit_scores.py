@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -36,9 +35,8 @@ def score_documents(
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
 
-    Documents of the same tokens are read once, so that they tie exactly.
-
-    What kind they are says `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
+    Documents of the same tokens are read once, so that they tie exactly. What kind the scores are says
+    `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
 
     Args:
         model: a system in evaluation mode.
@@ -52,19 +50,19 @@ def score_documents(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     assert not model.training, "scores are those of evaluation"
-    tokens_per_batch = tokens_per_batch or tokens_at_once(model)
     keys = [tuple(map(tuple, document)) for document in documents]
-    read = list(dict(zip(keys, documents, strict=True)).values())
-    found: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
-    with progress_bar("scoring", total=len(read), unit="documents", shown=progress) as advance:
-        batches = partial(_alike if model.likelihood == "bound" else batches_of, read)
-        for places in batches(tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+    different = list(dict.fromkeys(keys))
+    batches = _alike if model.likelihood == "bound" else batches_of
+    scores: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
+    with progress_bar("scoring", total=len(different), unit="documents", shown=progress) as advance:
+        for places in batches(
+            different, tokens_per_batch=tokens_per_batch or tokens_at_once(model), batch_size=batch_size
+        ):
+            batch = [different[place] for place in places]
             with torch.autocast(model.device.type, enabled=False):
-                scores = model.sentence_log_probs([read[place] for place in places], vocabulary=vocabulary)
-            for place, each in zip(places, scores, strict=True):
-                found[tuple(map(tuple, read[place]))] = each
+                scores |= zip(batch, model.sentence_log_probs(batch, vocabulary=vocabulary), strict=True)
             advance(len(places))
-    return [found[key] for key in keys]
+    return [scores[key] for key in keys]
 
 
 def tokens_at_once(model: LanguageModel) -> int:
@@ -131,21 +129,19 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     """
     check_at_least(1, beam_size=size)
     system: Any = model
-    likelihood = model.likelihood if isinstance(model, LanguageModel) else "no likelihoods"
-    own = getattr(system, "beam_size", None) if likelihood == "bound" else None
+    own = getattr(system, "beam_size", None) if getattr(model, "likelihood", None) == "bound" else None
     if own is None and size is not None:
         raise UserError(
-            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
-            f"{likelihood}: leave it out."
+            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are none: "
+            "leave it out."
         )
-    if own is None:
-        yield None
-        return
-    system.beam_size = own if size is None else size
+    if own is not None:
+        system.beam_size = size or own
     try:
-        yield system.beam_size
+        yield own and system.beam_size
     finally:
-        system.beam_size = own
+        if own is not None:
+            system.beam_size = own
 
 
 def as_words(beam_size: int | None) -> str:

@@ -47,7 +47,6 @@ def test_a_corpus_in_another_form_is_named_with_the_remedy(parsing_run, caplog):
     other, unsaid = warnings(caplog)
     assert "The run has learnt from text in the form `bare`, but lines is in the form `ptb`" in other
     assert "but raw does not say that it is in it" in unsaid
-    assert "depgen.data.steps.BareWords brings a corpus into that form" in other
 
 
 def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
@@ -62,7 +61,6 @@ def test_a_run_that_does_not_say_its_form_is_not_compared(tmp_path, caplog):
     warn_of_another_form(reading_of_run(tmp_path).form, Ewt(steps=BARE.steps, name="words"))
     (warning,) = warnings(caplog)
     assert "in the form `ptb`, but words is in the form `bare`" in warning
-    assert "depgen.data.steps.Normalized brings" in warning
 
 
 @pytest.mark.slow
@@ -121,4 +119,3 @@ def test_a_run_on_lower_case_is_warned_too(tmp_path, caplog):
     warn_of_another_form(reading_of_run(tmp_path).form, Ewt())
     (warning,) = warnings(caplog)
     assert "in the form `lower`" in warning
-    assert "depgen.data.steps.Lowercase" in warning
