@@ -109,6 +109,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             },
         },
     ),
+    Generation(
+        "push writes for transformers too", "!depgen/evaluation/export.py",
+        verbs={"export-pretrained": "push --form transformers"}, options={"export-pretrained --run": "--"},
+    ),
 ]  # fmt: skip
 
 

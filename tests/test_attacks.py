@@ -201,7 +201,7 @@ TRUST = [
     (hostile_class, TEST, 2, EVIL),
     (hostile_class, SCORE, 2, EVIL),
     (hostile_class, "generate --run lm", 2, EVIL),
-    (hostile_class, "export-pretrained --run lm --to {place}/out", 2, EVIL),
+    (hostile_class, "push lm --form transformers --to {place}/out", 2, EVIL),
     (setting("_class_path", value=EVIL, file="resume.ckpt"), "fit --resume lm", 2, EVIL),
     (setting("backbone", value=HOSTILE), SCORE, 2, EVIL),
     (setting("_instantiator", value="os.system"), "generate --run lm", 2, "os.system"),
