@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import nn
 
-from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.trained import Trained
@@ -80,10 +80,21 @@ def batches_of(
 ) -> Iterator[list[int]]:
     """The places of documents of like length, which are scored at once."""
     lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
-    for share in TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False):
-        places = share.indices.tolist()
-        most = batch_size or len(places)
-        yield from (places[first : first + most] for first in range(0, len(places), most))
+    return batches_of_lengths(lengths, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+
+
+def batches_of_lengths(
+    lengths: Int[np.ndarray, " items"], *, tokens_per_batch: int, batch_size: int | None = None
+) -> Iterator[list[int]]:
+    """The places of items of like length whose padded size is within the budget; a longer item is a batch by itself.
+
+    >>> list(batches_of_lengths(np.array([1, 7, 2, 1]), tokens_per_batch=4))
+    [[0, 3], [2], [1]]
+    """
+    by_length = np.argsort(lengths, kind="stable")
+    starts = budget_starts(lengths[by_length].tolist(), tokens_per_batch, most=batch_size)
+    for start, end in pairwise([*starts, len(lengths)]):
+        yield by_length[start:end].tolist()
 
 
 def _alike(
