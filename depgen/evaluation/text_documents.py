@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.formats import JsonLines
+from depgen.data.named_columns import Kind
 from depgen.data.tokenization import split_sentences, token_spans, words_of
 from depgen.errors import UserError, check_one_of
 from depgen.locations import json_value
@@ -239,7 +240,7 @@ def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
     number, first = next(((number, line) for number, line in read_lines(path) if line.strip()), (1, "{}"))
     row = json_value(first, f"{path}:{number}")
     name = _name_of_text(row, ("sentences", *TEXT), f"{path}:{number}")
-    kind = "sentences" if name == "sentences" or isinstance(row[name], list) else "text"
+    kind: Kind = "sentences" if name == "sentences" or isinstance(row[name], list) else "text"
     lines = JsonLines(columns={kind: name}, tokens=tokens)
     for document, content in lines.read_with_fields(path, path.name):
         fields = {field: value for field, value in content.items() if field != name}

@@ -58,7 +58,7 @@ class DepgenLM(LM):  # type: ignore[misc]
         super().__init__()
         self.system = load(run, device=device, first_word_space=first_word_space)
         self.beam_size, self.number_of_trees, self.parser = beam_size, number_of_trees, parser
-        self.batch_size = int(batch_size) if str(batch_size).isdigit() else None
+        self.batch_size = None if batch_size is None or batch_size == "auto" else int(batch_size)
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Log-likelihood of each continuation after its context, and whether its words are the likeliest ones.

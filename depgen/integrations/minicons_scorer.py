@@ -78,7 +78,7 @@ class DepgenScorer(LMScorer):  # type: ignore[misc]
         base_two: bool = False,
         return_tensors: bool = False,
         **others: Any,  # noqa: ANN401 - of minicons: `rank` and `bow_correction`, which have no sense for words
-    ) -> list[Tensor] | list[list[float]]:
+    ) -> Sequence[Sequence[float] | Tensor]:
         """Log-probabilities of words, in nats or bits, or their probabilities."""
         scores = [[score / math.log(2) if base_two else score for _, score in words] for words in batch]
         if prob:
