@@ -116,6 +116,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     Generation(
         "tables by one verb", "!depgen/reporting/needs.py", verbs={"record": "table --record", "report": "table --report"},
     ),
+    Generation(
+        "push writes for transformers too", "!depgen/evaluation/export.py",
+        verbs={"export-pretrained": "push --form transformers"}, options={"export-pretrained --run": "--"},
+    ),
 ]  # fmt: skip
 
 

@@ -396,7 +396,7 @@ class Tree:
         for name, verb in {"pushed": "push", "exported": "export-pretrained"}.items():
             folder = self.home / name
             of_run = (run,) if verb == "push" else ("--run", self.path("dm_gpt2"))
-            self.say(name, verb, *of_run, "--to", folder, as_json=False)
+            self.say(name, verb, "--to", folder, *of_run, as_json=False)
             for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
                 if path.is_file():
                     self.numbers[f"{name}/{path.relative_to(folder)}"] = hashlib.sha256(path.read_bytes()).hexdigest()

@@ -97,6 +97,16 @@ def write_other_seed(run: Path, copy: Path, loss: float | None = None, *, seed: 
     return copy
 
 
+def without_reading(run: Path) -> None:
+    """Leave out of a run's checkpoint how its data gives texts to its system, so that its settings say it."""
+    path = run / "checkpoints/best.ckpt"
+    content = torch.load(path, weights_only=True)
+    for state in content.values():
+        if isinstance(state, dict):
+            state.pop("reading", None)
+    torch.save(content, path)
+
+
 def write_gpt2_run(folder: Path, *, corpus: dict[str, object], experiment: str = "gpt2", graphs: bool = False) -> Path:
     """The folder of a run of a GPT-2, or GiLT with `graphs`, of a few thousand parameters over pieces it learns."""
     sizes = {"layers": 2, "width": 16, "attention_heads": 2, "max_length": 256, "dropout": 0.1}

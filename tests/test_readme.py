@@ -334,7 +334,10 @@ def test_an_optimizer_a_schedule_and_a_plain_trainer_are_taken_as_the_guide_says
     assert group["lr"] == pytest.approx(0.5 * 2 / 100)  # after one step of the warm-up
     for option in ("optimizer.lr=0.5", "scheduler.total_steps=9", "optimizer.accumulate_clipped=true"):
         assert main([*fit, f"--model.{option}"]) == 2  # its class is to come first
-    exec(block("python", "training", "import lightning"), {})
+    exec(block("python", "training", "data = TextData("), {})
+    names: dict[str, Any] = {}
+    exec(block("python", "training", "class Lines"), names)
+    assert names["figures"][0]["test/perplexity"] > 1
 
 
 def test_jobs_of_a_cluster_and_sweeps_name_what_there_is():

@@ -148,12 +148,8 @@ VERBS = {
         "depgen.reporting.human_scores:score",
         positionals=("folders",),
     ),
-    "export-pretrained": Verb(
-        "write a run's backbone and tokenizer for the transformers library",
-        "depgen.evaluation.export:export_pretrained",
-    ),
     "push": Verb(
-        "write a run as a folder with a model card; upload it to a repository",
+        "write a run as a folder with a model card, or for transformers; upload it to a repository",
         "depgen.evaluation.push:push",
         positionals=("run",),
     ),
@@ -175,7 +171,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "predict",
             "dependent-loss",
             "push",
-            "export-pretrained",
         ),
         "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),

@@ -46,6 +46,11 @@ class TextEncoder:
     trained: Trained
     as_one: bool
 
+    @property
+    def as_sequence(self) -> bool:
+        """Whether a document is one sequence of words, whose sentences the system does not see."""
+        return self.as_one and not isinstance(self.trained.model, DocumentLanguageModel)
+
     def encoded(self, documents: Sequence[TextDocument]) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
         """The sentences of each document, and the token ids of what is encoded at once; see `units`."""
         sentences = list(map(self.sentences, documents))
@@ -53,15 +58,16 @@ class TextEncoder:
 
     def sentences(self, document: TextDocument) -> list[EncodedSentence]:
         """The sentences of a document; the first word of each text that is encoded as one begins it."""
-        vocabulary, found = self.trained.vocabulary, list[EncodedSentence]()
-        together, begins = self.as_one and not isinstance(self.trained.model, DocumentLanguageModel), True
-        for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
-            kept = self.trained.reading.kept(sentence)
-            words = self.trained.reading.spelt(sentence, kept)
-            encoding = self.trained.reading.encode(words, vocabulary, begins=begins)
-            found.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == vocabulary.unk))
-            begins = begins and not words if together else True
-        return found
+        reading, vocabulary = self.trained.reading, self.trained.vocabulary
+        sentences, begins = list[EncodedSentence](), True
+        for place, sentence in enumerate(document.sentences):
+            kept = reading.kept(sentence)
+            words = reading.spelt(sentence, kept)
+            encoding = reading.encode(words, vocabulary, begins=begins)
+            spans = [None] * len(sentence.words) if document.spans is None else document.spans[place]
+            sentences.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == vocabulary.unk))
+            begins = not self.as_sequence or (begins and not words)
+        return sentences
 
     def units(self, document: TextDocument, sentences: Sequence[EncodedSentence]) -> list[DocumentIds]:
         """The token ids of what is encoded at once; sentences without tokens are left out.
@@ -70,24 +76,23 @@ class TextEncoder:
             UserError: a sentence or a document is longer than the system can encode.
         """
         filled = [
-            (ids, place)
-            for each, place in zip(sentences, document.places, strict=True)
-            if (ids := each.encoding.ids.tolist())
+            (sentence.encoding.ids.tolist(), place)
+            for sentence, place in zip(sentences, document.places, strict=True)
+            if len(sentence.encoding.ids)
         ]
-        parts = self.trained.reading.segments(filled) if self.as_one else [[each] for each in filled]
-        return [self._unit(part) for part in parts]
+        units = self.trained.reading.segments(filled) if self.as_one else [[sentence] for sentence in filled]
+        if self.trained.model.longest_scored is not None:
+            for unit in units:
+                self._check_length(unit, self.trained.model.longest_scored)
+        return [[ids for ids, _ in unit] for unit in units]
 
-    def _unit(self, sentences: Sequence[tuple[list[int], str]]) -> DocumentIds:
-        model = self.trained.model
-        together = self.as_one and not isinstance(model, DocumentLanguageModel)
-        lengths = [len(ids) for ids, _ in sentences]
-        most = sum(lengths) if together else max(lengths)
-        if model.longest_scored is not None and most > model.longest_scored:
-            place = sentences[0 if together else lengths.index(most)][1]
-            remedy = "leave out --reads document, or cut it" if together else "cut it"
+    def _check_length(self, unit: Sequence[tuple[list[int], str]], most: int) -> None:
+        lengths = [len(ids) for ids, _ in unit]
+        length = sum(lengths) if self.as_sequence else max(lengths)
+        if length > most:
+            place = unit[0 if self.as_sequence else lengths.index(length)][1]
             raise UserError(
-                f"{place}: expected a {'document' if together else 'sentence'} of at most {model.longest_scored} "
-                f"tokens, which is what {type(model).__name__} of {self.trained.run} reads at once, found {most}: "
-                f"{remedy} into shorter ones."
+                f"{place}: expected a {'document' if self.as_sequence else 'sentence'} of at most {most} tokens, which "
+                f"is what {type(self.trained.model).__name__} of {self.trained.run} reads at once, found {length}: cut "
+                f"it into shorter ones{', or leave out --reads document' if self.as_sequence else ''}."
             )
-        return [ids for ids, _ in sentences]

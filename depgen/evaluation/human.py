@@ -47,7 +47,7 @@ import pandas as pd
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.evaluation.file_texts import PROMPT, read_file_texts
+from depgen.evaluation.text_documents import PROMPT, read_file_texts
 from depgen.locations import json_object, write_atomically
 from depgen.metrics.significance import Interval, bootstrap_interval
 from depgen.trees.text_files import format_of

@@ -47,58 +47,58 @@ def figures_of_next_words(
     Raises:
         UserError: the system has no distribution over the next word, or one that is a sum over structures.
     """
-    if isinstance(model, LeftToRight):
-        if isinstance(model, StructuredLanguageModel):
-            raise _no_next_word(
-                model, "builds a structure too, and depgen does not sum the next word's probabilities over structures"
-            )
-        return _of_sequences(model, documents, vocabulary, progress)
-    if not isinstance(model, DocumentLanguageModel):
-        raise _no_next_word(model, "does not predict each word from those before it alone")
-    found = []
+    name, by_document = type(model).__name__, isinstance(model, DocumentLanguageModel)
+    if isinstance(model, StructuredLanguageModel):
+        raise UserError(
+            f"A {name} builds a structure too, and depgen does not sum the next word's probabilities over structures: "
+            "leave out next_words."
+        )
+    if not isinstance(model, LeftToRight | DocumentLanguageModel):
+        raise UserError(f"A {name} does not predict each word from those before it alone: leave out next_words.")
+    figures: list[list[TokenFigures]] = [[] for _ in documents]
     with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
-        for document in documents:
-            found.append(_of_document(model, document, vocabulary))
-            advance(1)
-    return found
-
-
-def _no_next_word(model: LanguageModel, reason: str) -> UserError:
-    return UserError(f"A {type(model).__name__} {reason}: leave out next_words.")
+        for places in batches_of(documents, tokens_per_batch=TOKENS_AT_ONCE, batch_size=1 if by_document else None):
+            batch = [documents[place] for place in places]
+            if isinstance(model, DocumentLanguageModel):
+                found = [_of_document(model, document, vocabulary) for document in batch]
+            else:
+                found = _of_sequences(model, batch, vocabulary)
+            for place, of_document in zip(places, found, strict=True):
+                figures[place] = of_document
+            advance(len(places))
+    return figures
 
 
 def _of_sequences(
-    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary, progress: bool
+    model: LeftToRight, documents: Sequence[DocumentIds], vocabulary: Vocabulary
 ) -> list[list[TokenFigures]]:
-    found: list[list[TokenFigures]] = [[] for _ in documents]
-    with progress_bar("ranking", total=len(documents), unit="documents", shown=progress) as advance:
-        for places in batches_of(documents, tokens_per_batch=TOKENS_AT_ONCE):
-            items = [TokenItem(place, np.concatenate(documents[place])) for place in places]
-            tokens = sum(len(item.ids) + 1 for item in items)
-            batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
-            columns, state = [], None
-            for position in range(batch.inputs.size(1)):
-                log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
-                columns.append(_entropy_and_rank(log_probs, batch.targets[:, position]))
-            entropies, ranks = (torch.stack(each, 1).cpu().numpy() for each in zip(*columns, strict=True))
-            for row, place in enumerate(places):
-                ends = np.cumsum([len(ids) for ids in documents[place]], dtype=np.int64)
-                ends[-1] += 1
-                parts = zip(*(np.split(each[row, : ends[-1]], ends[:-1]) for each in (entropies, ranks)), strict=True)
-                found[place] = [TokenFigures(*part) for part in parts]
-            advance(len(places))
-    return found
+    """Each document is one sequence after `<eos>`, read a position at a time."""
+    items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
+    tokens = sum(len(item.ids) + 1 for item in items)
+    batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
+    columns, state = [], None
+    for position in range(batch.inputs.size(1)):
+        log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
+        columns.append(_entropy_and_rank(log_probs, batch.targets[:, position]))
+    entropies, ranks = (torch.stack(column, 1).cpu().numpy() for column in zip(*columns, strict=True))
+    figures = []
+    for row, document in enumerate(documents):
+        ends = np.cumsum([len(ids) for ids in document], dtype=np.int64)
+        ends[-1] += 1
+        parts = [np.split(of_all[row, : ends[-1]], ends[:-1]) for of_all in (entropies, ranks)]
+        figures.append([TokenFigures(*part) for part in zip(*parts, strict=True)])
+    return figures
 
 
 def _of_document(model: DocumentLanguageModel, document: DocumentIds, vocabulary: Vocabulary) -> list[TokenFigures]:
-    before, found = None, []
+    before, figures = None, []
     for ids in document:
         inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)
         features, before = model.step(inputs, before)
         log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
         targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
-        found.append(TokenFigures(*(each.cpu().numpy() for each in _entropy_and_rank(log_probs, targets))))
-    return found
+        figures.append(TokenFigures(*(figure.cpu().numpy() for figure in _entropy_and_rank(log_probs, targets))))
+    return figures
 
 
 def _entropy_and_rank(

@@ -10,7 +10,6 @@ the system never writes has p(s, t) = 0.
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +20,7 @@ from depgen.annotation.annotator import parser_named
 from depgen.annotation.supar import SuparAnnotator
 from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.projective_trees import ROOT_RELATION, ProjectiveTrees, Tree
+from depgen.decoding.projective_trees import ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
 from depgen.evaluation.frames import By, Trees, Unit
@@ -101,7 +100,7 @@ def bound_table(
     counted. Effective sample sizes are means.
 
     Args:
-        sentences: as `TreeScorer.sentences` gives them.
+        sentences: as `bounds_of_sentences` gives them.
         texts: what is known of the texts besides.
         by: what a row is.
         unit: of log-probabilities and surprisals.
@@ -128,154 +127,126 @@ def bound_table(
     return texts.beside(in_unit(table, unit), by)
 
 
-@dataclass(frozen=True)
-class TreeScorer:
-    """Bounds the log-probabilities of sentences.
+Drawn = tuple[list[Tree], Float64[np.ndarray, " distinct"], list[int]]
+"""Trees of a sentence, log q of each, and of each sample its tree."""
 
-    Attributes:
+
+def bounds_of_sentences(
+    trained: Trained,
+    documents: Sequence[TextDocument],
+    *,
+    trees: Trees = "sampled",
+    number_of_trees: int = 100,
+    parser: str = "ewt_supar",
+    seed: int = 0,
+    tokens_per_batch: int | None = None,
+    progress: bool = False,
+) -> pd.DataFrame:
+    """A row for each sentence of documents with the bound of its log-probability; see `bound_of_samples`.
+
+    The counts of its words and tokens are as in `depgen.evaluation.scores.sums`; a sentence of which nothing is read
+    has no bound. What the bounds are is said by `attrs`: `trees`, `number_of_trees` and `parser`.
+
+    Args:
         trained: the system.
+        documents: of any texts.
         trees: the sentences' own, or sampled ones.
-        number: of trees that are drawn for a sentence.
+        number_of_trees: that are drawn for a sentence.
         parser: the name of the parser that they are drawn from, see `depgen.annotation.annotator`.
         seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
         tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
             depends on it.
         progress: show a progress bar.
+
+    Raises:
+        UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
+            sentence is longer than the system reads, has no gold tree or words that are not read.
     """
+    check_at_least(0, seed=seed)
+    model, vocabulary = trained.model, trained.vocabulary
+    if not isinstance(model, ScoresTrees):
+        kind = type(model).__name__
+        raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
+    annotator = None if trees == "gold" else _annotator(parser)
+    encoded, _ = TextEncoder(trained, as_one=False).encoded(documents)  # refuses what is too long
+    filled = [sentence for sentences in encoded for sentence in sentences if len(sentence.encoding.ids)]
 
-    trained: Trained
-    trees: Trees
-    number: int
-    parser: str
-    seed: int = 0
-    tokens_per_batch: int | None = None
-    progress: bool = False
-
-    def sentences(self, documents: Sequence[TextDocument]) -> pd.DataFrame:
-        """A row for each sentence of documents with the bound of its log-probability; see `bound_of_samples`.
-
-        The counts of its words and tokens are as in `depgen.evaluation.scores.sums`; a sentence of which nothing is
-        read has no bound. What the bounds are is said by `attrs`: `trees`, `number_of_trees` and `parser`.
-
-        Raises:
-            UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
-                sentence is longer than the system reads, has no gold tree or words that are not read.
-        """
-        check_at_least(0, seed=self.seed)
-        if not isinstance(self.trained.model, ScoresTrees):
-            kind = type(self.trained.model).__name__
-            raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
-        annotator = None if self.trees == "gold" else self._annotator()
-        encoder = TextEncoder(self.trained, as_one=False)
-        read, _ = encoder.encoded(documents)  # refuses what is too long
-        filled = [each for sentences in read for each in sentences if len(each.encoding.ids)]
-        bounds = self._bounds(filled, annotator)
-        rows = [
-            {"document": number, "sentence": place, **_counts(each), **(next(bounds) if len(each.encoding.ids) else {})}
-            for number, sentences in enumerate(read, start=1)
-            for place, each in enumerate(sentences, start=1)
-        ]
-        number, scheme = (1, None) if annotator is None else (self.number, annotator.scheme)
-        names = ["document", "sentence", *COUNTS, *bound_of_samples(np.zeros(1), np.zeros(1), [0] * number)]
-        found = pd.DataFrame(rows, columns=names)
-        found[[*TREE_COUNTS]] = found[[*TREE_COUNTS]].fillna(0).astype(int)
-        if without := int(np.isneginf(found["log_prob"]).sum()):
-            logger.warning(
-                "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of "
-                "all sums. More trees may help.",
-                without, len(found),
-            )  # fmt: skip
-        found.attrs = {"trees": self.trees, "number_of_trees": number, "parser": scheme}
-        return found
-
-    def _annotator(self) -> SuparAnnotator:
-        annotator = parser_named(self.parser)
-        if not isinstance(annotator, SuparAnnotator):
-            raise UserError(
-                f"parser {self.parser}: expected a dependency parser of SuPar, whose scores of arcs make a "
-                "distribution over trees, found another kind. Train one by `depgen train-parser --config "
-                "experiments/parser_ewt_supar.yaml`."
-            )
-        return annotator
-
-    def _bounds(
-        self, sentences: Sequence[EncodedSentence], annotator: SuparAnnotator | None
-    ) -> Iterator[dict[str, float]]:
-        """The bound of each sentence that has tokens."""
-        with progress_bar("scoring", total=len(sentences), unit="sentences", shown=self.progress) as advance:
-            for first in range(0, len(sentences), SENTENCES_AT_ONCE):
-                some = sentences[first : first + SENTENCES_AT_ONCE]
+    def bounds() -> Iterator[dict[str, float]]:
+        with progress_bar("scoring", total=len(filled), unit="sentences", shown=progress) as advance:
+            for first in range(0, len(filled), SENTENCES_AT_ONCE):
+                sentences = filled[first : first + SENTENCES_AT_ONCE]
                 if annotator is None:
-                    joint = self._joint(some, [[_gold_tree(sentence)] for sentence in some])
-                    yield from (bound_of_samples(joint[[place]], np.zeros(1), [0]) for place in range(len(some)))
+                    drawn: list[Drawn] = [([_gold_tree(sentence)], np.zeros(1), [0]) for sentence in sentences]
                 else:
-                    words = [Sentence(tuple(self.trained.reading.spelt(each.sentence, each.kept))) for each in some]
-                    yield from self._bounds_of(some, annotator.distributions(words), first)
-                advance(len(some))
+                    words = [Sentence(tuple(trained.reading.spelt(each.sentence, each.kept))) for each in sentences]
+                    drawn = [
+                        _drawn(distribution, binarization_of(vocabulary), number_of_trees, (seed, number))
+                        for number, distribution in enumerate(annotator.distributions(words), start=first)
+                    ]
+                pairs = [(each, tree) for each, (own, *_) in zip(sentences, drawn, strict=True) for tree in own]
+                joint = model.tree_log_probs(
+                    [each.encoding.ids.tolist() for each, _ in pairs],
+                    [
+                        piece_tree(*tree, each.encoding.word_of_piece, left_dependents="first_piece")
+                        for each, tree in pairs
+                    ],
+                    vocabulary=vocabulary,
+                    tokens_per_batch=tokens_per_batch or tokens_at_once(trained.model),
+                )
+                ends = np.cumsum([len(own) for own, *_ in drawn])
+                for (_, proposal, samples), log_probs in zip(drawn, np.split(joint, ends[:-1]), strict=True):
+                    yield bound_of_samples(log_probs, proposal, samples)
+                advance(len(sentences))
 
-    def _bounds_of(
-        self, sentences: Sequence[EncodedSentence], distributions: Sequence[ProjectiveTrees], first: int
-    ) -> Iterator[dict[str, float]]:
-        vocabulary, binarization = self.trained.vocabulary, binarization_of(self.trained.vocabulary)
-        if not first:
-            self._say_unknown(distributions[0].relations, vocabulary)
-        found = [
-            self._found(distribution, binarization, number)
-            for number, distribution in enumerate(distributions, start=first)
-        ]
-        joint = self._joint(sentences, [trees for trees, *_ in found])
-        ends = np.cumsum([len(trees) for trees, *_ in found])
-        for (_, proposal, places), own in zip(found, np.split(joint, ends[:-1]), strict=True):
-            yield bound_of_samples(own, proposal, places)
-
-    def _joint(
-        self, sentences: Sequence[EncodedSentence], trees: Sequence[Sequence[Tree]]
-    ) -> Float64[np.ndarray, " trees"]:
-        """Log p of each sentence with each of its trees, in nats."""
-        pairs = [
-            (
-                sentence.encoding.ids.tolist(),
-                piece_tree(*tree, sentence.encoding.word_of_piece, left_dependents="first_piece"),
-            )
-            for sentence, of_sentence in zip(sentences, trees, strict=True)
-            for tree in of_sentence
-        ]
-        assert isinstance(self.trained.model, ScoresTrees)
-        return self.trained.model.tree_log_probs(
-            [ids for ids, _ in pairs], [tree for _, tree in pairs], vocabulary=self.trained.vocabulary,
-            tokens_per_batch=self.tokens_per_batch or tokens_at_once(self.trained.model),
+    found = bounds()
+    rows = [
+        {"document": number, "sentence": place, **_counts(each), **(next(found) if len(each.encoding.ids) else {})}
+        for number, sentences in enumerate(encoded, start=1)
+        for place, each in enumerate(sentences, start=1)
+    ]
+    number, scheme = (1, None) if annotator is None else (number_of_trees, annotator.scheme)
+    names = ["document", "sentence", *COUNTS, *bound_of_samples(np.zeros(1), np.zeros(1), [0] * number)]
+    table = pd.DataFrame(rows, columns=names)
+    table[[*TREE_COUNTS]] = table[[*TREE_COUNTS]].fillna(0).astype(int)
+    if without := int(np.isneginf(table["log_prob"]).sum()):
+        logger.warning(
+            "%d of %d sentences have no tree with labels and expansions that the run writes: they are left out of "
+            "all sums. More trees may help, or a parser with the relations that the run has learnt from.",
+            without, len(table),
         )  # fmt: skip
+    table.attrs = {"trees": trees, "number_of_trees": number, "parser": scheme}
+    return table
 
-    def _say_unknown(self, relations: Sequence[str], vocabulary: Vocabulary) -> None:
-        known = {str(label) for label in vocabulary.tables["placeholders"]}
-        if unknown := sorted({*relations} - known - {ROOT_RELATION}):
-            logger.warning(
-                "parser %s: %d of its %d relations are not among the labels that the run writes, so trees with them "
-                "have probability 0: %s",
-                self.parser, len(unknown), len(relations), ", ".join(unknown),
-            )  # fmt: skip
 
-    def _found(
-        self, distribution: ProjectiveTrees, binarization: Binarization, number: int
-    ) -> tuple[list[Tree], Float64[np.ndarray, " distinct"], list[int]]:
-        """Trees of which no two are written alike, log q of all written like each, and the number of each draw's."""
-        drawn = distribution.sample(self.number, np.random.default_rng((self.seed, number)))
-        words = len(distribution.roots)
-        starts = words * np.arange(len(drawn))
-        heads = numbered_through(np.concatenate([tree[0] for tree in drawn]), starts)
-        written, labels = written_tree(heads, [name for tree in drawn for name in tree[1]], binarization, starts)
-        written = np.where(written > 0, written - np.repeat(starts, words), 0)
-        trees, proposal, places = list[Tree](), list[float](), list[int]()
-        known: dict[tuple[bytes, tuple[str, ...]], int] = {}
-        for start, tree in zip(starts, drawn, strict=True):
-            own = written[start : start + words]
-            key = (own.tobytes(), tuple(labels[start : start + words]))
-            if key not in known:
-                known[key] = len(trees)
-                trees.append(tree)
-                proposal.append(distribution.log_prob((own, tree[1]), binarization=binarization))
-            places.append(known[key])
-        return trees, np.array(proposal), places
+def _annotator(parser: str) -> SuparAnnotator:
+    annotator = parser_named(parser)
+    if not isinstance(annotator, SuparAnnotator):
+        raise UserError(
+            f"parser {parser}: expected a dependency parser of SuPar, whose scores of arcs make a distribution over "
+            "trees, found another kind. Train one by `depgen train-parser --config experiments/parser_ewt_supar.yaml`."
+        )
+    return annotator
+
+
+def _drawn(distribution: ProjectiveTrees, binarization: Binarization, number: int, seed: tuple[int, int]) -> Drawn:
+    """Trees of which no two are written alike, log q of all written like each, and the number of each draw's."""
+    samples = distribution.sample(number, np.random.default_rng(seed))
+    words = len(distribution.roots)
+    starts = words * np.arange(len(samples))
+    heads = numbered_through(np.concatenate([tree[0] for tree in samples]), starts)
+    written, labels = written_tree(heads, [name for tree in samples for name in tree[1]], binarization, starts)
+    written = np.where(written > 0, written - np.repeat(starts, words), 0)
+    trees, proposal, places = list[Tree](), list[float](), list[int]()
+    known: dict[tuple[bytes, tuple[str, ...]], int] = {}
+    for start, tree in zip(starts, samples, strict=True):
+        own = written[start : start + words]
+        key = (own.tobytes(), tuple(labels[start : start + words]))
+        if key not in known:
+            known[key] = len(trees)
+            trees.append(tree)
+            proposal.append(distribution.log_prob((own, tree[1]), binarization=binarization))
+        places.append(known[key])
+    return trees, np.array(proposal), places
 
 
 def _gold_tree(sentence: EncodedSentence) -> Tree:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from depgen.data.batch import TokenBatch, WordBatch
-from depgen.data.corpus import Corpus
 from depgen.data.module import CorpusData
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
@@ -35,86 +33,59 @@ Row = tuple[int, Any]
 """An item's place in the split, and what is predicted of it."""
 
 
-class Trees:
-    """The best tree with a single root of each sentence, as CoNLL-U.
+def head_rows(prediction: Float[Tensor, "batch dependents heads"], batch: WordBatch) -> Iterator[Row]:
+    """The heads of each sentence's words, of the best tree with a single root."""
+    lengths = batch.lengths.cpu().numpy()
+    heads = decoded_heads(prediction.cpu().numpy(), lengths, "tree")
+    for item, of_sentence, length in zip(batch.items.tolist(), heads, lengths.tolist(), strict=True):
+        yield item, of_sentence[:length].tolist()
 
-    Words are those of the corpus, and its tags are kept; its trees, if it has any, are not.
 
-    Args:
-        corpus: whose test split is parsed, sentence by sentence.
+def write_trees(rows: Sequence[Row], documents: Sequence[Document], path: Path) -> None:
+    """Write documents with these trees as CoNLL-U; words and tags are those of the corpus, its own trees are not.
 
     Raises:
-        UserError: a sentence or a word is empty.
+        UserError: not every sentence has one.
     """
-
-    kind, path = "trees", TEST_TREES
-
-    def __init__(self, corpus: Corpus) -> None:
-        self.documents = list(corpus.documents("test"))
-        check_words(list(chain.from_iterable(document.sentences for document in self.documents)))
-
-    def rows(self, prediction: Float[Tensor, "batch dependents heads"], batch: WordBatch) -> Iterator[Row]:
-        """The heads of each sentence's words."""
-        lengths = batch.lengths.cpu().numpy()
-        heads = decoded_heads(prediction.cpu().numpy(), lengths, "tree")
-        for item, found, length in zip(batch.items.tolist(), heads, lengths.tolist(), strict=True):
-            yield item, found[:length].tolist()
-
-    def write(self, rows: Sequence[Row], path: Path) -> None:
-        """Write the documents with these trees.
-
-        Raises:
-            UserError: not every sentence has one.
-        """
-        sentences = sum(len(document.sentences) for document in self.documents)
-        if len(rows) != sentences:
-            raise UserError(
-                f"Expected trees of all {sentences} sentences of the test split, found {len(rows)}: leave "
-                "trainer.limit_predict_batches and trainer.fast_dev_run out."
-            )
-        trees = (heads for _, heads in rows)
-        write_conllu(
-            (
-                Document(tuple(each.with_heads(next(trees)) for each in document.sentences), document.identifier)
-                for document in self.documents
-            ),
-            path,
+    sentences = sum(len(document.sentences) for document in documents)
+    if len(rows) != sentences:
+        raise UserError(
+            f"Expected trees of all {sentences} sentences of the test split, found {len(rows)}: leave "
+            "trainer.limit_predict_batches and trainer.fast_dev_run out."
         )
+    trees = (heads for _, heads in rows)
+    parsed = (
+        Document(tuple(sentence.with_heads(next(trees)) for sentence in document.sentences), document.identifier)
+        for document in documents
+    )
+    write_conllu(parsed, path)
 
 
-class Bracketings:
-    """One text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
+def distance_rows(
+    prediction: Float[Tensor, "layers batch words"], batch: TokenBatch, vocabulary: Vocabulary
+) -> Iterator[Row]:
+    """The words of each text, as the vocabulary has its tokens, and their distances in each layer."""
+    distances = prediction.cpu().double().numpy()
+    for row, (item, length) in enumerate(zip(batch.items.tolist(), batch.lengths.tolist(), strict=True)):
+        words = [vocabulary.decode([token]) or "_" for token in batch.inputs[row, 1:length].tolist()]
+        yield item, (words, distances[:, row, : length - 1])
 
-    A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. Leaves are the
-    vocabulary's tokens; a document of several sentences has one tree.
 
-    Args:
-        vocabulary: that the texts are encoded by.
+def write_bracketings(rows: Sequence[Row], path: Path) -> None:
+    """Write a text a line in the order of the split: `layer-<k>.txt` as `(a (b c))`, and `distances.jsonl`.
+
+    A line of the latter holds `item` (place in the split), `words` and `distances`, a list a layer. A document of
+    several sentences has one tree.
     """
-
-    kind, path = "bracketings", BRACKETINGS
-
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self.vocabulary = vocabulary
-
-    def rows(self, prediction: Float[Tensor, "layers batch words"], batch: TokenBatch) -> Iterator[Row]:
-        """The words of each text and their distances."""
-        distances = prediction.cpu().double().numpy()
-        for row, (item, length) in enumerate(zip(batch.items.tolist(), batch.lengths.tolist(), strict=True)):
-            words = [self.vocabulary.decode([token]) or "_" for token in batch.inputs[row, 1:length].tolist()]
-            yield item, (words, distances[:, row, : length - 1])
-
-    def write(self, rows: Sequence[Row], path: Path) -> None:
-        """Write a file for each layer, and one with the distances."""
-        texts: list[tuple[list[str], np.ndarray]] = [text for _, text in rows]
-        for layer in range(texts[0][1].shape[0]):
-            lines = [format_bracketing(words, bracketing_of_distances(found[layer])) for words, found in texts]
-            write_atomically(path / f"layer-{layer}.txt", "\n".join(lines) + "\n")
-        kept = [
-            json.dumps({"item": item, "words": words, "distances": found.round(6).tolist()}, ensure_ascii=False)
-            for item, (words, found) in rows
-        ]
-        write_atomically(path / DISTANCES, "\n".join(kept) + "\n")
+    texts: list[tuple[list[str], np.ndarray]] = [text for _, text in rows]
+    for layer in range(texts[0][1].shape[0]):
+        lines = [format_bracketing(words, bracketing_of_distances(distances[layer])) for words, distances in texts]
+        write_atomically(path / f"layer-{layer}.txt", "\n".join(lines) + "\n")
+    lines = [
+        json.dumps({"item": item, "words": words, "distances": distances.round(6).tolist()}, ensure_ascii=False)
+        for item, (words, distances) in rows
+    ]
+    write_atomically(path / DISTANCES, "\n".join(lines) + "\n")
 
 
 class PredictionWriter(BasePredictionWriter):
@@ -132,15 +103,19 @@ class PredictionWriter(BasePredictionWriter):
         super().__init__("batch_and_epoch")
         self.folder, self.data = folder, data
         self.written: tuple[str, Path] | None = None
+        self._documents: list[Document] = []
         self._rows: list[Row] = []
 
     def on_predict_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Forget an earlier prediction."""
-        parses = isinstance(pl_module, HeadNetwork)
-        self._predictions: Trees | Bracketings = (
-            Trees(self.data.corpus) if parses else Bracketings(self.data.vocabulary)
-        )
+        """Forget an earlier prediction.
+
+        Raises:
+            UserError: a sentence or a word that is to be parsed is empty.
+        """
         self._rows.clear()
+        if isinstance(pl_module, HeadNetwork):
+            self._documents = list(self.data.corpus.documents("test"))
+            check_words([sentence for document in self._documents for sentence in document.sentences])
 
     def write_on_batch_end(
         self,
@@ -153,7 +128,10 @@ class PredictionWriter(BasePredictionWriter):
         dataloader_idx: int,
     ) -> None:
         """Keep a batch's predictions."""
-        self._rows.extend(self._predictions.rows(prediction, batch))
+        if isinstance(pl_module, HeadNetwork):
+            self._rows.extend(head_rows(prediction, batch))
+        else:
+            self._rows.extend(distance_rows(prediction, batch, self.data.vocabulary))
 
     def write_on_epoch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, predictions: object, batch_indices: object
@@ -166,6 +144,10 @@ class PredictionWriter(BasePredictionWriter):
             rows = [row for share in shares for row in share]
         if not trainer.is_global_zero or not rows:
             return
-        path = self.folder / self._predictions.path
-        self._predictions.write(sorted(rows, key=lambda row: row[0]), path)
-        self.written = self._predictions.kind, path
+        rows = sorted(rows, key=lambda row: row[0])
+        if isinstance(pl_module, HeadNetwork):
+            write_trees(rows, self._documents, self.folder / TEST_TREES)
+            self.written = "trees", self.folder / TEST_TREES
+        else:
+            write_bracketings(rows, self.folder / BRACKETINGS)
+            self.written = "bracketings", self.folder / BRACKETINGS

@@ -1,23 +1,28 @@
-"""The verb `push`: a run as a folder of plain files with a model card, for a colleague or for the Hugging Face hub."""
+"""The verb `push`: a run as a folder of plain files with a model card, for a colleague, the hub, or `transformers`."""
 
+import logging
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from depgen import __version__
-from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.backbones.pretrained import PretrainedTransformer
+from depgen.data.vocabulary import TOKENIZER_FILE, VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.export import check_empty
 from depgen.evaluation.over_trees import ScoresTrees
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.locations import json_object
+from depgen.models.causal_lm import CausalLM
 from depgen.training.checkpoints import load_checkpoint, write_weights
 from depgen.training.evaluated import NUMBERS
 from depgen.training.runs import WEIGHTS, read_record, update_record
 
+logger = logging.getLogger(__name__)
+
+Form = Literal["run", "transformers"]
 _OWN = ("command", "hardware")
 """What of `run.json` concerns the user's machine, and stays there."""
 _CARD = """---
@@ -60,7 +65,9 @@ _WRITE = "print(system.generate(number=1, max_new_tokens=20)[0].text)"
 """What systems do that give no probability to a text without its tree."""
 
 
-def push(run: str | None = None, *, to: Path, repo: str | None = None, private: bool = False) -> str:
+def push(
+    run: str | None = None, *, to: Path, form: Form = "run", repo: str | None = None, private: bool = False
+) -> str:
     """Write a run's best weights, settings, vocabulary and a model card into a folder, and upload it to `--repo`.
 
     `depgen.load(FOLDER)` loads what is written. The card names no licence: add the one that you choose.
@@ -68,31 +75,67 @@ def push(run: str | None = None, *, to: Path, repo: str | None = None, private: 
     Args:
         run: a run folder or an experiment; by default the newest run.
         to: the folder to write, which must be empty if it exists.
+        form: what is written: a `run` for depgen, with a model card; or, for `transformers`, its backbone and tokenizer
+            alone, which `AutoModelForCausalLM.from_pretrained(FOLDER)` loads.
         repo: `owner/name` on the Hugging Face hub to upload the folder to; needs a token (`hf auth login`, HF_TOKEN).
         private: make the repository private where it does not exist yet.
 
     Raises:
-        UserError: no such run, a folder that holds something, no token, or a hub that refuses the upload.
+        UserError: no such run, a folder that holds something, no token, or a hub that refuses the upload; a backbone
+            that is not the library's.
     """
-    check_empty(to)
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
     if repo is not None:
         _check_token()
     trained = load_trained(run, device="cpu")
-    source, checkpoint, system = trained.run, trained.checkpoint, type(trained.model)
-    record = {name: value for name, value in read_record(source).items() if name not in _OWN}
+    if form == "run":
+        _write_run(trained, to, place=repo or to.name)
+    else:
+        _write_backbone(trained, to)
+    uploaded = "" if repo is None else f"\nuploaded\t{_upload(to, repo, private=private)}"
+    return f"folder\t{to.absolute()}{uploaded}"
+
+
+def _write_run(trained: Trained, to: Path, *, place: str) -> None:
+    source, record = trained.run, read_record(trained.run)
+    record = {name: value for name, value in record.items() if name not in _OWN}
     to.mkdir(parents=True, exist_ok=True)
-    write_weights(load_checkpoint(checkpoint, mmap=True), to / WEIGHTS)
+    write_weights(load_checkpoint(trained.checkpoint, mmap=True), to / WEIGHTS)
     for name in ("config.yaml", VOCABULARY_FILE):
         shutil.copyfile(source / name, to / name)
     update_record(to, record)
     numbers = source / NUMBERS["test"]
     metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}
-    place = to.name if repo is None else repo
-    (to / "README.md").write_text(model_card(system, record, metrics, place=place), encoding="utf-8")
+    (to / "README.md").write_text(model_card(type(trained.model), record, metrics, place=place), encoding="utf-8")
     load_trained(to, device="cpu")  # what is written loads
-    if repo is None:
-        return f"folder\t{to.absolute()}"
-    return f"folder\t{to.absolute()}\nuploaded\t{_upload(to, repo, private=private)}"
+
+
+def _write_backbone(trained: Trained, to: Path) -> None:
+    """Write the backbone and the tokenizer of a run in the library's own form.
+
+    Raises:
+        UserError: the backbone is none of the library's.
+    """
+    model, vocabulary = trained.model, trained.vocabulary
+    backbone = getattr(model, "backbone", model)
+    if not isinstance(backbone, PretrainedTransformer):
+        kind = type(backbone).__name__
+        raise UserError(f"{trained.checkpoint} is a {kind}, which transformers can't load: only its own networks are.")
+    if not isinstance(model, CausalLM):
+        logger.warning(
+            "What %s adds to its backbone is left out: transformers has no such model.", type(model).__name__
+        )
+    backbone.save(to, eos=vocabulary.eos)
+    (to / TOKENIZER_FILE).write_text(vocabulary.tokenizer, encoding="utf-8")
+    if vocabulary.splits_words:
+        from transformers import PreTrainedTokenizerFast
+
+        end, unknown = vocabulary.specials["eos"], vocabulary.specials.get("unk")
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_file=str(to / TOKENIZER_FILE), bos_token=end, eos_token=end, unk_token=unknown
+        )
+        tokenizer.save_pretrained(to)
 
 
 def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, float], *, place: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from depgen.data.documents import Segmentation, segment_bounds
 from depgen.data.experiment import data_of
 from depgen.data.steps import Rewrite
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
-from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_form import FORMS, FormName
@@ -54,7 +53,7 @@ class Reading:
         return FORMS[self.known_form].kept(sentence)
 
     def words(self, sentence: Sentence) -> list[str]:
-        """Those that are read, as they are."""
+        """The words that are read, in the form."""
         return self.spelt(sentence, self.kept(sentence))
 
     def spelt(self, sentence: Sentence, kept: Sequence[bool]) -> list[str]:
@@ -70,10 +69,10 @@ class Reading:
         >>> Reading(final_word_twice=True).encode(["the", "cat"], vocabulary).word_of_piece.tolist()
         [0, 1, 1]
         """
-        found = encode(vocabulary, words, first_word_space=self.first_word_space or not begins)
+        once = encode(vocabulary, words, first_word_space=self.first_word_space or not begins)
         if not self.final_word_twice:
-            return found
-        return Encoding(*(np.append(each, each[-1:]) for each in (found.ids, found.word_of_piece)))
+            return once
+        return Encoding(*(np.append(each, each[-1:]) for each in (once.ids, once.word_of_piece)))
 
     def segments(self, sentences: Sequence[T]) -> list[Sequence[T]]:
         """What of a document's sentences is read as one; nothing where there are none.
@@ -87,19 +86,16 @@ class Reading:
         return [sentences[begin:end] for begin, end in pairwise(bounds)]
 
 
-def reading_of_run(run: Path, *, checkpoint: Path | None = None) -> Reading:
-    """That of a run folder whose settings name a data module; else what a checkpoint keeps of it."""
+def reading_of_run(run: Path, checkpoint: Mapping[str, Any] | None = None) -> Reading:
+    """What a checkpoint's content keeps of its data module's reading; where it keeps none, that of the run's settings.
+
+    Weights that `depgen push` has written keep none.
+    """
+    for state in (checkpoint or {}).values():
+        if isinstance(state, Mapping) and "reading" in state:
+            return Reading(**state["reading"])
     settings = run / "config.yaml"
-    if settings.is_file():
-        return reading_of(data_of(settings))
-    states = load_checkpoint(checkpoint, mmap=True).values() if checkpoint and checkpoint.is_file() else ()
-    kept = (state["reading"] for state in states if isinstance(state, Mapping) and "reading" in state)
-    return Reading(**next(kept, {}))
-
-
-def reading_of(data: object) -> Reading:
-    """How a data module gives texts to a system."""
-    return Reading(**getattr(data, "reading", {}))
+    return Reading(**getattr(data_of(settings), "reading", {})) if settings.is_file() else Reading()
 
 
 # -- corpora in a form ------------------------------------------------------------------------------------------------
@@ -147,21 +143,12 @@ def in_form(corpus: Corpus, reading: Reading) -> Corpus:
     return WithSteps(corpus, steps=(IntoForm(reading.form),))
 
 
-_BROUGHT_BY: Mapping[FormName, str] = {
-    "bare": "The step depgen.data.steps.BareWords brings a corpus into that form",
-    "ptb": "The step depgen.data.steps.Normalized brings a treebank into that form",
-    "stories": "the step depgen.data.steps.PlaceholdersForNames brings stories into that form",
-    "lower": "The step depgen.data.steps.Lowercase brings a corpus into that form",
-}
-
-
 def warn_of_another_form(trained_on: FormName | None, corpus: Corpus) -> None:
     """Say in the log that a corpus is not in the form of the text that a run has learnt from, where that is known."""
-    given = form_of(corpus)
-    if trained_on is not None and trained_on in _BROUGHT_BY and trained_on != given:
+    form = form_of(corpus)
+    if trained_on not in (None, "as_is", form):
         logger.warning(
             "The run has learnt from text in the form `%s`, but %s %s: punctuation is read too or missing, and words "
-            "that are spelt otherwise are unknown. %s.",
-            trained_on, corpus.name, f"is in the form `{given}`" if given else "does not say that it is in it",
-            _BROUGHT_BY[trained_on],
+            "that are spelt otherwise are unknown. A step of depgen.data.steps brings a corpus into that form.",
+            trained_on, corpus.name, f"is in the form `{form}`" if form else "does not say that it is in it",
         )  # fmt: skip

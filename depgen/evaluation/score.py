@@ -109,35 +109,30 @@ def score(
             than it can read, or one of whose words it reads none.
     """
     check_table_output(output, json=json)
-    if next_words and by not in (None, "word"):
-        raise UserError(f"next_words: expected rows of words, found --by {by}: leave out one of the two.")
-    of_trees = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
-    of_words = {"reads": reads, "next_words": next_words or None, "beam_size": beam_size}
-    if trees != "sampled" and (misplaced := [name for name, value in of_trees.items() if value is not None]):
-        raise UserError(f"{', '.join(misplaced)}: expected with sampled trees: add trees, or leave it out.")
-    if trees is not None and (misplaced := [name for name, value in of_words.items() if value is not None]):
-        raise UserError(f"{', '.join(misplaced)}: expected without trees: leave out trees.")
+    of_trees: dict[str, Any] = {"number_of_trees": number_of_trees, "parser": parser, "seed": seed}
+    of_trees = {name: value for name, value in of_trees.items() if value is not None}
+    if of_trees and trees != "sampled":
+        raise UserError(f"{', '.join(of_trees)}: expected with sampled trees: add trees, or leave it out.")
     system = load(run, device=device, form=form, first_word_space=first_word_space)
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
-    progress = sys.stderr.isatty()
-    if trees is not None:
-        given: dict[str, Any] = {name: value for name, value in of_trees.items() if value is not None}
-        found = system.score_over_trees(
-            documents, trees=trees, by=by or "sentence", unit=unit, tokens_per_batch=tokens_per_batch,
-            progress=progress, **given,
-        )  # fmt: skip
-        return written([found], output=output, json=json)
-    read = {"next_words": next_words, "tokens_per_batch": tokens_per_batch, "progress": progress}
-    tables = _tables(system, documents, by or "word", unit, reads=reads, beam_size=beam_size, **read)
-    return written(tables, output=output, json=json)
+    options: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
+    if trees is None:
+        tables = _tables(
+            system, documents, by=by or "word", reads=reads, beam_size=beam_size, next_words=next_words, **options
+        )
+        return written(tables, output=output, json=json)
+    if reads is not None or beam_size is not None or next_words:
+        raise UserError("reads, beam_size, next_words: expected without trees, found one of them: leave it out.")
+    table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **options, **of_trees)
+    return written([table], output=output, json=json)
 
 
 def _tables(
     system: System,
     documents: Sequence[TextDocument],
+    *,
     by: By,
     unit: Unit,
-    *,
     reads: Reads | None,
     beam_size: int | None,
     **options: Any,  # noqa: ANN401 - of score_words

@@ -57,8 +57,8 @@ def score_words(
     Args:
         encoder: how documents are given to the system.
         documents: of any texts.
-        tokens_per_batch: see `depgen.evaluation.unit_scores.score_documents`; no score depends on it.
-        batch_size: the most sentences or documents that are scored at once; no score depends on it.
+        tokens_per_batch: see `depgen.evaluation.unit_scores.score_documents`.
+        batch_size: the most sentences or documents that are scored at once.
         next_words: measure entropies and ranks too.
         progress: show a progress bar.
 

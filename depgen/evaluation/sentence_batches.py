@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from depgen.data.batch import ItemBatch, TokenItem, WordBatch, collate_words
-from depgen.data.sampler import TokenBudgetBatches
 from depgen.data.vocabulary import Vocabulary, encode
+from depgen.evaluation.unit_scores import batches_of_lengths
 from depgen.trees.sentence import Sentence
 
 
@@ -30,14 +30,9 @@ def sentence_batches(
     lengths = np.array([len(ids) for ids in encoded], dtype=np.int64)
     assert lengths.tolist() == [len(sentence) for sentence in sentences], "heads are those of whole words"
     filled = np.flatnonzero(lengths)
-    for share in TokenBudgetBatches(lengths[filled], tokens_per_batch=tokens_per_batch, shuffle=False):
-        alike = filled[share.indices].tolist()
-        most = batch_size or len(alike)
-        for places in (alike[first : first + most] for first in range(0, len(alike), most)):
-            items = [_item(place, encoded[place], sentences[place].heads) for place in places]
-            tokens = int(lengths[places].sum())
-            yield collate_words(ItemBatch(items, tokens, vocabulary))
-
-
-def _item(place: int, ids: np.ndarray, heads: Sequence[int] | None) -> TokenItem:
-    return TokenItem(place, ids, None if heads is None else np.array(heads))
+    for batch in batches_of_lengths(lengths[filled], tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+        items = []
+        for place in filled[batch].tolist():
+            heads = sentences[place].heads
+            items.append(TokenItem(place, encoded[place], None if heads is None else np.array(heads)))
+        yield collate_words(ItemBatch(items, int(lengths[filled[batch]].sum()), vocabulary))

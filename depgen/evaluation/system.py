@@ -3,23 +3,19 @@
 `depgen.load` finds a run, a checkpoint or a pretrained model that is on this machine. Nothing is fetched.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from depgen.data.vocabulary import TOKENIZER_FILE, Vocabulary
 from depgen.decoding.heads import Decoding
-from depgen.errors import UserError, check_at_least, check_one_of, did_you_mean
+from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.frames import By, Pooling, Trees, Unit
-from depgen.evaluation.reading import Reading
 from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
 from depgen.evaluation.text_documents import (
     Text,
@@ -28,19 +24,14 @@ from depgen.evaluation.text_documents import (
     Tokens,
     check_texts,
     documents_of,
-    string_document,
     warn_of_raw_text,
 )
-from depgen.evaluation.trained import Trained, checked_device, load_trained
+from depgen.evaluation.trained import Trained, load_pretrained_system, load_trained, located
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.evaluation.trees.graph_parser import parser_of_system
 from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.unit_scores import beam_of
-from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.document import DocumentLanguageModel
-from depgen.locations import models_root, runs_root
-from depgen.models.causal_lm import CausalLM
-from depgen.training.runs import all_runs, experiment_name, newest_run
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
@@ -152,16 +143,19 @@ class System(Trained):
         Raises:
             UserError: the system gives trees no probability, there is no such parser, or a sentence is too long.
         """
-        from depgen.evaluation.over_trees import TreeScorer, bound_table  # pandas
+        from depgen.evaluation.over_trees import bound_table, bounds_of_sentences  # pandas
         from depgen.evaluation.scores import TextColumns
 
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
         if by == "word":
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
-        scorer = TreeScorer(self, trees, number_of_trees, parser, seed, tokens_per_batch, progress=progress)
         documents = documents_of(texts, tokens)
-        return bound_table(scorer.sentences(documents), TextColumns.of(documents), by=by, unit=unit)
+        sentences = bounds_of_sentences(
+            self, documents, trees=trees, number_of_trees=number_of_trees, parser=parser, seed=seed,
+            tokens_per_batch=tokens_per_batch, progress=progress,
+        )  # fmt: skip
+        return bound_table(sentences, TextColumns.of(documents), by=by, unit=unit)
 
     def generate(
         self,
@@ -364,7 +358,7 @@ def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[Te
     contexts = [given] * texts if isinstance(given, str) else list(given)
     if len(contexts) != texts:
         raise UserError(f"given: expected a context for each of {texts} texts, or one string, found {len(contexts)}.")
-    return [string_document(each, f"context-{number}", tokens) for number, each in enumerate(contexts, 1)]
+    return documents_of(contexts, tokens)
 
 
 def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
@@ -373,13 +367,6 @@ def _joined(context: TextDocument, text: TextDocument) -> TextDocument:
         text, sentences=context.sentences + text.sentences, places=context.places + text.places, spans=spans,
         string=None, sentence_ids=(),
     )  # fmt: skip
-
-
-# -- loading ----------------------------------------------------------------------------------------------------------
-
-Place = Literal["run", "pretrained"]
-_PROBE = ("The", "cat", "sat.")
-"""Words by which a tokenizer shows whether it cuts each by itself."""
 
 
 def load(
@@ -392,9 +379,7 @@ def load(
 ) -> System:
     """The system of a run or checkpoint, or a pretrained causal language model, in evaluation mode.
 
-    A name is looked up as a path, a run under `$DEPGEN_RUNS`, a folder under `$DEPGEN_MODELS` and a model or run in
-    the local hub cache (`hf download NAME`). A name that is found in several of these places is refused. Nothing is
-    fetched.
+    Where a name is looked up says `depgen.evaluation.trained`. One that is found in several places is refused.
 
     Args:
         name: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint file, or a folder or hub
@@ -411,108 +396,17 @@ def load(
     check_one_of(form=(form, FormName))
     if name == "":
         raise UserError("Expected the name of a system, found an empty one.")
-    kind, where = ("run", None) if name is None else located(name)
-    trained = _pretrained(where, device) if kind == "pretrained" and where else load_trained(where, device=device)
+    kind, place = ("run", None) if name is None else located(name)
+    if kind == "pretrained" and place is not None:
+        trained = load_pretrained_system(place, device=device)
+    else:
+        trained = load_trained(place, device=device)
     reading = replace(trained.reading, form=form or trained.reading.form)
     if first_word_space is not None:
         reading = replace(reading, first_word_space=first_word_space)
     if dtype is not None:
-        trained.model.to(_dtype(dtype))
+        weights = dtype if isinstance(dtype, torch.dtype) else getattr(torch, dtype, None)
+        if not isinstance(weights, torch.dtype) or not weights.is_floating_point:
+            raise UserError(f"dtype: expected float32, float64, bfloat16 or float16, found {dtype}.")
+        trained.model.to(weights)
     return System(trained.model, trained.vocabulary, trained.run, trained.checkpoint, reading)
-
-
-def _pretrained(folder: Path, device: str | None) -> Trained:
-    """A causal language model of the transformers library that was not trained here.
-
-    Raises:
-        UserError: it can't be given a text word by word.
-    """
-    from depgen.backbones.pretrained import PretrainedTransformer
-
-    vocabulary = _vocabulary(required_folder(str(folder), holding=TOKENIZER_FILE))
-    model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
-    model.to(checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
-
-
-def _vocabulary(folder: Path) -> Vocabulary:
-    """The tokenizer of a pretrained model, with the token that begins and ends a text.
-
-    Raises:
-        UserError: texts begin and end by two different tokens, or a word's pieces depend on the words before it.
-    """
-    from tokenizers import Tokenizer
-
-    content = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
-    tokenizer = Tokenizer.from_str(content)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    begin, end = config.get("bos_token_id"), config.get("eos_token_id")
-    if end is None or begin not in (None, end):
-        raise UserError(
-            f"{folder / 'config.json'}: expected one token that begins and ends a text, as GPT-2 has, found "
-            f"bos_token_id {begin} and eos_token_id {end}. Train a run on top of such a model, or take another."
-        )
-    vocabulary = Vocabulary(content, specials={"eos": str(tokenizer.id_to_token(end))})
-    first, *others = _PROBE
-    found = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
-    if found != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:
-        raise UserError(
-            f"{folder / TOKENIZER_FILE}: expected a tokenizer that cuts each word by itself, with the space before it, "
-            "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
-        )
-    return vocabulary
-
-
-def located(name: str | Path) -> tuple[Place, Path]:
-    """What a name means and where it is.
-
-    Raises:
-        UserError: nothing has that name, or several have.
-    """
-    if (found := _the_one_of(name, _places(name))) is not None:
-        return found
-    meant = did_you_mean(str(name), dict.fromkeys(experiment_name(run) for run in all_runs()))
-    raise UserError(
-        f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
-        f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "
-        "fit`, or fetch a model where there is a network with `hf download NAME`."
-    )
-
-
-def _the_one_of(name: str | Path, places: list[tuple[Place, Path]]) -> tuple[Place, Path] | None:
-    """The only one of the places that have a name; None where there is none."""
-    found = {path.resolve(): (kind, path) for kind, path in places}
-    if len(found) > 1:
-        listed = "; ".join(f"{path.absolute()} ({kind})" for kind, path in found.values())
-        raise UserError(f"Expected one system of the name {name}, found several: {listed}. Name one by its whole path.")
-    return next(iter(found.values()), None)
-
-
-def _places(name: str | Path) -> list[tuple[Place, Path]]:
-    """All that has the name; of several runs of an experiment or a folder, the newest."""
-    path, text = Path(name).expanduser(), str(name)
-    if path.is_file():
-        return [("run", path)]
-    found = _in_folder(path)
-    if isinstance(name, Path) or path.is_absolute() or text.startswith((".", "~")):
-        return found
-    found += _in_folder(runs_root() / text, "run")
-    found += _in_folder(models_root() / text, "pretrained")
-    cached = None if names_a_folder(text) else cached_folder(text)
-    return found if cached is None else [*found, *_in_folder(cached)]
-
-
-def _in_folder(folder: Path, only: Place | None = None) -> list[tuple[Place, Path]]:
-    """The run, the newest of the runs or the pretrained model that a folder holds."""
-    if only != "pretrained" and (folder / "run.json").is_file():
-        return [("run", folder)]
-    if only != "run" and (folder / "config.json").is_file():
-        return [("pretrained", folder)]
-    return [("run", newest_run(folder))] if only != "pretrained" and all_runs(folder) else []
-
-
-def _dtype(dtype: torch.dtype | str) -> torch.dtype:
-    found = dtype if isinstance(dtype, torch.dtype) else getattr(torch, dtype, None)
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise UserError(f"dtype: expected float32, float64, bfloat16 or float16, found {dtype}.")
-    return found

@@ -1,4 +1,4 @@
-"""Text files of any form as documents of sentences, each with its place in the file."""
+"""Texts as documents of sentences, whatever they come from: strings, dictionaries, or files of any format."""
 
 import logging
 import re
@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.data.formats import JsonLines
-from depgen.data.tokenization import split_sentences, token_spans, tokenize
+from depgen.data.named_columns import Kind
+from depgen.data.tokenization import split_sentences, token_spans, words_of
 from depgen.errors import UserError, check_one_of
-from depgen.evaluation.file_texts import TEXT, field_of
 from depgen.locations import json_value
-from depgen.trees.conllu import TagColumn, read_blocks
+from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
 from depgen.trees.text_files import FileFormat, Separator, format_of, read_columns, read_lines
@@ -22,23 +22,25 @@ logger = logging.getLogger(__name__)
 Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
+TEXT = ("text", "sentence")
+"""What the column or field of texts is called."""
+PROMPT = ("prompt", *TEXT)
+"""The same of prompts; `depgen generate --json` writes both."""
 _WORD = re.compile(r"\S+")
 _WITH_PUNCTUATION = re.compile(r"\w[.?!]+[\"']*$")
-_JSON_TEXT = ("sentences", "text", "sentence")
 
 
 @dataclass(frozen=True)
 class TextDocument:
-    """A document of a file.
+    """A text: a string, or a document of a file.
 
     Attributes:
         identifier: what the file calls it, or file and line.
         sentences: none is without words.
         places: file and line of each sentence; of JSON, those of the document or its identifier.
-        spans: the characters of each word of each sentence, in a string that was given as it is; None in files.
+        spans: the characters of each word of each sentence in the string; None in files.
         string: the string that was given; None in files.
-        fields: what a JSON line or a row of a table says about the document besides its text, such as item and
-            condition.
+        fields: what a dictionary, a JSON line or a row of a table says besides its text, such as item and condition.
         sentence_ids: the `sent_id` of each sentence; empty where the file has none.
         by_spaces: whether its words are what white space separates in a text, and so may hold punctuation.
     """
@@ -59,16 +61,21 @@ class TextDocument:
             return self.string
         return "\n".join(" ".join(sentence.words) for sentence in self.sentences)
 
-    @property
-    def spans_of_sentences(self) -> Sequence[Sequence[Span | None]]:
-        """The span of each word; None for words without one."""
-        return [[None] * len(each) for each in self.sentences] if self.spans is None else self.spans
-
 
 Text = str | TextDocument
 """A string, each line of which that is not blank is a sentence, or a document of a file."""
 TextWithFields = Text | Mapping[str, Any]
 """A text, or a string under `text` or `sentence` with other fields, such as item and condition, as a table has it."""
+
+# -- strings ----------------------------------------------------------------------------------------------------------
+
+
+def documents_of(texts: TextWithFields | Iterable[TextWithFields], tokens: Tokens = "whitespace") -> list[TextDocument]:
+    """Texts as documents; UserError where one is no text."""
+    check_texts(texts)
+    check_one_of(tokens=(tokens, Tokens))
+    listed = [texts] if isinstance(texts, str | Mapping | TextDocument) else texts
+    return [_as_document(text, f"text-{number}", tokens) for number, text in enumerate(listed, start=1)]
 
 
 def check_texts(texts: object, name: str = "texts") -> None:
@@ -80,53 +87,33 @@ def check_texts(texts: object, name: str = "texts") -> None:
         )
 
 
+def _as_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
+    if isinstance(text, TextDocument):
+        return text
+    fields: dict[str, Any] = {}
+    if isinstance(text, Mapping):
+        fields = {str(key): value for key, value in text.items()}
+        text = fields.pop(_name_of_text(fields, TEXT, name))
+    if not isinstance(text, str):
+        raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
+    return replace(document_of(text, name=name, tokens=tokens), fields=fields)
+
+
 def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace") -> TextDocument:
     r"""A string as a document: each line that is not blank is a sentence.
 
     >>> document_of("the cat\n\n ran .").spans
     (((0, 3), (4, 7)), ((10, 13), (14, 15)))
     """
-    found, places, start = [], [], 0
+    spans, places, start = [], [], 0
     for number, line in enumerate(text.split("\n"), start=1):
-        if spans := tuple((start + first, start + last) for first, last in _spans(line, tokens)):
-            found.append(spans)
+        cut = token_spans(line) if tokens == "rules" else [word.span() for word in _WORD.finditer(line)]
+        if cut:
+            spans.append(tuple((start + first, start + last) for first, last in cut))
             places.append(f"{name}:{number}")
         start += len(line) + 1
-    sentences = tuple(Sentence(tuple(text[first:last] for first, last in spans)) for spans in found)
-    return TextDocument(name, sentences, tuple(places), tuple(found), text, by_spaces=tokens == "whitespace")
-
-
-def documents_of(texts: TextWithFields | Iterable[TextWithFields], tokens: Tokens = "whitespace") -> list[TextDocument]:
-    """Texts as documents; UserError where one is no text.
-
-    Args:
-        texts: a text or a list of texts: strings, mappings with a string under `text` or `sentence`, or documents.
-        tokens: how strings are cut into words.
-    """
-    check_texts(texts)
-    every = [texts] if isinstance(texts, str | Mapping | TextDocument) else texts
-    return [_text(text, f"text-{number}", tokens) for number, text in enumerate(every, start=1)]
-
-
-def _text(text: TextWithFields, name: str, tokens: Tokens) -> TextDocument:
-    if isinstance(text, TextDocument):
-        return text
-    if not isinstance(text, Mapping):
-        return string_document(text, name, tokens)
-    used = next((each for each in TEXT if each in text), None)
-    if used is None:
-        expected = " or ".join(map(repr, TEXT))
-        raise UserError(f"{name}: expected a string under {expected}, found {', '.join(map(repr, text)) or 'nothing'}.")
-    fields = {str(key): value for key, value in text.items() if key != used}
-    return replace(string_document(text[used], name, tokens), fields=fields)
-
-
-def string_document(text: Any, name: str, tokens: Tokens) -> TextDocument:  # noqa: ANN401 - whatever a caller gives
-    """A string as a document; UserError where it is none."""
-    check_one_of(tokens=(tokens, Tokens))
-    if not isinstance(text, str):
-        raise UserError(f"{name}: expected a string, found {text!r:.40} of type {type(text).__name__}.")
-    return document_of(text, name=name, tokens=tokens)
+    sentences = tuple(Sentence(tuple(text[first:last] for first, last in words)) for words in spans)
+    return TextDocument(name, sentences, tuple(places), tuple(spans), text, by_spaces=tokens == "whitespace")
 
 
 def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
@@ -145,10 +132,7 @@ def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
         )  # fmt: skip
 
 
-def _spans(line: str, tokens: Tokens) -> list[Span]:
-    if tokens == "rules":
-        return token_spans(line)
-    return [match.span() for match in _WORD.finditer(line)]
+# -- files ------------------------------------------------------------------------------------------------------------
 
 
 def read_documents(
@@ -174,22 +158,22 @@ def read_documents(
         UserError: the file is missing, holds no sentence, or does not read as said (line named); an option that does
             nothing for files of its format.
     """
-    found = file_format(path, input_format, tokens=tokens, tags=tags)
-    if found == "conllu":
+    kind = file_format(path, input_format, tokens=tokens, tags=tags)
+    if kind == "conllu":
         return list(_of_conllu(path, tags or "xpos", trees=trees))
-    if found == "sdp":
-        return list(_of_sdp(path))
-    cut: Tokens = tokens or "whitespace"
-    if found == "jsonl":
-        documents, expected = list(_of_json(path, cut)), "a text in each object"
-    elif found != "text":
-        documents = list(_of_columns(path, "tab" if found == "tsv" else "comma", cut))
-        expected = "a sentence in each row"
+    if kind == "sdp":
+        blocks = read_sdp_blocks(path)
+        return [TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,)) for block in blocks]
+    cut = tokens or "whitespace"
+    if kind == "text":
+        documents = list(_of_text(path, cut))
+    elif kind == "jsonl":
+        documents = list(_of_json(path, cut))
     else:
-        documents, expected = list(_of_text(path, cut)), "a sentence on each line"
+        documents = list(_of_columns(path, "tab" if kind == "tsv" else "comma", cut))
     if not documents:
-        raise UserError(f"{path}: expected {expected}, found {'none' if found != 'text' else 'only blank lines'}.")
-    return [replace(each, by_spaces=cut == "whitespace") for each in documents]
+        raise UserError(f"{path}: expected at least one sentence, found none.")
+    return [replace(document, by_spaces=cut == "whitespace") for document in documents]
 
 
 def file_format(
@@ -200,96 +184,124 @@ def file_format(
     Raises:
         UserError: an option does nothing for files of this format.
     """
-    found = given or format_of(path)
-    if tokens is not None and found in ("conllu", "sdp"):
+    kind = given or format_of(path)
+    if tokens is not None and kind in ("conllu", "sdp"):
         raise UserError(
-            f"tokens: {tokens} is for text, but {path} is read as {found}, which has its words: leave it out."
+            f"tokens: {tokens} is for text, but {path} is read as {kind}, which has its words: leave it out."
         )
-    if tags is not None and found != "conllu":
-        raise UserError(f"tags: {tags} is a column of CoNLL-U, but {path} is read as {found}: leave it out.")
-    return found
+    if tags is not None and kind != "conllu":
+        raise UserError(f"tags: {tags} is a column of CoNLL-U, but {path} is read as {kind}: leave it out.")
+    return kind
 
 
 def _of_text(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
-    cut = tokenize if tokens == "rules" else str.split
-    sentences: list[tuple[str, Sentence]] = []
+    sentences, places = list[Sentence](), list[str]()
     for number, line in read_lines(path):
         if line.strip():
-            sentences.append((f"{path.name}:{number}", Sentence(tuple(cut(line)))))
+            sentences.append(Sentence(words_of(line, tokens)))
+            places.append(f"{path.name}:{number}")
         elif sentences:
-            yield _document(sentences[0][0], sentences)
-            sentences = []
+            yield TextDocument(places[0], tuple(sentences), tuple(places))
+            sentences, places = [], []
     if sentences:
-        yield _document(sentences[0][0], sentences)
+        yield TextDocument(places[0], tuple(sentences), tuple(places))
 
 
 def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocument]:
-    sentences: list[tuple[str, Sentence]] = []
-    ids: list[str | None] = []
-    identifier: str | None = None
-
-    def document() -> TextDocument:
-        found = _document(identifier or sentences[0][0], sentences)
-        return replace(found, sentence_ids=tuple(ids) if any(ids) else ())
-
+    documents, any_newdoc = list[tuple[str, list[ConlluBlock]]](), False
     for block in read_blocks(path):
-        place, newdoc, sentence_id = (
-            f"{path.name}:{block.numbers[0]}",
-            block.comment("newdoc"),
-            block.comment("sent_id"),
-        )
-        if sentences and (newdoc or identifier is None):
-            yield document()
-            sentences, ids = [], []
-        if newdoc:
-            identifier = newdoc[1] or place
-        sentences.append((place, block.sentence(tags) if trees else block.bare_sentence(tags)))
-        ids.append(sentence_id and sentence_id[1])
-    yield document()
-
-
-def _of_sdp(path: Path) -> Iterator[TextDocument]:
-    for block in read_sdp_blocks(path):
-        yield TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,))
+        newdoc = block.comment("newdoc")
+        any_newdoc = any_newdoc or newdoc is not None
+        if newdoc or not any_newdoc:
+            identifier = newdoc[1] if newdoc else ""
+            documents.append((identifier or f"{path.name}:{block.numbers[0]}", []))
+        documents[-1][1].append(block)
+    for identifier, blocks in documents:
+        sentences = tuple(block.sentence(tags) if trees else block.bare_sentence(tags) for block in blocks)
+        places = tuple(f"{path.name}:{block.numbers[0]}" for block in blocks)
+        ids = tuple(comment and comment[1] for comment in (block.comment("sent_id") for block in blocks))
+        yield TextDocument(identifier, sentences, places, sentence_ids=ids if any(ids) else ())
 
 
 def _of_columns(path: Path, separator: Separator, tokens: Tokens) -> Iterator[TextDocument]:
     """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
     for line, row in read_columns(path, separator=separator):
-        place = f"{path.name}:{line}"
-        value = field_of(row, TEXT, f"{path}:{line}", kind="column")
-        cut = tokenize if tokens == "rules" else str.split
-        sentences = [value] if "text" not in row else split_sentences(value)
-        read = tuple(Sentence(tuple(cut(each))) for each in sentences)
+        name, place = _name_of_text(row, TEXT, f"{path}:{line}"), f"{path.name}:{line}"
+        sentences = split_sentences(row[name]) if name == "text" else [row[name]]
+        read = tuple(Sentence(words_of(sentence, tokens)) for sentence in sentences)
         if not any(read):
             raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
-        used = next(name for name in TEXT if name in row)
-        others = {name: cell for name, cell in row.items() if name != used}
-        yield TextDocument(place, read, (place,) * len(read), fields=others)
+        fields = {column: cell for column, cell in row.items() if column != name}
+        yield TextDocument(place, read, (place,) * len(read), fields=fields)
 
 
 def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
-    """By the project's reader, whose fields the first object names."""
-    number, first = next(((number, line) for number, line in read_lines(path) if line.strip()), (1, ""))
-    try:
-        fields = json_value(first, str(path))
-    except UserError:
-        fields = None  # named by the reader, with its line
-    if isinstance(fields, dict) and not fields.keys() & {*_JSON_TEXT}:
+    """By the format of corpora; the first object says which field holds the text, and whether it is a list."""
+    number, first = next(((number, line) for number, line in read_lines(path) if line.strip()), (1, "{}"))
+    row = json_value(first, f"{path}:{number}")
+    name = _name_of_text(row, ("sentences", *TEXT), f"{path}:{number}")
+    kind: Kind = "sentences" if name == "sentences" or isinstance(row[name], list) else "text"
+    lines = JsonLines(columns={kind: name}, tokens=tokens)
+    for document, content in lines.read_with_fields(path, path.name):
+        fields = {field: value for field, value in content.items() if field != name}
+        places = (document.identifier,) * len(document.sentences)
+        yield TextDocument(document.identifier, document.sentences, places, fields=fields)
+
+
+def _name_of_text(row: Any, names: Sequence[str], where: str) -> str:  # noqa: ANN401 - values of JSON
+    """The first of the names that a row has.
+
+    Raises:
+        UserError: it has none, or is no row.
+    """
+    if not isinstance(row, Mapping):
+        raise UserError(f"{where}: expected a JSON object, found a {type(row).__name__}.")
+    name = next((name for name in names if name in row), None)
+    if name is None:
         raise UserError(
-            f"{path}:{number}: expected the field 'text' with a string, or 'sentences' with a list of them, found "
-            f"{', '.join(map(repr, fields)) or 'none'}: rename the field that holds the text."
+            f"{where}: expected a text under {' or '.join(names)}, found {', '.join(map(str, row)) or 'nothing'}: "
+            "rename what holds the texts, or write plain text, one a line, into a .txt file."
         )
-    used = next((name for name in _JSON_TEXT if isinstance(fields, dict) and name in fields), "text")
-    listed = isinstance(fields, dict) and isinstance(fields.get(used), list)
-    lines = JsonLines(columns={"sentences" if listed or used == "sentences" else "text": used}, tokens=tokens)
-    for document, found in lines.read_with_fields(path, path.name):
-        others = {name: value for name, value in found.items() if name != used}
-        yield replace(
-            _document(document.identifier, [(document.identifier, each) for each in document.sentences]), fields=others
-        )
+    return name
 
 
-def _document(identifier: str, sentences: list[tuple[str, Sentence]]) -> TextDocument:
-    places, read = zip(*sentences, strict=True)
-    return TextDocument(identifier, read, places)
+# -- files of a text a line -------------------------------------------------------------------------------------------
+
+
+def read_file_texts(path: Path, names: Sequence[str] = TEXT) -> list[str]:
+    """The texts of a file, empty ones included; see `numbered_texts`."""
+    return [text for _, text in numbered_texts(path, names)]
+
+
+def numbered_texts(path: Path, names: Sequence[str] = TEXT) -> Iterator[tuple[int, str]]:
+    """Line number and text of each text of a file of generated texts, references or prompts.
+
+    A line is a text; in JSON lines a field, of which a list of sentences is one text; in tables (`.csv`, `.tsv`) a
+    cell; in CoNLL-U and SDP the words of a sentence.
+
+    Args:
+        path: its format is that of its name: see `depgen.trees.text_files`. `.gz` is unpacked.
+        names: of the field or column; the first that is there is read.
+
+    Raises:
+        UserError: the file can't be read, or not as the ending of its name says; a field or column is missing.
+    """
+    kind = format_of(path)
+    if kind == "text":
+        yield from read_lines(path)
+    elif kind == "conllu":
+        yield from ((block.numbers[0], " ".join(block.bare_sentence("xpos").words)) for block in read_blocks(path))
+    elif kind == "sdp":
+        yield from ((block.numbers[0], " ".join(block.bare_sentence().words)) for block in read_sdp_blocks(path))
+    elif kind == "jsonl":
+        for line, content in read_lines(path):
+            if content.strip():
+                row = json_value(content, f"{path}:{line}")
+                text = row[_name_of_text(row, names, f"{path}:{line}")]
+                sentences = text if isinstance(text, list) else [text]
+                if not all(isinstance(sentence, str) for sentence in sentences):
+                    raise UserError(f"{path}:{line}: expected a text or a list of sentences, found {text!r:.40}.")
+                yield line, " ".join(sentences)
+    else:
+        for line, row in read_columns(path, separator="tab" if kind == "tsv" else "comma"):
+            yield line, row[_name_of_text(row, names, f"{path}:{line}")]

@@ -1,22 +1,48 @@
-"""A trained system out of its run folder, with the vocabulary that travels with it."""
+"""Systems out of run folders, checkpoints and folders of pretrained models, each with its own vocabulary.
 
+A name is looked up as a path, a run under `$DEPGEN_RUNS`, a folder under `$DEPGEN_MODELS` and a model or run in the
+local hub cache (`hf download NAME`). Nothing is fetched.
+"""
+
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jsonargparse import ArgumentError
 
-from depgen.data.vocabulary import VOCABULARY_FILE, Vocabulary, load_vocabulary, vocabulary_of_checkpoint
-from depgen.errors import UserError, reason_of, user_errors_unwrapped
+from depgen.data.vocabulary import (
+    TOKENIZER_FILE,
+    VOCABULARY_FILE,
+    Vocabulary,
+    load_vocabulary,
+    vocabulary_of_checkpoint,
+)
+from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
 from depgen.evaluation.reading import Reading, reading_of_run
+from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.base import LanguageModel
+from depgen.locations import models_root, runs_root
+from depgen.models.causal_lm import CausalLM
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
-from depgen.training.runs import WEIGHTS, named_checkpoint, newest_run, run_of_checkpoint
+from depgen.training.runs import (
+    WEIGHTS,
+    all_runs,
+    experiment_name,
+    named_checkpoint,
+    newest_run,
+    run_of_checkpoint,
+)
 from depgen.trees.text_form import FormName
+
+Place = Literal["run", "pretrained"]
+_PROBE = ("The", "cat", "sat.")
+"""Words by which a tokenizer shows whether it cuts each by itself."""
 
 
 @dataclass(frozen=True)
@@ -62,15 +88,14 @@ def load_trained(reference: str | Path | None, *, device: str | None = None, for
             vocabulary, the vocabulary has another size than the system, or it names classes that no run may name.
     """
     run, checkpoint, alone = _located(reference)
-    vocabulary = vocabulary_of_checkpoint(load_checkpoint(checkpoint, mmap=True)) if alone else None
+    content = load_checkpoint(checkpoint, mmap=True)
+    vocabulary = vocabulary_of_checkpoint(content) if alone else None
     if vocabulary is None:
         vocabulary = load_vocabulary((named_checkpoint(checkpoint)[0] if alone else run) / VOCABULARY_FILE)
     checked_vocabulary_size(vocabulary.size, checkpoint)
-    content = load_checkpoint(checkpoint, mmap=True)  # a damaged file is refused by name
-    where = checked_device(device) or ("cuda" if torch.cuda.is_available() else "cpu")
-    model = _model_of(checkpoint, content, where)
+    model = _model_of(checkpoint, content, checked_device(device))
     model.enter_phase(int(content.get("phase", 0)))
-    reading = reading_of_run(run, checkpoint=checkpoint)
+    reading = reading_of_run(run, content)
     return Trained(model.eval(), vocabulary, run, checkpoint, replace(reading, form=form or reading.form))
 
 
@@ -96,11 +121,12 @@ def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> Lang
     try:
         with known_classes_alone(checkpoint), user_errors_unwrapped():
             return kind.load_from_checkpoint(source, map_location=device, weights_only=True, **arguments)
-    except (ArgumentError, TypeError, ValueError, RuntimeError) as error:  # torch's, of weights that do not fit
-        if isinstance(error, UserError) or (isinstance(error, RuntimeError) and "state_dict" not in str(error)):
-            raise
-        reason = " ".join(str(error).split()) if isinstance(error, RuntimeError) else reason_of(error)
-        raise UserError(f"{checkpoint}: the settings there do not fit {path}: {reason:.400}") from error
+    except UserError:
+        raise
+    except (ArgumentError, TypeError, ValueError, RuntimeError) as error:  # the last is torch's, of other shapes
+        raise UserError(
+            f"{checkpoint}: the settings there do not fit {path}: {' '.join(str(error).split()):.400}"
+        ) from error
 
 
 def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path | None]:
@@ -130,15 +156,100 @@ def _located(reference: str | Path | None) -> tuple[Path, Path, bool]:
     return *named_checkpoint(newest_run() if reference is None else reference), False
 
 
-def checked_device(name: str | None) -> str | None:
-    """A device's name, once it is certain that tensors can lie there.
+def checked_device(name: str | None) -> str:
+    """The device of that name; without one a GPU where there is one.
 
     Raises:
         UserError: there is no such device.
     """
-    if name is not None:
-        try:
-            torch.empty(0, device=name)
-        except (RuntimeError, AssertionError) as error:
-            raise UserError(f"There is no device {name!r} here; try cpu, or leave the option out.") from error
+    if name is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"There is no device {name!r} here; try cpu, or leave the option out.") from error
     return name
+
+
+# -- pretrained models ------------------------------------------------------------------------------------------------
+
+
+def load_pretrained_system(folder: Path, *, device: str | None = None) -> Trained:
+    """A causal language model of the transformers library that was not trained here.
+
+    Raises:
+        UserError: it can't be given a text word by word.
+    """
+    from depgen.backbones.pretrained import PretrainedTransformer
+
+    vocabulary = _vocabulary_of_pretrained(required_folder(str(folder), holding=TOKENIZER_FILE))
+    model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
+    model.to(checked_device(device))
+    return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
+
+
+def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
+    """The tokenizer of a pretrained model, with the token that begins and ends a text.
+
+    Raises:
+        UserError: texts begin and end by two different tokens, or a word's pieces depend on the words before it.
+    """
+    from tokenizers import Tokenizer
+
+    content = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
+    tokenizer = Tokenizer.from_str(content)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    begin, end = config.get("bos_token_id"), config.get("eos_token_id")
+    if end is None or begin not in (None, end):
+        raise UserError(
+            f"{folder / 'config.json'}: expected one token that begins and ends a text, as GPT-2 has, found "
+            f"bos_token_id {begin} and eos_token_id {end}. Train a run on top of such a model, or take another."
+        )
+    vocabulary = Vocabulary(content, specials={"eos": str(tokenizer.id_to_token(end))})
+    first, *others = _PROBE
+    pieces = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
+    if pieces != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:
+        raise UserError(
+            f"{folder / TOKENIZER_FILE}: expected a tokenizer that cuts each word by itself, with the space before it, "
+            "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
+        )
+    return vocabulary
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def located(name: str | Path) -> tuple[Place, Path]:
+    """What a name means and where it is; of several runs of an experiment, the newest.
+
+    Raises:
+        UserError: nothing has that name, or several have.
+    """
+    path, text = Path(name).expanduser(), str(name)
+    places: list[tuple[Place, Path]] = [("run", path)] if path.is_file() else _in_folder(path)
+    is_path = isinstance(name, Path) or path.is_file() or path.is_absolute() or text.startswith((".", "~"))
+    if not is_path:
+        places += _in_folder(runs_root() / text, "run") + _in_folder(models_root() / text, "pretrained")
+        if not names_a_folder(text) and (cached := cached_folder(text)) is not None:
+            places += _in_folder(cached)
+    systems = {path.resolve(): (kind, path) for kind, path in places}
+    if len(systems) > 1:
+        listed = "; ".join(f"{path.absolute()} ({kind})" for kind, path in systems.values())
+        raise UserError(f"Expected one system of the name {name}, found several: {listed}. Name one by its whole path.")
+    if systems:
+        return next(iter(systems.values()))
+    meant = did_you_mean(text, dict.fromkeys(experiment_name(run) for run in all_runs()))
+    raise UserError(
+        f"There is no system {name}: looked for a path, a run under {runs_root().absolute()} ($DEPGEN_RUNS), a model "
+        f"under {models_root().absolute()} ($DEPGEN_MODELS) and the local hub cache.{meant} Train a run by `depgen "
+        "fit`, or fetch a model where there is a network with `hf download NAME`."
+    )
+
+
+def _in_folder(folder: Path, only: Place | None = None) -> list[tuple[Place, Path]]:
+    """The run, the newest of the runs or the pretrained model that a folder holds."""
+    if only != "pretrained" and (folder / "run.json").is_file():
+        return [("run", folder)]
+    if only != "run" and (folder / "config.json").is_file():
+        return [("pretrained", folder)]
+    return [("run", newest_run(folder))] if only != "pretrained" and all_runs(folder) else []

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import nn
 
-from depgen.data.sampler import TokenBudgetBatches
+from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.trained import Trained
@@ -36,9 +35,8 @@ def score_documents(
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
 
-    Documents of the same tokens are read once, so that they tie exactly.
-
-    What kind they are says `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
+    Documents of the same tokens are read once, so that they tie exactly. What kind the scores are says
+    `model.likelihood`, and which tokens there are `LanguageModel.sentence_log_probs`.
 
     Args:
         model: a system in evaluation mode.
@@ -52,19 +50,19 @@ def score_documents(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     assert not model.training, "scores are those of evaluation"
-    tokens_per_batch = tokens_per_batch or tokens_at_once(model)
     keys = [tuple(map(tuple, document)) for document in documents]
-    read = list(dict(zip(keys, documents, strict=True)).values())
-    found: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
-    with progress_bar("scoring", total=len(read), unit="documents", shown=progress) as advance:
-        batches = partial(_alike if model.likelihood == "bound" else batches_of, read)
-        for places in batches(tokens_per_batch=tokens_per_batch, batch_size=batch_size):
+    different = list(dict.fromkeys(keys))
+    batches = _alike if model.likelihood == "bound" else batches_of
+    scores: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
+    with progress_bar("scoring", total=len(different), unit="documents", shown=progress) as advance:
+        for places in batches(
+            different, tokens_per_batch=tokens_per_batch or tokens_at_once(model), batch_size=batch_size
+        ):
+            batch = [different[place] for place in places]
             with torch.autocast(model.device.type, enabled=False):
-                scores = model.sentence_log_probs([read[place] for place in places], vocabulary=vocabulary)
-            for place, each in zip(places, scores, strict=True):
-                found[tuple(map(tuple, read[place]))] = each
+                scores |= zip(batch, model.sentence_log_probs(batch, vocabulary=vocabulary), strict=True)
             advance(len(places))
-    return [found[key] for key in keys]
+    return [scores[key] for key in keys]
 
 
 def tokens_at_once(model: LanguageModel) -> int:
@@ -82,10 +80,21 @@ def batches_of(
 ) -> Iterator[list[int]]:
     """The places of documents of like length, which are scored at once."""
     lengths = np.array([sum(len(ids) + 1 for ids in document) for document in documents], dtype=np.int64)
-    for share in TokenBudgetBatches(lengths, tokens_per_batch=tokens_per_batch, shuffle=False):
-        places = share.indices.tolist()
-        most = batch_size or len(places)
-        yield from (places[first : first + most] for first in range(0, len(places), most))
+    return batches_of_lengths(lengths, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+
+
+def batches_of_lengths(
+    lengths: Int[np.ndarray, " items"], *, tokens_per_batch: int, batch_size: int | None = None
+) -> Iterator[list[int]]:
+    """The places of items of like length whose padded size is within the budget; a longer item is a batch by itself.
+
+    >>> list(batches_of_lengths(np.array([1, 7, 2, 1]), tokens_per_batch=4))
+    [[0, 3], [2], [1]]
+    """
+    by_length = np.argsort(lengths, kind="stable")
+    starts = budget_starts(lengths[by_length].tolist(), tokens_per_batch, most=batch_size)
+    for start, end in pairwise([*starts, len(lengths)]):
+        yield by_length[start:end].tolist()
 
 
 def _alike(
@@ -131,21 +140,19 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     """
     check_at_least(1, beam_size=size)
     system: Any = model
-    likelihood = model.likelihood if isinstance(model, LanguageModel) else "no likelihoods"
-    own = getattr(system, "beam_size", None) if likelihood == "bound" else None
+    own = getattr(system, "beam_size", None) if getattr(model, "likelihood", None) == "bound" else None
     if own is None and size is not None:
         raise UserError(
-            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are "
-            f"{likelihood}: leave it out."
+            f"beam_size is of systems whose scores are bounds by a beam, and those of {type(model).__name__} are none: "
+            "leave it out."
         )
-    if own is None:
-        yield None
-        return
-    system.beam_size = own if size is None else size
+    if own is not None:
+        system.beam_size = size or own
     try:
-        yield system.beam_size
+        yield own and system.beam_size
     finally:
-        system.beam_size = own
+        if own is not None:
+            system.beam_size = own
 
 
 def as_words(beam_size: int | None) -> str:

@@ -7,34 +7,40 @@ On the command line, `python -m depgen.integrations.lm_eval_model` takes the arg
 
 from typing import Any
 
-import torch
-from jaxtyping import Int
 from lm_eval.__main__ import cli_evaluate
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import LM
 from lm_eval.api.registry import register_model
-from lm_eval.models.huggingface import HFLM
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from depgen.decoding.generation import generate
-from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
+from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.system import load
-from depgen.integrations.next_word_model import NextWordModel, SystemTokenizer
+from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
 
 
 @register_model("depgen")
-class DepgenLM(HFLM):  # type: ignore[misc]
-    """lm_eval's own model class around a system that predicts words from left to right.
+class DepgenLM(LM):  # type: ignore[misc]
+    """A system's scores as lm_eval asks for them, by `System.score`: of any system that gives texts a likelihood.
+
+    Texts are words between white space, and each begins after the end of sequence, as in training. A request's
+    log-likelihood is the sum over the words that end in its continuation, without the end of the text; a word that
+    begins in the context is its continuation's. Of masked systems it is the pseudo-log-likelihood, of GiLT, Pushdown,
+    TG and DTG the lower bound. ITEXP gives whole texts a bound over sampled trees, and refuses contexts.
 
     Args:
         run: what `depgen.load` takes.
         device: cpu, cuda, …; by default a GPU where there is one.
-        add_bos_token: whether each text begins with the end of sequence; by default runs have it, as in their training,
-            and pretrained models have none, as in lm_eval.
-        options: of `HFLM`, such as `batch_size` and `max_length`.
+        first_word_space: see `depgen.load`.
+        beam_size: (systems whose scores are bounds) structures of a text that are summed over.
+        number_of_trees: (ITEXP) sampled for each text.
+        parser: (ITEXP) that they are sampled from.
+        batch_size: texts that are scored at once, or `auto`.
+        max_batch_size: as lm_eval gives it; not used, since no score depends on the batches.
 
     Raises:
-        UserError: there is no such system, or it predicts words from both sides.
+        UserError: there is no such system.
     """
 
     def __init__(
@@ -42,58 +48,79 @@ class DepgenLM(HFLM):  # type: ignore[misc]
         run: str | None = None,
         *,
         device: str | None = None,
-        add_bos_token: bool | None = None,
-        **options: Any,  # noqa: ANN401, of the base
+        first_word_space: bool | None = None,
+        beam_size: int | None = None,
+        number_of_trees: int = 100,
+        parser: str = "ewt_supar",
+        batch_size: int | str | None = None,
+        max_batch_size: int | None = None,
     ) -> None:
-        system = load(run, device=device)
-        trained_here = (system.checkpoint != system.run) if add_bos_token is None else add_bos_token
-        self.begins = trained_here
-        super().__init__(pretrained=NextWordModel(system).eval(), tokenizer=SystemTokenizer(system), **options)
+        super().__init__()
+        self.system = load(run, device=device, first_word_space=first_word_space)
+        self.beam_size, self.number_of_trees, self.parser = beam_size, number_of_trees, parser
+        self.batch_size = None if batch_size is None or batch_size == "auto" else int(batch_size)
 
-    def _encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
-        before, after = super()._encode_pair(context, continuation)
-        return ([self.prefix_token_id, *before] if self.begins else before), after
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """Log-likelihood of each continuation after its context, and whether its words are the likeliest ones.
 
-    @torch.inference_mode()
-    def _model_generate(
-        self,
-        context: Int[Tensor, "batch length"],
-        max_length: int,
-        stop: list[str],
-        attention_mask: Int[Tensor, "batch length"] | None = None,
-        **options: Any,  # noqa: ANN401, of the task
-    ) -> Int[Tensor, "batch longer"]:
-        """Contexts, padded at the left, and new tokens after them."""
-        assert attention_mask is not None
-        rows = [row[seen.bool()].tolist() for row, seen in zip(context, attention_mask, strict=True)]
-        end, begin = self.eot_token_id, [self.prefix_token_id] if self.begins else []
-        texts = generate(
-            self.model.model.drawing_step,
-            [[*begin, *row] or [self.prefix_token_id] for row in rows],
-            eos=end,
-            options=_sampling(**options),
-            seeds=torch.randint(2**31, (len(rows),)).tolist(),
-            max_new_tokens=max_length - context.size(1),
-            batch_size=len(rows),
-            device=self.device,
-        )
-        new = pad_sequence([torch.tensor([*text.ids, end]) for text in texts], batch_first=True, padding_value=end)
-        return torch.cat([context, new.to(context)], 1)
+        The second is False for systems that do not predict each word from those before it alone.
+        """
+        return self._scores([request.args for request in requests], progress=not disable_tqdm)
 
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Log-likelihood of each text.
 
-def _sampling(
-    do_sample: bool = False,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    top_k: int = 0,
-    **others: Any,  # noqa: ANN401, of the task
-) -> Sampling:
-    if others:
-        raise UserError(
-            f"Expected do_sample, temperature, top_p and top_k among a task's options of generation, found "
-            f"{', '.join(sorted(others))}: leave these out by --gen_kwargs."
-        )
-    return Sampling(top_p=top_p, temperature=temperature, top_k=top_k) if do_sample else Sampling(greedy=True)
+        Raises:
+            UserError: the system can't read a text of this length.
+        """
+        scores = self._scores([("", request.args[0]) for request in requests], progress=not disable_tqdm)
+        return [log_likelihood for log_likelihood, _ in scores]
+
+    def _scores(self, pairs: list[tuple[str, str]], *, progress: bool) -> list[tuple[float, bool]]:
+        system, model = self.system, self.system.model
+        texts = [context + continuation for context, continuation in pairs]
+        if isinstance(model, ScoresTrees):
+            if any(context.strip() for context, _ in pairs):
+                raise UserError(
+                    f"{type(model).__name__} gives whole texts a probability: take a task without contexts."
+                )
+            bounds = system.score_over_trees(
+                texts, number_of_trees=self.number_of_trees, parser=self.parser, by="document", progress=progress
+            )
+            return [(bound, False) for bound in bounds["log_prob"].tolist()]
+        predicts_next = isinstance(model, LeftToRight | DocumentLanguageModel)
+        ranked = predicts_next and not isinstance(model, StructuredLanguageModel)
+        words = system.score(
+            texts, reads="document" if predicts_next else None, next_words=ranked, beam_size=self.beam_size,
+            batch_size=self.batch_size, progress=progress,
+        )  # fmt: skip
+        last = words.groupby("document").cumcount(ascending=False) == 0
+        begins = words["document"].map(dict(enumerate((len(context) for context, _ in pairs), start=1)))
+        own = words[(words["end"] > begins) & ~(words["is_end"] & last)]
+        sums = own.groupby("document")["log_prob"].sum(skipna=True)
+        likeliest = own.groupby("document")["rank"].max() <= 1 if ranked else {}
+        numbers = range(1, len(pairs) + 1)
+        return [(float(sums.get(number, 0.0)), bool(likeliest.get(number, False))) for number in numbers]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """A text after each context, cut before the first of the request's stop strings.
+
+        Raises:
+            UserError: the system does not write, or has no such option of generation.
+        """
+        texts = []
+        for request in requests:
+            context, asked = request.args
+            options: dict[str, Any] = dict(asked)
+            stops = options.pop("until", [])
+            most = options.pop("max_gen_toks", 256)
+            if not options.pop("do_sample", False):
+                options = {name: value for name, value in options.items() if name not in ("temperature", "top_p")}
+                options["greedy"] = True
+            (generated,) = self.system.generate([context], max_new_tokens=most, **options)
+            ends = [generated.text.find(stop) for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+            texts.append(generated.text[: min((end for end in ends if end >= 0), default=None)])
+        return texts
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def test_the_run_needs_the_pretrained_model_no_more(run, tmp_path, capsys):
 def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    assert main(["export-pretrained", "--run", str(run), "--to", str(tmp_path / "gpt2")]) == 0
+    assert main(["push", str(run), "--form", "transformers", "--to", str(tmp_path / "gpt2")]) == 0
     trained = load_trained(run, device="cpu")
     ids = encode(trained.vocabulary, WORDS).ids
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "gpt2")
@@ -81,10 +81,3 @@ def test_the_library_loads_what_was_trained(run, tmp_path, capsys):
     assert "What DMLM adds to its backbone is left out" in capsys.readouterr().err
     written = json.loads((tmp_path / "gpt2" / "config.json").read_text())
     assert written["architectures"] == ["GPT2LMHeadModel"]
-
-
-def test_a_folder_that_holds_something_is_left_alone(run, tmp_path, capsys):
-    (tmp_path / "mine").write_text("mine")
-    for option in ("--run", "--checkpoint"):
-        assert main(["export-pretrained", option, str(run), "--to", str(tmp_path)]) == 2
-        assert "holds something already" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import torch
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.system import located
+from depgen.evaluation.trained import located
 from tests.fixtures.make import trained
 from tests.invented_models import write_gpt2
 

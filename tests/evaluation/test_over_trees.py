@@ -14,7 +14,7 @@ from depgen.annotation.supar import SuparAnnotator
 from depgen.data.levels import binarization_of, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.over_trees import TreeScorer, bound_of_samples, bound_table
+from depgen.evaluation.over_trees import bound_of_samples, bound_table, bounds_of_sentences
 from depgen.evaluation.scores import TextColumns
 from depgen.evaluation.text_documents import TextDocument, document_of
 from depgen.evaluation.trained import Trained
@@ -64,8 +64,10 @@ def scored(monkeypatch):
         monkeypatch.setattr(annotator, "distributions", lambda sentences: distributions[: len(sentences)])
         monkeypatch.setattr("depgen.evaluation.over_trees.parser_named", lambda name: annotator)
         trained = Trained(model, vocabulary, Path("run"), Path("run.ckpt"))
-        scorer = TreeScorer(trained, trees, number, "invented", **options)
-        return scorer.sentences(texts or [document_of(text, name="text")])
+        documents = texts or [document_of(text, name="text")]
+        return bounds_of_sentences(
+            trained, documents, trees=trees, number_of_trees=number, parser="invented", **options
+        )
 
     return of
 

@@ -197,46 +197,11 @@ def test_a_sentence_of_a_word_and_a_very_long_one(tmp_path, system, tokens):
     assert [row["tokens"] for row in rows_of(score(path, run=system, by="sentence"))] == tokens
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No file at"),
-        ("", "is empty"),
-        ("\n \n\n", "found only blank lines"),
-        (f"late\n{'late ' * 520}\n", r"t\.txt:2: expected a sentence of at most 519 tokens.*found 520: cut it"),
-    ],
-)
-def test_a_text_that_is_none_is_one_message(tmp_path, capsys, content, message):
-    path = tmp_path / "t.txt"
-    if content is not None:
-        path.write_text(content)
-    assert main(["score", str(path), "--run", "causal"]) == 2
-    with pytest.raises(UserError, match=message):
-        score(path, run="causal")
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("depgen: ")]
-    assert "Traceback" not in said
-
-
 def test_a_text_without_a_word_that_is_read_is_refused(tmp_path):
     path = tmp_path / "t.txt"
     path.write_text("...\n``\n")
     with pytest.raises(UserError, match=r"xpected words .* found none in the form `bare`.*--form"):
         score(path, run="masked")
-
-
-def test_options_that_can_not_be_met(text, tmp_path):
-    with pytest.raises(UserError, match=r"UDGN predicts .*its sentence"):
-        score(text, run="masked", reads="document")
-    with pytest.raises(UserError, match="is a folder: name a file"):
-        score(text, run="causal", output=tmp_path)
-    refused = [(f"a.{each}", True, ".jsonl") for each in ("csv", "tsv", "conllu", "sdp")]
-    refused += [(f"a.{each}", False, ".tsv") for each in ("jsonl", "conllu", "sdp")]
-    for name, as_json, other in refused:
-        with pytest.raises(UserError, match=rf"{name} is to hold .* ending such as \{other}"):
-            score(text, run="causal", json=as_json, output=tmp_path / name)
-    for by in ("sentence", "document", "all"):
-        with pytest.raises(UserError, match=f"next_words: expected rows of words, found --by {by}"):
-            score(text, run="causal", by=by, next_words=True)
 
 
 ODD = ['"', "NA", "null", "a,b", '"no"', "#", "'s", "nan", "\u201cyes\u201d"]

@@ -178,7 +178,7 @@ def test_a_text_that_is_too_long_is_named_by_its_place(causal):
     assert len(sentences_of(score_words(encoder_of(causal, WORDS), fits))[1]) == 8
     with pytest.raises(UserError, match=r"^t\.txt:1\.2: .*7 tokens.*found 8: cut it"):
         score_words(encoder_of(causal, WORDS), documents_of(["a", " ".join(["a"] * 8)]))
-    with pytest.raises(UserError, match=r"^t\.txt:2\.1: .*document .*7.*8: leave out --reads document"):
+    with pytest.raises(UserError, match=r"^t\.txt:2\.1: .*document .*7.*8: cut it"):
         score_words(encoder_of(causal, WORDS, as_one=True), documents_of(["a"], ["a a a a", "a a a a"]))
 
 

@@ -1,7 +1,6 @@
 """Systems used from Python: scores of strings, of contexts' continuations, entropies and ranks against brute force."""
 
 import math
-import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,8 +14,8 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import string_document
+from depgen.evaluation.system import System
+from depgen.evaluation.text_documents import document_of
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.dmlm import DMLM
@@ -26,7 +25,6 @@ from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
 from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
-from tests.shape_checks import unchecked
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
 VOCABULARY = Vocabulary.of_words(WORDS, specials=["mask_id"])
@@ -137,38 +135,6 @@ def test_a_continuation_is_scored_after_its_context(systems, name):
     assert sums(system.score(texts, given=""))[1] == pytest.approx(sums(alone)[1], abs=1e-5)
 
 
-def test_what_a_system_lacks_is_refused(systems):
-    masked = systems["masked"]
-    with pytest.raises(UserError, match=r"MaskedTransformer.*leave out next_words"):
-        masked.score(TEXTS, next_words=True)
-    with pytest.raises(UserError, match=r"MaskedTransformer.*--reads document.*contexts"):
-        masked.score(TEXTS, given="the")
-    with pytest.raises(UserError, match=r"context .*3 texts.*found 1"):
-        systems["causal"].score(TEXTS, given=["the"])
-    with pytest.raises(UserError, match=r"MaskedTransformer.*not write texts"):
-        masked.generate(TEXTS)
-    with pytest.raises(UserError, match=r"CausalLM, which does not parse.*GiLT and DTG.*Pushdown and TG"):
-        systems["causal"].parse(TEXTS)
-    with pytest.raises(UserError, match=r"form its text is: .*`form`"):
-        in_form(masked, None).parse(TEXTS)
-    with pytest.raises(UserError, match=r"layer: .*CausalLM from 0 .*2, .*-3 to -1"):
-        systems["causal"].states(TEXTS, 3)
-    with pytest.raises(UserError, match=r"text-1:1: .*sentence .*39 tokens"):
-        systems["causal"].states(["a " * 40])
-    with pytest.raises(UserError, match=r"CausalLM has no option of generation 'sentences'\. It has top_p, "):
-        systems["causal"].generate(TEXTS, sentences=2)
-    with pytest.raises(UserError, match=r"DCLM has no option of generation 'beamsize'\. It has top_p, .*, sentences"):
-        systems["documents"].generate(TEXTS, beamsize=2)
-    with pytest.raises(UserError, match=r"'beamsize'\. Did you mean 'beam_size'"):
-        systems["causal"].generate(TEXTS, beamsize=2)
-    with pytest.raises(UserError, match="sentences: expected at least 1, found 0"):
-        systems["documents"].generate(TEXTS, sentences=0)
-    with pytest.raises(UserError, match="number: expected at least 1, found 0"):
-        systems["causal"].generate(TEXTS, number=0)
-    with pytest.raises(UserError, match="leave out reads='sentence'"):
-        systems["causal"].score(TEXTS, given="the", reads="sentence")
-
-
 @pytest.mark.parametrize("method", ["score", "parse", "states"])
 def test_a_string_is_a_list_of_one(systems, method):
     call = getattr(in_form(systems["masked"], "bare"), method)
@@ -176,51 +142,6 @@ def test_a_string_is_a_list_of_one(systems, method):
         found if isinstance(found, DataFrame) else found.to_frame() for found in (call("a cat"), call(["a cat"]))
     )
     assert one.equals(other)
-
-
-@pytest.mark.parametrize("method", ["score", "generate", "parse", "states"])
-def test_a_table_in_place_of_its_column_is_refused(systems, method):
-    with pytest.raises(UserError, match=r"texts: .*found a DataFrame.*give one column"):
-        getattr(in_form(systems["masked"], "bare"), method)(DataFrame({"text": ["a"]}))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda system: system.score(["a"], by="letter"),
-            "by: expected one of word, sentence, document, all, found letter",
-        ),
-        (lambda system: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
-        (lambda system: system.score(["a"], reads="word"), "reads: expected one of sentence, document, found word"),
-        (lambda system: system.score(["a"], tokens="spacy"), "tokens: expected one of whitespace, rules, found spacy"),
-        (lambda system: system.parse(["a"], decoding="greedy"), "decoding: expected one of argmax, tree, found greedy"),
-        (
-            lambda system: system.states(["a"], pooling="max"),
-            "pooling: expected one of last, first, mean, found max",
-        ),
-        (lambda system: system.attention("a", kind="cross"), "kind: expected one of dependency, self, found cross"),
-        (
-            lambda system: load("udgn", form="upper"),
-            "form: expected one of bare, ptb, stories, lower, as_is, found upper",
-        ),
-        (lambda system: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
-        (lambda system: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),
-        (lambda system: system.score(["a"], given=[1]), "context-1: expected a string, found 1 of type int"),
-        (lambda system: system.attention(["a"]), "text-1: expected a string, found ['a'] of type list"),
-    ],
-)
-@unchecked()  # the type checks of these tests come first
-def test_wrong_choices_and_texts_are_refused_by_name(systems, call, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        call(systems["masked"])
-
-
-@pytest.mark.parametrize("number", ["batch_size", "tokens_per_batch"])
-@pytest.mark.parametrize("method", ["score", "parse", "states"])
-def test_batches_of_nothing_are_refused(systems, method, number):
-    with pytest.raises(UserError, match=f"{number}: expected at least 1, found 0"):
-        getattr(in_form(systems["masked"], "bare"), method)(TEXTS, **{number: 0})
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -272,8 +193,6 @@ def test_fields_of_texts_are_columns(systems, caplog):
     rows = [{name: TEXTS[0], "item": 1} for name in ("text", "sentence")]  # as a table's column is called
     called = [systems["causal"].score([row]) for row in rows]
     assert called[0].equals(called[1])
-    with pytest.raises(UserError, match=r"^text-1: expected a string under 'text' or 'sentence', found 'words'"):
-        systems["causal"].score([{"words": "a"}])
 
 
 @pytest.mark.parametrize(("name", "method"), [("causal", "score"), ("masked", "parse")])
@@ -282,7 +201,7 @@ def test_unknown_words_with_punctuation_are_warned_of(systems, caplog, name, met
     call(raw, tokens="rules")
     call(["the cat saw the U.S."], tokens="rules")
     call(["the cat ran .", "dogs ran", "the cat."])
-    call([replace(string_document(text, "given", "whitespace"), by_spaces=False) for text in raw])  # as of CoNLL-U
+    call([replace(document_of(text), by_spaces=False) for text in raw])  # as of CoNLL-U
     assert "punctuation" not in caplog.text
     call(raw)
     assert "2 of 3 sentences end in an unknown word with punctuation, such as 'ran.'" in caplog.text
@@ -451,9 +370,7 @@ def states_alone(system, text, layer):
 def test_states_are_those_of_the_sentence_alone_whatever_the_batch(systems, name, layer):
     system = systems[name]
     if name == "documents" and layer != -1:
-        with pytest.raises(UserError, match="layer: expected -1 for a DCLM"):
-            system.states(TEXTS, layer)
-        return
+        pytest.skip("such systems have the states of their last layer alone")
     texts = ["the cat ran .", "", "dogs", "the xylophone ran"]
     together, apart = system.states(texts, layer), system.states(texts, layer, batch_size=1)
     assert together["word"].tolist() == " ".join(texts).split()
@@ -530,16 +447,3 @@ def test_self_attention_is_that_of_a_layer(systems):
     with torch.no_grad():
         layers = systems["masked"].model.encode(torch.tensor([[3, 4, 1]]), lengths, attention=True).attention
     np.testing.assert_allclose(masked.matrix, layers[1].after[0, 0].numpy(), atol=1e-6)
-
-
-def test_attention_that_is_not_there_is_refused(systems):
-    with pytest.raises(UserError, match="CausalLM has no dependency attention"):
-        systems["causal"].attention("the cat", kind="dependency")
-    with pytest.raises(UserError, match="DCLM has no attention"):
-        systems["documents"].attention("the cat")
-    with pytest.raises(UserError, match=r"layer: CausalLM .*0 to 1, found 2"):
-        systems["causal"].attention("the cat", layer=2)
-    with pytest.raises(UserError, match="leave them out, or take kind='self'"):
-        systems["mixture"].attention("the cat", kind="dependency", layer=0)
-    with pytest.raises(UserError, match="one sentence in one line, found 2"):
-        systems["causal"].attention("the cat\nran")

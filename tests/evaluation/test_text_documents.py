@@ -1,11 +1,11 @@
 """Files of text, CoNLL-U and JSON lines as the same documents, and what is none of these."""
 
 import gzip
+import json
 
 import pytest
 
-from depgen.errors import UserError
-from depgen.evaluation.text_documents import read_documents
+from depgen.evaluation.text_documents import PROMPT, read_documents, read_file_texts
 
 CONLLU = """# sent_id = a
 1\tAda\t_\t_\tNNP\t_\t_\t_\t_\t_
@@ -110,43 +110,37 @@ def test_of_sdp_words_and_tags_are_read(tmp_path):
     assert documents[0].sentences[0].tags == ("NNP", "VBD")
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        (
-            "t.conllu",
-            {"tokens": "rules"},
-            r"tokens: rules is for text, but .*t\.conllu is read as conllu.*leave it out",
-        ),
-        ("t.sdp", {"tokens": "whitespace"}, "tokens: whitespace"),
-        ("t.txt", {"tags": "upos"}, r"tags: upos is a column of CoNLL-U, but .*read as text"),
-    ],
-)
-def test_an_option_that_does_nothing_is_refused(tmp_path, name, options, message):
-    with pytest.raises(UserError, match=message):
-        read_documents(tmp_path / name, **options)
+# -- files of a text a line ------------------------------------------------------------------------------------------
+
+LINES = ["Ada ran .", "", 'She said " no " .']
+TREES = "1\tAda\t_\t_\t_\t_\t0\troot\t_\t_\n2\tran\t_\t_\t_\t_\t1\tdep\t_\t_\n\n1\tNo\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+SDP = "#SDP 2015\n#20000281\n1\tAda\tAda\tNNP\t-\t-\t_\tARG1\n2\tran\trun\tVBD\t+\t+\t_\t_\n\n"
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("name", "content"),
     [
-        ("t.csv", b"item,words\n1,a\n", r"t\.csv:2: expected a column text or sentence, found item, words"),
-        ("t.csv", b"item,text\n1,\n", r"t\.csv:2: expected a sentence, found an empty cell"),
-        ("t.tsv", b"item\ttext\n", r"t\.tsv: expected a sentence in each row, found none"),
-        ("t.txt", None, "No file at"),
-        ("t.txt", b"", "is empty"),
-        ("t.txt", b"\n \n\n", r"t\.txt: expected a sentence on each line, found only blank lines"),
-        ("t.txt", b"fine\n\xff\n", r"t\.txt:2: expected UTF-8"),
-        ("t.conllu", b"# nothing\n", "expected sentences in CoNLL-U, found none"),
-        ("t.conllu", b"1\tAda\n", r"t\.conllu:1: expected 10 columns"),
-        ("t.jsonl", b"Ada ran .\n", r"t\.jsonl:1: expected JSON"),
-        ("t.jsonl", b'\n{"words": 3}\n', r"t\.jsonl:2: expected the field 'text' .* found 'words': rename the field"),
-        ("t.jsonl", b'{"text": "a"}\n{"words": 3}\n', r"t\.jsonl:2: expected the column 'text'"),
+        ("a.txt", "\n".join(LINES) + "\n"),
+        ("a.jsonl", "\n\n".join(json.dumps({"prompt": "x", "text": text}) for text in LINES)),
+        ("a.jsonl", "\n".join(json.dumps({"text": text.split()}) for text in LINES)),
+        ("a.csv", 'text,seed\nAda ran .,1\n"",2\n"She said "" no "" .",3\n'),
+        ("a.tsv", 'seed\tsentence\n1\tAda ran .\n2\t\n3\tShe said " no " .\n'),
     ],
 )
-def test_what_holds_no_documents_is_refused(tmp_path, name, content, message):
+def test_texts_are_the_same_in_every_format(tmp_path, name, content):
     path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError, match=message):
-        read_documents(path)
+    path.write_text(content)
+    assert read_file_texts(path) == LINES
+
+
+def test_of_sentences_with_structures_the_words_are_the_texts(tmp_path):
+    for name, content, texts in (("a.conllu", TREES, ["Ada ran", "No"]), ("a.sdp", SDP, ["Ada ran"])):
+        path = tmp_path / name
+        path.write_text(content)
+        assert read_file_texts(path) == texts
+
+
+def test_prompts_may_be_called_so(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "b", "prompt": "a"}\n{"text": "c"}\n')
+    assert read_file_texts(path, PROMPT) == ["a", "c"]

@@ -1,14 +1,21 @@
-"""minicons' methods on our system: equal to minicons on the same weights by the transformers library."""
+"""minicons' methods on our systems: equal to minicons on the same weights by transformers, and to `System.score`."""
+
+import math
 
 import pytest
 from minicons.scorer import IncrementalLMScorer
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
-import depgen
 from depgen.integrations.minicons_scorer import DepgenScorer
+from tests.evaluation.test_system import MODELS, system_of
+from tests.integrations.conftest import bounding_system
 from tests.invented_models import END
 
 TEXTS = ["the cat sat on the mat again", "The quizzical platypus, again!", "mat the"]
+
+
+def total(scores):
+    return scores.sum(0).item()
 
 
 @pytest.fixture(scope="module")
@@ -20,26 +27,28 @@ def scorers(gpt2):
     return DepgenScorer(gpt2, device="cpu"), theirs
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        lambda scorer: scorer.sequence_score(TEXTS, reduction=lambda x: x.sum(0).item(), bos_token=True),
-        lambda scorer: [score for text in scorer.token_score(TEXTS, bos_token=True) for _, score in text],
-        lambda scorer: [bits for text in scorer.token_score(TEXTS, surprisal=True, base_two=True) for _, bits in text],
-        lambda scorer: scorer.conditional_score(TEXTS, ["and the cat", "on", "sat"], bos_token=True),
-        lambda scorer: scorer.compute_stats(scorer.prepare_text(TEXTS[:1], bos_token=True, eos_token=True))[0],
-        lambda scorer: [score for text in scorer.word_score_tokenized(TEXTS[:1], str.split) for _, score in text],
-    ],
-)  # fmt: skip
-def test_scores_are_those_of_minicons(scorers, method):
-    ours, theirs = map(method, scorers)
-    assert ours == pytest.approx(theirs, abs=1e-5)
-    assert len({*ours}) > 1
+def test_sums_are_those_of_minicons(scorers):
+    ours, theirs = scorers
+    expected = theirs.sequence_score(TEXTS, reduction=total, bos_token=True)
+    assert ours.sequence_score(TEXTS, reduction=total) == pytest.approx(expected, abs=1e-5)
+    after = ["and the cat", "on", "sat"]
+    expected = theirs.conditional_score(TEXTS, after, reduction=total, bos_token=True)
+    assert ours.conditional_score(TEXTS, after, reduction=total) == pytest.approx(expected, abs=1e-5)
 
 
-def test_sums_are_those_of_the_system(scorers, gpt2):
-    ours, _ = scorers
-    found = ours.sequence_score(TEXTS, reduction=lambda x: x.sum(0).item(), bos_token=True, eos_token=True)
-    assert found == pytest.approx(
-        depgen.load(gpt2, device="cpu").score(TEXTS, by="document")["log_prob"].tolist(), abs=1e-5
-    )
+@pytest.mark.parametrize("name", [*MODELS, "bound"])
+def test_words_are_those_of_the_system(name, monkeypatch):
+    system = bounding_system() if name == "bound" else system_of(MODELS[name])
+    monkeypatch.setattr("depgen.integrations.minicons_scorer.load", lambda run, **options: system)
+    scorer, texts = DepgenScorer(), ["the cat ran .", "dogs saw a xylophone"]
+    words = system.score(texts)
+    for with_end in (False, True):
+        own = words[with_end | ~words["is_end"]]
+        found = scorer.token_score(texts, eos_token=with_end)
+        assert [word for text in found for word, _ in text] == own["word"].tolist()
+        assert [score for text in found for _, score in text] == pytest.approx(own["log_prob"].tolist(), abs=1e-6)
+    bits = [bit for text in scorer.token_score(texts, surprisal=True, base_two=True) for _, bit in text]
+    alone = words.loc[~words["is_end"], "log_prob"]
+    assert bits == pytest.approx((-alone / math.log(2)).tolist(), abs=1e-6)
+    (after,) = scorer.conditional_score("the cat", "ran .", reduction=total)
+    assert after == pytest.approx(alone[2:4].sum(), abs=1e-5)

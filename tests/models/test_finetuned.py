@@ -20,7 +20,7 @@ from depgen.cli import main
 from depgen.data.batch import ItemBatch
 from depgen.data.tasks import TEST_SETS, GluePrompts, SimilarityTasks, TaskData
 from depgen.errors import UserError
-from depgen.evaluation.export import export_pretrained
+from depgen.evaluation.push import push
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.metrics.similarity import PairScores
@@ -126,7 +126,7 @@ def batch_of(data, split, *places):
 @torch.no_grad()
 def test_answers_are_those_of_the_library_alone(place, tmp_path):
     folder = tmp_path / "exported"
-    export_pretrained(to=folder, run="gpt2")
+    push("gpt2", to=folder, form="transformers")
     network = AutoModelForCausalLM.from_pretrained(folder).eval()
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     model, data = prompts_of("rte")

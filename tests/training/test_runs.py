@@ -6,7 +6,7 @@ import re
 import pytest
 
 from depgen.errors import UserError
-from depgen.evaluation.system import located
+from depgen.evaluation.trained import located
 from depgen.training.runs import (
     CHECKPOINTS,
     all_runs,

@@ -5,7 +5,6 @@ from json import dumps
 from pathlib import Path
 
 from depgen.errors import UserError
-from depgen.evaluation.file_texts import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.text.measures import (
     CONFIDENCE,
     DEFAULTS,
@@ -14,6 +13,7 @@ from depgen.evaluation.text.measures import (
     TextOptions,
     text_metrics,
 )
+from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.seeds import checked_seed
 
 WIDTH = max(map(len, NAMES.values())) + 2

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
-from depgen.evaluation.file_texts import PROMPT, numbered_texts
 from depgen.evaluation.system import load
 from depgen.evaluation.text.generated_text import GeneratedTexts
-from depgen.evaluation.text_documents import Text, read_documents
+from depgen.evaluation.text_documents import PROMPT, Text, numbered_texts, read_documents
 from depgen.evaluation.trained import system_class
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork
@@ -143,7 +142,7 @@ def _lines(texts: GeneratedTexts) -> list[str]:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """The prompts of a file; see `depgen.evaluation.file_texts`.
+    """The prompts of a file; see `depgen.evaluation.text_documents.numbered_texts`.
 
     Raises:
         UserError: the file is missing, empty, not UTF-8, or has an empty prompt.

@@ -20,6 +20,7 @@ from depgen.evaluation.text.generation import generate
 from depgen.evaluation.trained import load_trained
 from depgen.models.dclm import DCLM
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
+from tests.invented_models import without_reading
 from tests.models.documents import CONTEXTS as RECURRENT
 from tests.models.documents import small_model
 
@@ -219,6 +220,7 @@ def run_of(run, tmp_path):
 
     def of(**settings):
         copy = shutil.copytree(run, tmp_path / "copy")
+        without_reading(copy)
         content = yaml.safe_load((copy / "config.yaml").read_text())
         content["data"]["init_args"].update(settings)
         (copy / "config.yaml").write_text(yaml.safe_dump(content))

@@ -25,6 +25,7 @@ from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import keep_words
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
+from tests.invented_models import without_reading
 
 TREES = "depgen.evaluation.trees.induced_trees.InducedTrees"
 QUOTED = Sentence(("``", "The", "dog", ",", "she", "said", ",", "ran", "3", "km", "!", "''"))
@@ -208,6 +209,7 @@ def test_gilt_learns_from_induced_trees_as_graphs(parsing_run, tmp_path, monkeyp
 def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(parsing_run, copy)
+    without_reading(copy)
     settings = yaml.safe_load((copy / "config.yaml").read_text())
     lines = {"class_path": "depgen.data.corpora.TextLines", "init_args": {"folder": "ptb"}}
     settings["data"]["init_args"]["corpus"] = lines
