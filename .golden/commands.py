@@ -109,6 +109,13 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             },
         },
     ),
+    Generation(
+        "one parser and one generator of texts", "depgen/evaluation/induced.py",
+        class_paths={
+            f"depgen.evaluation.trees.induced_{kind.lower()}.Induced{kind}": f"depgen.evaluation.induced.Induced{kind}"
+            for kind in ("Trees", "Graphs")
+        },
+    ),
 ]  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from depgen.yaml_files import read_yaml
 
 logger = logging.getLogger(__name__)
 
-_ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.trees.induced_trees.InducedTrees"
+_ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced.InducedTrees"
 
 
 @dataclass(frozen=True)

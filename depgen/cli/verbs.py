@@ -42,14 +42,14 @@ class Verb(NamedTuple):
 VERBS = {
     "generate": Verb(
         "generate texts, with or without prompts",
-        "depgen.evaluation.text.generation:generate",
+        "depgen.evaluation.generate:generate",
         counts=("number", "max_new_tokens", "batch_size"),
         also={"number": "n", "run": "checkpoint"},
-        of_run="depgen.evaluation.text.generation:options_of_run",
+        of_run="depgen.evaluation.generate:options_of_run",
     ),
     "parse": Verb(
         "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
-        "depgen.evaluation.trees.parse:parse",
+        "depgen.evaluation.parse:parse",
         counts=("tokens_per_batch", "beam_size"),
     ),
     "score": Verb(

@@ -9,8 +9,7 @@ from depgen.annotation.supar import SuparAnnotator, SuparConstituencyAnnotator, 
 from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.data.tasks import TaskData
 from depgen.data.vocabulary import SubwordPieces
-from depgen.evaluation.trees.induced_graphs import InducedGraphs
-from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.evaluation.induced import InducedGraphs, InducedTrees
 
 _PARSERS: Mapping[type, str] = {
     SpacyAnnotator: "pipeline",

@@ -237,7 +237,7 @@ def _how_to_use(definition: TableDefinition, rows: Sequence[Row], size: str, see
     if getattr(system, "generation_options", None) is not None:
         return (
             f"\nTo have {own[-1].name} write: depgen generate --run {shlex.quote(str(run))}\n"
-            f'In Python: import depgen; print(depgen.load("{run}").generate()[0].text)\n'
+            f'In Python: import depgen; print(depgen.load("{run}").generate().text[0])\n'
         )
     if issubclass(system, HeadNetwork):
         return f"\nTo have {own[-1].name} parse: depgen parse --input FILE --run {shlex.quote(str(run))}\n"

@@ -21,8 +21,8 @@ from depgen.data.batch import ItemBatch
 from depgen.data.tasks import TEST_SETS, GluePrompts, SimilarityTasks, TaskData
 from depgen.errors import UserError
 from depgen.evaluation.export import export_pretrained
+from depgen.evaluation.induced import InducedGraphs
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.metrics.similarity import PairScores
 from depgen.models.finetuned import (
     PairHead,

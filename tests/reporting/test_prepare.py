@@ -166,7 +166,7 @@ def test_a_row_that_is_done_needs_nothing(maker, store):
 
 def test_the_runs_that_rows_load_are_trained_first_and_said(maker, depgen, needy):
     settings = yaml.safe_load((needy / "experiments/base_toy.yaml").read_text())
-    parser = {"class_path": "depgen.evaluation.trees.induced_trees.InducedTrees", "init_args": {"run": "chain_toy"}}
+    parser = {"class_path": "depgen.evaluation.induced.InducedTrees", "init_args": {"run": "chain_toy"}}
     settings["data"]["init_args"]["annotator"] = parser
     (needy / "experiments/base_toy.yaml").write_text(yaml.safe_dump(settings))
     first = "train     chain_toy, small, seed 1, whose run other rows load"
