@@ -136,11 +136,13 @@ class InducedTrees(Induced):
         Raises:
             UserError: there is no such run.
         """
-        decoding, attention_head, likely_heads = map(self.options.get, ("decoding", "attention_head", "likely_heads"))
+        decoding: Decoding = self.options["decoding"]
         form = self.form or reading_of_run(self.source[0]).form
         parts = ["induced trees", TREE_RULES[decoding], decoding, str(form), *self.digests()]
-        parts += [] if attention_head is None else ["attention head {} {}".format(*attention_head)]
-        parts += [] if likely_heads is None else [f"heads of {likely_heads}"]
+        if (attention_head := self.options["attention_head"]) is not None:
+            parts.append("attention head {} {}".format(*attention_head))
+        if (likely_heads := self.options["likely_heads"]) is not None:
+            parts.append(f"heads of {likely_heads}")
         return lines_sha256(parts)
 
 

@@ -151,7 +151,7 @@ class SystemParser:
                 f"{', '.join(FORMS)} (depgen.trees.text_form)."
             )
         words = list(map(trained.reading.words, sentences))
-        sizes = {"tokens_per_batch": self.tokens_per_batch, "batch_size": self.batch_size}
+        sizes: dict[str, Any] = {"tokens_per_batch": self.tokens_per_batch, "batch_size": self.batch_size}
         heads = predicted_heads(network, trained.vocabulary, words, decoding=self.decoding, as_trees=True, **sizes)
         trees = [
             sentence.with_heads(put_words_back(own, trained.reading.kept(sentence)))
@@ -167,7 +167,7 @@ class SystemParser:
 
     def _graphs(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         model: Any = self.trained.model
-        vocabulary, graphs = self.trained.vocabulary, [()] * len(sentences)
+        vocabulary, graphs = self.trained.vocabulary, [tuple[Edge, ...]()] * len(sentences)
         for batch in self._batches(sentences):
             ids = [each.encoding.ids.tolist() for each in batch.values()]
             found = model.parse(ids, vocabulary=vocabulary, beam_size=self.beam_size or BEAM_SIZE)

@@ -3,6 +3,7 @@ import gzip
 import pytest
 
 import depgen
+from depgen.annotation.controls import LeftChain
 from depgen.cli import main
 from depgen.evaluation import parse
 from depgen.evaluation.induced import InducedTrees
@@ -172,6 +173,14 @@ def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
     assert [row[6] for row in by_form[1:]] == [
         str(head) for head in InducedTrees("udgn").annotate([Sentence(("dogs", "or", "cats"))])[0].heads
     ]
+
+
+def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parse, "parser_named", lambda name: LeftChain())
+    path = tmp_path / "a.txt"
+    path.write_text("She ran .\n\nDogs\n")
+    sentences = rows(parsed(capsys, "parse", "--parser", "chain", "--input", path))
+    assert [[row[6] for row in sentence[2:]] for sentence in sentences] == [["0", "1", "2"], ["0"]]
 
 
 @pytest.mark.parametrize(

@@ -100,8 +100,8 @@ def parser_of(trained: Trained) -> HeadNetwork:
     network: object = trained.model
     if not isinstance(network, HeadNetwork):
         raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which gives no probabilities of heads: take a run "
-            "of UDGN, StructFormer or a masked Transformer."
+            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by probabilities of heads: "
+            "take a run of UDGN, StructFormer or a masked Transformer."
         )
     return network
 
