@@ -120,6 +120,13 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         "push writes for transformers too", "!depgen/evaluation/export.py",
         verbs={"export-pretrained": "push --form transformers"}, options={"export-pretrained --run": "--"},
     ),
+    Generation(
+        "one parser and one generator of texts", "depgen/evaluation/induced.py",
+        class_paths={
+            f"depgen.evaluation.trees.induced_{kind.lower()}.Induced{kind}": f"depgen.evaluation.induced.Induced{kind}"
+            for kind in ("Trees", "Graphs")
+        },
+    ),
 ]  # fmt: skip
 
 

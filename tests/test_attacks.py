@@ -154,7 +154,7 @@ def induced(place: Path) -> None:
     """Write an experiment that learns from the trees of a run with a hostile checkpoint."""
     setting("_class_path", value=EVIL, run="udgn")(place)
     settings = yaml.safe_load((place / "lm.yaml").read_text())
-    settings["data"]["init_args"]["annotator"] = named("evaluation.trees.induced_trees.InducedTrees", run="udgn")
+    settings["data"]["init_args"]["annotator"] = named("evaluation.induced.InducedTrees", run="udgn")
     (place / "mine.yaml").write_text(yaml.safe_dump(settings))
 
 

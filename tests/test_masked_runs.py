@@ -89,7 +89,7 @@ def test_messages_along_trees_that_a_run_has_induced(tmp_path, plain, capsys):
     content, as_it_is = with_trees("RightChain", mask_from="trees"), "--data.init_args.annotator.init_args.form"
     told = fit(tmp_path / "told", content, as_it_is, "as_is", "--parser", str(plain))
     annotator = yaml.safe_load((told / "config.yaml").read_text())["data"]["init_args"]["annotator"]
-    assert annotator["class_path"] == "depgen.evaluation.trees.induced_trees.InducedTrees"
+    assert annotator["class_path"] == "depgen.evaluation.induced.InducedTrees"
     assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(plain), "as_is")
     assert losses(told) != losses(plain)
     of_other = ["--config", str(told / "config.yaml"), "--data.init_args.annotator", "RightChain"]

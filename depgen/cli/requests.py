@@ -27,7 +27,7 @@ from depgen.training.runs import (
 
 logger = logging.getLogger(__name__)
 
-_ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.trees.induced_trees.InducedTrees"
+_ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced.InducedTrees"
 
 
 @dataclass(frozen=True)

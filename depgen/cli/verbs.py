@@ -35,12 +35,12 @@ class Verb(NamedTuple):
 VERBS = {
     "generate": Verb(
         "generate texts, with or without prompts",
-        "depgen.evaluation.text.generation:generate",
+        "depgen.evaluation.generate:generate",
         options="depgen.cli.verb_options:options_of_generation",
     ),
     "parse": Verb(
         "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
-        "depgen.evaluation.trees.parse:parse",
+        "depgen.evaluation.parse:parse",
     ),
     "score": Verb(
         "print log-probabilities and surprisals of words, sentences or documents",

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from depgen.errors import UserError
 from depgen.locations import check_output
@@ -20,43 +19,6 @@ Trees = Literal["gold", "sampled"]
 """The trees that a bound is over: the sentences' own, or a parser's."""
 Pooling = Literal["last", "first", "mean"]
 """Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
-_Text = TypeVar("_Text", covariant=True)
-
-
-@dataclass(frozen=True, repr=False)
-class TextResults(Generic[_Text]):
-    """Results of several texts that hold trees or graphs, in the order in which the texts were given.
-
-    Attributes:
-        texts: one result for each text.
-    """
-
-    texts: tuple[_Text, ...]
-
-    def rows(self) -> list[Row]:
-        """The rows of the table."""
-        raise NotImplementedError(f"{type(self).__name__} has no rows")
-
-    def to_frame(self) -> "DataFrame":
-        """The same as a table."""
-        from pandas import DataFrame
-
-        return DataFrame(self.rows())
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __iter__(self) -> Iterator[_Text]:
-        return iter(self.texts)
-
-    def __getitem__(self, place: int) -> _Text:
-        return self.texts[place]
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__} of {len(self)} texts (to_frame() gives the table)"
-
-    def _repr_html_(self) -> str:
-        return str(self.to_frame()._repr_html_())
 
 
 def check_table_output(output: Path | None, *, json: bool) -> None:

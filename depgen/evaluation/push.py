@@ -61,7 +61,7 @@ system = depgen.load({place!r})
 
 
 _SCORE = 'print(system.score("a sentence of words"))'
-_WRITE = "print(system.generate(number=1, max_new_tokens=20)[0].text)"
+_WRITE = "print(system.generate(number=1, max_new_tokens=20).text[0])"
 """What systems do that give no probability to a text without its tree."""
 
 

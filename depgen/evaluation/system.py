@@ -16,7 +16,7 @@ from depgen.evaluation.coherence.arrangements import CoherenceTask
 from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.frames import By, Pooling, Trees, Unit
-from depgen.evaluation.text.generated_text import GeneratedTexts, TextGenerator
+from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
 from depgen.evaluation.text_documents import (
     Text,
     TextDocument,
@@ -28,8 +28,6 @@ from depgen.evaluation.text_documents import (
 )
 from depgen.evaluation.trained import Trained, load_pretrained_system, load_trained, located
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
-from depgen.evaluation.trees.graph_parser import parser_of_system
-from depgen.evaluation.trees.parsed_text import ParsedTexts, parse_documents
 from depgen.evaluation.unit_scores import beam_of
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.trees.text_form import FormName
@@ -167,9 +165,13 @@ class System(Trained):
         seed: int = 0,
         progress: bool = False,
         **options: Any,  # noqa: ANN401 - of the system
-    ) -> GeneratedTexts:
-        """New text after each prompt, without the prompt.
+    ) -> "DataFrame":
+        """New text after each prompt, a row each: prompt, text, the text's own seed, and log-probability.
 
+        The log-probability (nats) is of the text's tokens given the prompt, under the system's own distribution, with
+        that of the end unless the text was cut; with a structure, the joint one. Systems that build a structure give it
+        as `structure`, and those of graphs, trees and labelled constituents also as `sentence`, over the words of
+        prompt and text (`depgen.trees.sentence.Sentence`). The new sentences of a document are lines of its text.
         Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on the other prompts.
 
         Args:
@@ -188,16 +190,12 @@ class System(Trained):
             UserError: the system does not generate texts, has no such option, numbers out of range, or prompts of such
                 a length that the system can't read them.
         """
-        generator = TextGenerator(
-            self,
-            options,
-            number=number,
-            max_new_tokens=max_new_tokens,
-            batch_size=batch_size,
-            seed=seed,
-            progress=progress,
-        )
-        return generator.generate(documents_of([""] if prompts is None else prompts))
+        from depgen.evaluation.generation import generated_texts  # pandas
+
+        return generated_texts(
+            self, documents_of([""] if prompts is None else prompts), options, number=number,
+            max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, progress=progress,
+        )  # fmt: skip
 
     def parse(
         self,
@@ -211,11 +209,8 @@ class System(Trained):
         batch_size: int | None = None,
         others: Sequence["System"] = (),
         progress: bool = False,
-    ) -> ParsedTexts:
-        """The dependency trees or graphs of sentences, by a system that parses; labels are `root` and `dep`.
-
-        Every word is in a tree; words that the system does not read, such as punctuation, depend on the word before
-        them. In a graph such words have no arcs.
+    ) -> Parses:
+        """The trees, graphs or brackets of sentences, by a system that finds such; see `depgen.evaluation.parsing`.
 
         Args:
             texts: strings.
@@ -223,7 +218,7 @@ class System(Trained):
                 one head in each cycle is changed to make a tree.
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
-            beam_size: (graphs) hypotheses about the graph of a sentence; by default 20.
+            beam_size: (graphs, brackets) hypotheses about those of a sentence; by default 20, or as in the run.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
                 the published `calibration: batch`.
@@ -238,16 +233,15 @@ class System(Trained):
         """
         check_one_of(decoding=(decoding, Decoding))
         check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        parser = parser_of_system(
-            self, decoding=decoding, attention_head=attention_head, beam_size=beam_size,
-            tokens_per_batch=tokens_per_batch, batch_size=batch_size, others=others,
+        parser = SystemParser(
+            [self, *others], decoding, attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
+            batch_size=batch_size,
         )  # fmt: skip
-        documents = documents_of(texts, tokens)
-        parsed = parse_documents(parser, documents, progress=progress)
-        by_spaces = [document.by_spaces for document in documents for _ in document.sentences]
-        pairs = zip(parsed.sentences, by_spaces, strict=True)
-        warn_of_raw_text([(each.words[-1], each.unknown[-1]) for each, raw in pairs if raw])
-        return parsed
+        parses = parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        by_spaces = [document.by_spaces for document in parses.documents for _ in document.sentences]
+        last_words = zip(by_spaces, parses.sentences, parses.unknown, strict=True)
+        warn_of_raw_text([(sentence.words[-1], marks[-1]) for raw, sentence, marks in last_words if raw])
+        return parses
 
     def states(
         self,

@@ -1,6 +1,6 @@
 """A spaCy component that parses by a system; `depgen.integrations.spacy_factory` makes it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,6 @@ from spacy.util import minibatch
 
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import TextDocument
-from depgen.evaluation.trees.parsed_text import ParsedText
 from depgen.trees.sentence import Sentence
 
 
@@ -36,8 +35,8 @@ class Parser:
         for batch in minibatch(stream, size=batch_size):
             docs = [(doc, _places(doc)) for doc in batch]
             parsed = self.system.parse([_document(doc, places) for doc, places in docs])
-            for (doc, places), text in zip(docs, parsed, strict=True):
-                yield _annotated(doc, places, text)
+            for (doc, places), sentences in zip(docs, parsed.texts, strict=True):
+                yield _annotated(doc, places, sentences)
 
 
 def _places(doc: Doc) -> list[list[int]]:
@@ -51,12 +50,12 @@ def _document(doc: Doc, places: list[list[int]]) -> TextDocument:
     return TextDocument("doc", sentences, tuple(f"token {sentence[0]}" for sentence in places))
 
 
-def _annotated(doc: Doc, places: list[list[int]], text: ParsedText) -> Doc:
+def _annotated(doc: Doc, places: list[list[int]], sentences: Sequence[Sentence]) -> Doc:
     """The document with the trees of its sentences."""
     heads = np.arange(len(doc))
     relations = ["dep"] * len(doc)
-    for sentence, tree in zip(places, text.sentences, strict=True):
-        for place, head, relation in zip(sentence, tree.heads, tree.relations, strict=True):
+    for sentence, tree in zip(places, sentences, strict=True):
+        for place, head, relation in zip(sentence, tree.heads or (), tree.relations or (), strict=True):
             heads[place] = sentence[head - 1] if head else place
             relations[place] = relation if head else "ROOT"
     words = [place for sentence in places for place in sentence]

@@ -8,7 +8,7 @@ word, its verbaliser. Similarities are a linear function of the last state. All 
     Post-GPT2, GiLT-GPT2     the run named by `data.init_args.encoder`
     "Label:{l}"              `verbaliser_log_probs`; the first piece of the word that follows
     "linear regression"      `regression`
-    graphs of the prompts    `data.init_args.annotator`: `depgen.evaluation.trees.induced_graphs.InducedGraphs`
+    graphs of the prompts    `data.init_args.annotator`: `depgen.evaluation.induced.InducedGraphs`
 
 Deviations
     D1. Similarities are read from the state of a prompt's last token. The code reads the last position of a batch,

@@ -284,7 +284,7 @@ def _written(study: CaseStudy, job: Job) -> Iterator[_Texts]:
                 temperature=how.temperature, top_p=how.top_p if study.top_p is None else study.top_p, progress=False,
             )  # fmt: skip
             made = f"{facts_of(run).hardware}, {str(read_record(run).get('finished', 'unknown'))[:10]}"
-            texts = tuple(result.text for result in generated)
+            texts = tuple(generated["text"])
             yield _Texts(job.row.name, of_seed, texts, tuple(study.invented), made)
             return
 

@@ -13,8 +13,7 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.data.tasks import TaskData
 from depgen.data.vocabulary import SubwordPieces
 from depgen.errors import UserError
-from depgen.evaluation.trees.induced_graphs import InducedGraphs
-from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.locations import below_runs, results_root
 from depgen.reporting.experiments import experiment_file, experiment_of, experiments_root
 from depgen.reporting.generation import Generation

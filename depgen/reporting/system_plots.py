@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
+from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.reading import in_form, warn_of_another_form
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of
@@ -21,8 +22,6 @@ from depgen.evaluation.trees.correlations import (
     correlations_of,
     sentences_with_relations,
 )
-from depgen.evaluation.trees.graph_parser import GraphParser, parser_of_system
-from depgen.evaluation.trees.induced_parser import SystemParser
 from depgen.locations import write_atomically
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plots import check_name, figure, save
@@ -278,7 +277,7 @@ def plot_trees(
     if run is not None:
         parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
     if structure is None:
-        of_graphs = isinstance(parser, GraphParser) or (parser is None and any(map(_is_sdp, files)))
+        of_graphs = any(map(_is_sdp, files)) if parser is None else parser.structure == "graph"
         structure = "graph" if of_graphs else "tree"
     if sentence is not None:
         origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
@@ -417,7 +416,7 @@ def _parser(
     if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
         warn_of_another_form(system.reading.form, corpus)
         system = replace(system, reading=replace(system.reading, form="as_is"))
-    return parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
+    return SystemParser([system], attention_head=attention_head, beam_size=beam_size)
 
 
 def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:

@@ -9,7 +9,7 @@ import torch
 
 from depgen.decoding.generation import Generated
 from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
-from depgen.evaluation.text.document_generation import continue_documents
+from depgen.evaluation.generation import continue_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight

@@ -8,9 +8,9 @@ from depgen.data.corpora import Ewt
 from depgen.data.steps import BareWords, SingleSentences
 from depgen.data.text import TextData
 from depgen.errors import UserError
+from depgen.evaluation.induced import InducedTrees
 from depgen.evaluation.predictions import TEST_TREES, PredictionWriter
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Document, Sentence
 

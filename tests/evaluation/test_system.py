@@ -23,7 +23,6 @@ from depgen.models.gilt import GiLT
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.pushdown import Pushdown
 from depgen.models.tg import TransformerGrammar
-from depgen.trees.conllu import read_conllu
 from tests.models.encoders import encoder, spread
 
 WORDS = ("the", "cat", "dogs", "ran", "a", ".")
@@ -166,8 +165,8 @@ def test_characters_are_those_of_the_string_whatever_is_in_it(systems):
     spelt = [text[start:end] for start, end in zip(words["start"], words["end"], strict=True)]
     assert spelt == text.split() == words["word"].tolist()
     assert len(words) == 6
-    (parsed,) = in_form(systems["masked"], "as_is").parse(text).to_spacy()
-    assert [token.text for token in parsed] == text.split()
+    (doc,) = in_form(systems["masked"], "as_is").parse(text).to_spacy()
+    assert [token.text for token in doc] == text.split()
 
 
 @pytest.mark.parametrize("by", ["word", "sentence", "document", "all"])
@@ -206,149 +205,6 @@ def test_unknown_words_with_punctuation_are_warned_of(systems, caplog, name, met
     call(raw)
     assert "2 of 3 sentences end in an unknown word with punctuation, such as 'ran.'" in caplog.text
     assert "tokens='rules'" in caplog.text
-
-
-GENERATED = ["the cat", "", "dogs ran\na", "the xylophone"]
-OPTIONS = {"number": 2, "top_p": 0.9, "max_new_tokens": 6, "seed": 3}
-
-
-@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
-def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(systems, name):
-    system = systems[name]
-    texts = system.generate(GENERATED, **OPTIONS)
-    assert [each.prompt for each in texts] == [prompt for prompt in GENERATED for _ in range(2)]
-    assert_same_texts(texts, system.generate(GENERATED, batch_size=1, **OPTIONS))
-    assert_same_texts(texts.texts[:2], system.generate(GENERATED[:1], **OPTIONS))
-    assert words_of(texts) != words_of(system.generate(GENERATED, **{**OPTIONS, "seed": 4}))
-    assert system.generate([]).texts == ()
-    assert system.generate(seed=3, max_new_tokens=6)[0].prompt == ""
-    frame = texts.to_frame()
-    assert frame["text"].tolist() == [each.text for each in texts]
-    assert frame["seed"].tolist() == [each.seed for each in texts]
-    assert frame["log_prob"].tolist() == [each.log_prob for each in texts]
-
-
-def words_of(texts):
-    """All but the log-probabilities, which are rounded by the batch."""
-    return [replace(text, log_prob=0.0) for text in texts]
-
-
-def assert_same_texts(texts, others):
-    assert words_of(texts) == words_of(others)
-    assert [each.log_prob for each in texts] == pytest.approx([each.log_prob for each in others], rel=1e-5)
-
-
-@pytest.mark.parametrize("name", ["causal", "mixture", "documents"])
-def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
-    """Of texts that were cut, so that they have no end; the prompt's last sentence and the text are one line."""
-    system, compared = systems[name], 0
-    for text in system.generate(["the cat", "", "dogs ran"], number=9, top_p=0.7, max_new_tokens=3, seed=1):
-        if len(text.text.split()) == 3 and "<" not in text.text:
-            new = text.text.split()
-            if name == "documents":
-                words = system.score(text.text, given=text.prompt)
-            else:
-                words = system.score(f"{text.prompt} {text.text}", reads="document")
-            own = words[~words["is_end"]][-3:]
-            assert own["word"].tolist() == new
-            assert text.log_prob == pytest.approx(own["log_prob"].sum(), abs=1e-5)
-            compared += 1
-    assert compared
-
-
-def test_systems_of_documents_generate_sentences(systems):
-    texts = systems["documents"].generate(GENERATED, sentences=3, **OPTIONS)
-    assert [each.prompt_sentences for each in texts.texts[4:6]] == [("dogs ran", "a")] * 2
-    assert all(len(each.sentences) == 3 and each.text == "\n".join(each.sentences) for each in texts)
-    first = systems["documents"].generate(GENERATED, **OPTIONS)
-    assert [each.sentences for each in first] == [each.sentences[:1] for each in texts]
-    assert systems["causal"].generate(GENERATED, **OPTIONS)[0].sentences is None
-
-
-@pytest.mark.parametrize("name", ["causal", "mixture"])
-def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
-    system, options = systems[name], {"beam_size": 40, "max_new_tokens": 3}
-    texts = system.generate(["the cat", "dogs"], number=3, **options)
-    assert [text.prompt for text in texts] == ["the cat"] * 3 + ["dogs"] * 3
-    for first in (0, 3):
-        best = [text.log_prob for text in texts.texts[first : first + 3]]
-        assert best == sorted(best, reverse=True)
-        sampled = system.generate([texts[first].prompt], number=200, max_new_tokens=3)
-        ended = [text.log_prob for text in sampled if len(text.text.split()) < 3]
-        assert len(ended) > 20
-        assert max(ended) == pytest.approx(best[0], abs=1e-5)
-    assert words_of(texts) == words_of(system.generate(["the cat", "dogs"], number=3, seed=0, batch_size=1, **options))
-    with pytest.raises(UserError, match="A beam of 2 hypotheses has no 3 texts of a prompt"):
-        system.generate(["the cat"], number=3, beam_size=2, max_new_tokens=3)
-
-
-def test_greedy_words_are_those_of_rank_1(systems):
-    system = systems["causal"]
-    prompt = "the cat"
-    text = system.generate([prompt], greedy=True, max_new_tokens=4)[0].text
-    ranks = system.score(f"{prompt} {text}", next_words=True)["rank"][2 : 2 + len(text.split())]
-    assert set(ranks) == {1}
-
-
-PARSED = ["the cat ran .\ndogs ran", "", "a  cat", "the xylophone ran ."]
-
-
-def test_trees_are_in_the_order_of_the_texts_and_do_not_depend_on_the_batch(systems):
-    system = in_form(systems["masked"], "bare")
-    parsed = system.parse(PARSED)
-    assert [[sentence.words for sentence in text.sentences] for text in parsed] == [
-        [("the", "cat", "ran", "."), ("dogs", "ran")], [], [("a", "cat")], [("the", "xylophone", "ran", ".")],
-    ]  # fmt: skip
-    assert parsed == system.parse(PARSED, batch_size=1) == system.parse(PARSED, tokens_per_batch=5)
-    alone = system.parse([PARSED[-1]], progress=True).sentences[0]
-    assert alone.tree == parsed.sentences[-1].tree
-    last = parsed.sentences[-1]
-    assert last.read == (True, True, True, False)
-    assert last.unknown == (False, True, False, False)
-    assert last.heads[3] == 3
-    assert parsed.to_frame()["head"].tolist() == [head for each in parsed.sentences for head in each.heads]
-    words = [PARSED[row["document"] - 1][row["start"] : row["end"]] for row in parsed.rows()]
-    assert words == [row["word"] for row in parsed.rows()]
-
-
-def test_an_attention_head_is_for_one_call(systems):
-    system = in_form(systems["masked"], "as_is")
-    text = [" ".join(WORDS * 3)]
-    heads = [system.parse(text, attention_head=(1, head)).sentences[0].heads for head in (0, 1)]
-    assert heads[0] != heads[1]
-    assert system.model.parses_by == (0, 1)
-    with pytest.raises(UserError, match=r"\[layer, head\] below \[2, 2\].*found \[7, 0\]"):
-        system.parse(text, attention_head=(7, 0))
-
-
-def test_trees_become_those_of_spacy_and_nltk(systems):
-    system, text = in_form(systems["masked"], "bare"), "(the cat\n dogs' .)"
-    parsed = system.parse([text, "a cat"], tokens="rules")
-    first, second = parsed.to_spacy()
-    assert first.text == "(the cat dogs' .) "
-    assert [[token.text for token in sentence] for sentence in first.sents] == [
-        ["(", "the", "cat"], ["dogs", "'", ".", ")"],
-    ]  # fmt: skip
-    sentences = parsed.sentences
-    for sentence, found in zip(sentences, [*first.sents, *second.sents], strict=True):
-        heads = [0 if token.head == token else token.head.i - found.start + 1 for token in found]
-        assert tuple(heads) == sentence.heads
-        assert [token.dep_ for token in found] == ["ROOT" if head == 0 else "dep" for head in heads]
-    for sentence, graph in zip(sentences, parsed.to_nltk(), strict=True):
-        nodes = [graph.nodes[place] for place in range(1, 1 + len(sentence.words))]
-        assert [(node["word"], node["head"], node["rel"]) for node in nodes] == [
-            *zip(sentence.words, sentence.heads, sentence.relations, strict=True)
-        ]
-        assert graph.root["head"] == 0
-
-
-def test_trees_become_conllu(systems, tmp_path):
-    parsed = in_form(systems["masked"], "bare").parse(["(the cat\n dogs' .)", "a cat"], tokens="rules")
-    path = tmp_path / "parsed.conllu"
-    path.write_text(parsed.to_conllu())
-    assert path.read_text().startswith("# sent_id = text-1:1\n# text = (the cat\n1\t(\t")
-    read = [sentence for document in read_conllu(path) for sentence in document.sentences]
-    assert read == [each.tree for each in parsed.sentences]
 
 
 def states_alone(system, text, layer):

@@ -172,7 +172,7 @@ def test_a_checkpoint_of_a_pretrained_network_loads_where_that_is_not(make, data
     loaded = depgen.load(tmp_path / "one.ckpt", device="cpu")
     assert all(map(torch.equal, model.state_dict().values(), loaded.model.state_dict().values()))
     assert (loaded.score("a b c")["log_prob"] < 0).all()
-    assert loaded.generate(["a b"], max_new_tokens=2)[0].prompt == "a b"
+    assert loaded.generate(["a b"], max_new_tokens=2).prompt[0] == "a b"
 
 
 def test_what_a_checkpoint_cannot_hold_is_refused_before_training(data, tmp_path):
@@ -227,7 +227,7 @@ def test_a_checkpoint_alone_is_given_texts_as_in_its_training(name, tmp_path, mo
     system = depgen.load(tmp_path / "alone" / "one.ckpt", device="cpu")
     assert system.reading == reading
     if name == "bare words":  # without a `form`
-        assert system.parse(["The mother ran ."]).sentences[0].read == (True, True, True, False)
+        assert system.parse(["The mother ran ."]).read[0] == (True, True, True, False)
     predicted = fitted.predict(model, data)
     batch = next(iter(data.predict_dataloader()))
     parses = name == "bare words"

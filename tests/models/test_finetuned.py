@@ -20,9 +20,9 @@ from depgen.cli import main
 from depgen.data.batch import ItemBatch
 from depgen.data.tasks import TEST_SETS, GluePrompts, SimilarityTasks, TaskData
 from depgen.errors import UserError
+from depgen.evaluation.induced import InducedGraphs
 from depgen.evaluation.push import push
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.induced_graphs import InducedGraphs
 from depgen.metrics.similarity import PairScores
 from depgen.models.finetuned import (
     PairHead,

@@ -69,7 +69,8 @@ def written(run, capsys):
     """Texts by the command line with options, each with its tree."""
 
     def of(*options, number=40):
-        assert main(["generate", "--json", "--device", "cpu", "--run", str(run), "--number", str(number), *options]) == 0
+        common = ["--json", "--device", "cpu", "--run", str(run), "--number", str(number)]
+        assert main(["generate", *common, *options]) == 0
         return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     return of
@@ -82,7 +83,7 @@ def test_texts_have_the_trees_that_python_gives_them(run, written, tmp_path, cap
     rows = written("--max_new_tokens", "20", "--seed", "3", "--trace")
     system = load(str(run), device="cpu")
     again = system.generate(number=40, max_new_tokens=20, seed=3)
-    assert [(row["text"], row["log_prob"]) for row in rows] == [(each.text, each.log_prob) for each in again]
+    assert [(row["text"], row["log_prob"]) for row in rows] == [*zip(again["text"], again["log_prob"], strict=True)]
     for row in rows:
         words, (heads, relations, levels) = row["text"].split(), map(row["structure"].get, TREE)
         check_tree(heads, "text", single_root=True)

@@ -8,7 +8,7 @@ import torch
 import yaml
 
 from depgen.cli import main
-from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.evaluation.induced import InducedTrees
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 from tests.invented_data import write_corpora

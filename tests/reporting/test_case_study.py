@@ -217,7 +217,7 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
     assert [(each.title, each.context) for each in found.examples] == [
         (f"Context {number}", text) for number, text in enumerate(invented, start=1)
     ]
-    texts = [each.text for each in load(run).generate(invented, seed=1 + 2, top_p=0.5, max_new_tokens=60)]
+    texts = load(run).generate(invented, seed=1 + 2, top_p=0.5, max_new_tokens=60)["text"]
     assert [each.texts for each in found.examples] == [(("DM-Base", (text or EMPTY,)),) for text in texts]
     assert "seeds of training: DM-Base 2." in found.notes[1]
     assert read_record(run)["finished"][:10] in found.notes[2]

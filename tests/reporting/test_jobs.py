@@ -160,7 +160,7 @@ source: an invented paper, Table 5
 columns: [{key: perplexity, header: PPL, higher_better: false}]
 rows: [{name: Parsed, experiment: parsed_toy}]
 """
-PARSER = "depgen.evaluation.trees.induced_trees.InducedTrees"
+PARSER = "depgen.evaluation.induced.InducedTrees"
 
 
 @pytest.fixture

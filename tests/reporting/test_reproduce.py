@@ -412,7 +412,7 @@ def test_what_is_made_depends_on_the_rows(needy):
 def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store, monkeypatch):
     store("Base", 2, {"bleu1": 1.0})
     base = yaml.safe_load(Path("experiments/base_toy.yaml").read_text())
-    parser = {"class_path": "depgen.evaluation.trees.induced_trees.InducedTrees", "init_args": {"run": "chain_toy"}}
+    parser = {"class_path": "depgen.evaluation.induced.InducedTrees", "init_args": {"run": "chain_toy"}}
     base["data"]["init_args"]["annotator"] = parser
     Path("experiments/base_toy.yaml").write_text(yaml.safe_dump(base))
     monkeypatch.setattr(reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} was called"))

@@ -11,7 +11,6 @@ from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.table import choose_size, is_made, load_definition
 from depgen.yaml_files import read_settings
-from tests.reporting.conftest import EXPERIMENT
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.bracketing import Bracketer
-from depgen.language_models.left_to_right import GraphNetwork
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import lines_sha256
 from depgen.nn.precise import precise
@@ -100,21 +98,10 @@ def parser_of(trained: Trained) -> HeadNetwork:
         UserError: it is none.
     """
     network: object = trained.model
-    taken = "take a run of UDGN, StructFormer or a masked Transformer"
-    if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
-            "`depgen parse --format brackets` writes them, `depgen bracketing-f1` compares them with a treebank's."
-        )
-    if isinstance(network, GraphNetwork):
-        raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which gives graphs and no probabilities of heads: "
-            f"{taken}. `depgen parse` writes the graphs, `depgen plot trees --run` draws them under gold ones."
-        )
     if not isinstance(network, HeadNetwork):
         raise UserError(
-            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse: {taken}, which give trees. "
-            "`depgen parse` also takes GiLT and DTG, which give graphs, and with `--format brackets` Pushdown and TG."
+            f"{trained.checkpoint} holds a {type(network).__name__}, which does not parse by probabilities of heads: "
+            "take a run of UDGN, StructFormer or a masked Transformer."
         )
     return network
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from depgen.errors import UserError
+from depgen.evaluation.generation import json_lines
 from depgen.evaluation.system import load
-from depgen.evaluation.text.generation import json_lines
 from depgen.evaluation.text.measures import TextEvaluation, TextOptions, text_metrics
 from depgen.evaluation.text.oracle import trained_oracle
 from depgen.evaluation.trees.generated_trees import sentence_of

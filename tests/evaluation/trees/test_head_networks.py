@@ -1,7 +1,6 @@
 """The consensus of several runs, against a loop over all pairs of words and against the runs by themselves."""
 
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -19,11 +18,11 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
+from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import parsing
 from depgen.evaluation.trees.head_networks import Consensus, network_of
-from depgen.evaluation.trees.induced_parser import InducedParser
 from depgen.evaluation.trees.parsing import parsing_scores
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
@@ -206,20 +205,15 @@ def test_yaml_names_a_run_or_several(verb, written, runs, tmp_path):
     assert parser_of(verb, VERBS[verb]).parse_args(["--config", str(config), *given]).run == runs
 
 
-def test_brackets_have_no_consensus(parsing_run, second, text, capsys):
-    runs = [str(parsing_run), str(second)]
-    assert main(["parse", "--run", *runs, "--input", str(text), "--format", "brackets"]) == 2
-    assert "expected one run, found 2" in capsys.readouterr().err
-
-
 def test_attention_heads_are_those_of_all_runs():
-    systems = [trained(spread(MaskedTransformer(encoder(), VOCABULARY.size)).eval(), name=name) for name in "ab"]
+    models = [spread(MaskedTransformer(encoder(), VOCABULARY.size)).eval() for _ in range(2)]
     with torch.no_grad():
-        next(systems[1].model.backbone.layers.parameters()).neg_()
-    parser = InducedParser(replace(systems[0], reading=Reading("as_is")), attention_head=(1, 0), others=(systems[1],))
-    with parser._network() as network:
-        found = network.head_probabilities(TOKENS, LENGTHS)
-        single = [each.model.head_probabilities(TOKENS, LENGTHS).double() for each in systems]
-    assert not torch.equal(*single)
-    torch.testing.assert_close(found, (single[0] + single[1]) / 2, rtol=1e-12, atol=0)
-    assert [each.model.parses_by for each in systems] == [None, None]
+        next(models[1].backbone.layers.parameters()).neg_()
+    systems = [System(m, VOCABULARY, Path("run"), Path("best.ckpt"), Reading("as_is")) for m in models]
+    (sentence,) = systems[0].parse("ash birch cedar elm", attention_head=(1, 0), others=systems[1:]).sentences
+    assert [model.parses_by for model in models] == [None, None]
+    for model in models:
+        model.parse_by((1, 0))
+    single = [model.head_probabilities(TOKENS[:1], LENGTHS[:1]).detach().double().numpy() for model in models]
+    assert not np.array_equal(*single)
+    assert [*sentence.heads] == decoded_heads(sum(single) / 2, np.array([4]), "tree")[0].tolist()

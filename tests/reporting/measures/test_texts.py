@@ -10,7 +10,7 @@ import pytest
 
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
-from depgen.evaluation.text.generated_text import text_seed
+from depgen.evaluation.generation import text_seed
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import find_oracle, text_losses
 from depgen.models.dclm import DCLM

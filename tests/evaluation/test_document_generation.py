@@ -15,8 +15,8 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.generation import Generated
 from depgen.decoding.settings import Sampling
 from depgen.errors import UserError
-from depgen.evaluation.text.document_generation import continue_documents, stacked
-from depgen.evaluation.text.generation import generate
+from depgen.evaluation.generate import generate
+from depgen.evaluation.generation import continue_documents, stacked
 from depgen.evaluation.trained import load_trained
 from depgen.models.dclm import DCLM
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
@@ -205,7 +205,7 @@ def test_documents_are_prompts_and_texts(run, tmp_path, capsys):
 def test_documents_without_a_word_are_counted_where_they_are_lost(run, monkeypatch, caplog):
     ids = [[[2, 3], [4]], [[], []], [[5], []], [[], []]]
     texts = [[Generated(sentence, None, -2.0) for sentence in text] for text in ids]
-    monkeypatch.setattr("depgen.evaluation.text.generated_text.continue_documents", lambda *_, **__: texts)
+    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", lambda *_, **__: texts)
     rows = [json.loads(line) for line in generate(run=str(run), number=4, sentences=2, json=True).splitlines()]
     assert [bool("".join(row["text"])) for row in rows] == [True, False, True, False]
     assert "have not a word" not in caplog.text
@@ -236,7 +236,7 @@ def test_last_words_that_were_learnt_twice_are_read_so_and_written_once(run_of, 
         read.extend(documents)
         return [[Generated(ids, None, -1.5) for ids in ([5, 6, 6], [7, 7], [8, 9], [4], [3, 3, 3, 3])]]
 
-    monkeypatch.setattr("depgen.evaluation.text.generated_text.continue_documents", continued)
+    monkeypatch.setattr("depgen.evaluation.generation.continue_documents", continued)
     (tmp_path / "prompt.txt").write_text("it was late .\nlate\n")
     options = {"prompts": tmp_path / "prompt.txt", "sentences": 5, "max_new_tokens": 4, "json": True}
     run = run_of(duplicate_final_word=True)

@@ -3,11 +3,14 @@ import gzip
 import pytest
 
 import depgen
+from depgen.annotation.controls import LeftChain
 from depgen.cli import main
+from depgen.evaluation import parse
+from depgen.evaluation.induced import InducedTrees
 from depgen.evaluation.text_documents import document_of
-from depgen.evaluation.trees.induced_trees import InducedTrees
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
+from tests.evaluation.test_parsing import BRACKETED, PUSHDOWN, system_of
 
 CONLLU = """# newdoc id = letter
 # sent_id = letter-1
@@ -68,8 +71,19 @@ def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
 @pytest.mark.slow
 def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
     content = parsed(capsys, "parse", "--run", parsing_run, "--input", text, "--tokens", "rules")
-    found = depgen.load(parsing_run).parse([document_of(text.read_text(), name="story.txt", tokens="rules")])
-    assert found.to_conllu() == content
+    document = document_of(text.read_text(), name="story.txt", tokens="rules")
+    assert depgen.load(parsing_run).parse([document]).to_conllu() == content
+
+
+def test_what_has_constituents_writes_brackets(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parse, "load", lambda run, **_: system_of(PUSHDOWN))
+    path, output = tmp_path / "text.txt", tmp_path / "brackets.txt"
+    path.write_text(BRACKETED)
+    expected = system_of(PUSHDOWN).parse(BRACKETED, beam_size=300).to_brackets()
+    assert parsed(capsys, "parse", "--input", path, "--beam_size", "300") == expected
+    assert parsed(capsys, "parse", "--input", path, "--format", "brackets", "--output", output) == ""
+    assert output.read_text() == expected
+    assert "conllu holds tree or graph, found constituency" in refusal(capsys, "--input", path, "--format", "conllu")
 
 
 @pytest.mark.slow
@@ -161,6 +175,14 @@ def test_the_column_of_tags_can_be_named(parsing_run, tmp_path, capsys):
     ]
 
 
+def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(parse, "parser_named", lambda name: LeftChain())
+    path = tmp_path / "a.txt"
+    path.write_text("She ran .\n\nDogs\n")
+    sentences = rows(parsed(capsys, "parse", "--parser", "chain", "--input", path))
+    assert [[row[6] for row in sentence[2:]] for sentence in sentences] == [["0", "1", "2"], ["0"]]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -181,11 +203,9 @@ def test_faulty_files_are_named_with_their_line_and_nothing_is_written(
 
 
 def test_faulty_options(parsing_run, tmp_path, capsys):
-    assert "No file at" in refusal(capsys, "--input", tmp_path / "nowhere.txt")
-    (tmp_path / "a.txt").write_text("a b\n")
-    for ending, format in (("sdp", "conllu"), ("conllu", "sdp")):
-        output = tmp_path / f"out.{ending}"
-        told = refusal(capsys, "--input", tmp_path / "a.txt", "--format", format, "--output", output)
-        assert f"is to hold {format}" in told
-        assert f"Add --format {ending}" in told
-    assert "is a folder: name a file" in refusal(capsys, "--input", tmp_path / "a.txt", "--output", tmp_path)
+    path = tmp_path / "a.txt"
+    assert "No file at" in refusal(capsys, "--input", path)
+    path.write_text("a b\n")
+    assert "sdp holds graph, found tree" in refusal(capsys, "--input", path, "--output", tmp_path / "out.sdp")
+    assert "is a folder: name a file" in refusal(capsys, "--input", path, "--output", tmp_path)
+    assert "--parser can't be combined with --run" in refusal(capsys, "--input", path, "--parser", "ewt")

@@ -12,14 +12,11 @@ from depgen.data.table import AnnotatedSplit
 from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.induced import InducedGraphs, InducedTrees
 from depgen.evaluation.sentence_batches import sentence_batches
-from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees import annotating_run, induced_trees
-from depgen.evaluation.trees.induced_trees import InducedTrees
+from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.parsing import predicted_heads
-from depgen.language_models.base import LanguageModel
-from depgen.training.runs import read_record
+from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.graph import sorted_edges
 from depgen.trees.removal import keep_words
@@ -27,7 +24,7 @@ from depgen.trees.sentence import Sentence
 from depgen.trees.tree import check_tree
 from tests.invented_models import without_reading
 
-TREES = "depgen.evaluation.trees.induced_trees.InducedTrees"
+TREES = "depgen.evaluation.induced.InducedTrees"
 QUOTED = Sentence(("``", "The", "dog", ",", "she", "said", ",", "ran", "3", "km", "!", "''"))
 BARE = ("the", "dog", "she", "said", "ran", "N", "km")
 
@@ -129,7 +126,7 @@ def test_the_fingerprint_follows_the_weights_the_words_and_the_options(parsing_r
     assert fingerprint() != before
 
 
-def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
+def test_it_annotates_a_corpus_and_travels_to_other_processes(trees, parsing_run):
     table = AnnotatedSplit(Ewt(), "test", trees).table()
     row = table[0]
     first = Sentence(tuple(row["words"][: row["sentence_lengths"][0]]))
@@ -137,6 +134,15 @@ def test_it_annotates_a_corpus_and_travels_to_other_processes(trees):
     assert "trained" not in other.__dict__
     assert other.fingerprint() == trees.fingerprint()
     assert list(other.annotate([first])[0].heads) == row["heads"][: len(first)]
+    sent = pickle.loads(pickle.dumps(InducedGraphs("udgn")))
+    assert vars(sent)["source"] == named_checkpoint(str(parsing_run)), "the run that was the newest here"
+
+
+def test_a_scheme_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("DEPGEN_RUNS", str(tmp_path / "runs"))
+    below, elsewhere = (InducedTrees(str(tmp_path / path)) for path in ("runs/udgn/small", "copied/udgn"))
+    assert below.scheme.startswith("induced by udgn/small (")
+    assert elsewhere.scheme.startswith("induced by udgn (")
 
 
 @pytest.mark.slow
@@ -218,22 +224,20 @@ def test_a_corpus_that_does_not_say_its_form(parsing_run, tmp_path):
         InducedTrees(str(copy)).annotate([QUOTED])
     settings["data"]["init_args"]["corpus"] = {"class_path": "depgen.data.corpora.Ptb"}
     (copy / "config.yaml").write_text(yaml.safe_dump(settings))
-    assert InducedTrees(str(copy)).text_form == "ptb"
-    assert InducedTrees(str(copy), form="bare").text_form == "bare"
+    words = ("the", "dog", ",", "Ran", "3", ".")
+    as_ptb = best_heads(copy, ("the", "dog", "ran", "N"))
+    (tree,) = InducedTrees(str(copy)).annotate([Sentence(words)])
+    assert keep_words(tree, [word not in ",." for word in words]).heads == as_ptb
+    assert InducedTrees(str(copy)).fingerprint() == InducedTrees(str(copy), form="ptb").fingerprint()
 
 
-def test_faults_are_named(parsing_run, monkeypatch, trees):
-    with pytest.raises(UserError, match=r"No run at .*nowhere.*train one, such as `depgen fit"):
-        InducedTrees("nowhere").fingerprint()
+def test_faults_are_named(parsing_run, graph_place, trees):
+    for kind in (InducedTrees, InducedGraphs):
+        with pytest.raises(UserError, match=r"No run at .*nowhere"):
+            kind("nowhere").fingerprint()
     with pytest.raises(UserError, match="sentence 2: expected words"):
         trees.annotate([QUOTED, Sentence(())])
-
-    def other(checkpoint, **_):
-        return Trained(LanguageModel(), load_vocabulary(parsing_run / "vocabulary.json"), parsing_run, checkpoint)
-
-    monkeypatch.setattr(annotating_run, "load_trained", other)
-    with pytest.raises(UserError, match=r"best\.ckpt .*LanguageModel.*not parse"):
-        InducedTrees("udgn").annotate([QUOTED])
-    monkeypatch.setattr(induced_trees, "reading_of_run", lambda run: Reading())
-    with pytest.raises(UserError, match="which does not parse"):  # and not for the form that its corpus does not say
-        InducedTrees("udgn").fingerprint()
+    with pytest.raises(UserError, match="expected a run that finds a graph, found a UDGN: a tree"):
+        InducedGraphs("udgn").annotate([QUOTED])
+    with pytest.raises(UserError, match="expected a run that finds a tree, found a GiLT: a graph"):
+        InducedTrees(str(graph_place / "runs" / "gilt")).annotate([QUOTED])

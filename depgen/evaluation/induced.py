@@ -1,0 +1,176 @@
+"""Trees and graphs that a trained system has learnt from raw text, as annotation sources for others."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from depgen.data.vocabulary import VOCABULARY_FILE
+from depgen.decoding.heads import Decoding
+from depgen.errors import UserError, check_at_least
+from depgen.evaluation.parsing import BEAM_SIZE, SystemParser, structure_found_by
+from depgen.evaluation.reading import reading_of_run
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.locations import below_runs, file_sha256, lines_sha256
+from depgen.training.runs import named_checkpoint
+from depgen.trees.annotator import Structure
+from depgen.trees.sentence import Sentence
+from depgen.trees.text_form import FormName
+
+TREE_RULES: dict[Decoding, str] = {"tree": "4", "argmax": "5"}
+"""Raised when the trees of the same run change."""
+GRAPH_RULES = "1"
+"""Raised when the graphs of the same run change."""
+
+
+class Induced:
+    """What a run finds in sentences; sent to another process, the run is loaded there again.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
+        finds: the structure that its system must find.
+        form: what words are brought into; None: the form of the run's corpus.
+        device: cpu, cuda, …; None: a GPU where there is one.
+        options: of `depgen.evaluation.parsing.SystemParser`.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        finds: Structure,
+        *,
+        form: FormName | None,
+        device: str | None,
+        **options: Any,  # noqa: ANN401 - of several types
+    ) -> None:
+        self.run, self.finds, self.form, self.device, self.options = run, finds, form, device, options
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert self.source  # the newest run may be another one later
+        return {name: value for name, value in self.__dict__.items() if name != "trained"}
+
+    @cached_property
+    def source(self) -> tuple[Path, Path]:
+        """The run folder and the checkpoint; UserError where there is no such run."""
+        return named_checkpoint(self.run)
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The system, in evaluation mode."""
+        return load_trained(self.source[1], device=self.device, form=self.form)
+
+    @property
+    def called(self) -> str:
+        """What results call the run: its path below `$DEPGEN_RUNS`, elsewhere its name without folders."""
+        below = below_runs(self.run)
+        return Path(below).name if Path(below).is_absolute() else below
+
+    def digests(self) -> list[str]:
+        """Of the checkpoint and of the run's vocabulary."""
+        run, checkpoint = self.source
+        return [file_sha256(checkpoint), file_sha256(run / VOCABULARY_FILE)]
+
+    def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences with heads and relations, always a single root, or with edges; labels are `root` and `dep`.
+
+        Raises:
+            UserError: no such run, or one of a system that finds no such structure; a sentence or a word is empty.
+        """
+        if (structure := structure_found_by(self.trained)) != self.finds:
+            name = type(self.trained.model).__name__
+            raise UserError(f"{self.run}: expected a run that finds a {self.finds}, found a {name}: a {structure}.")
+        return SystemParser([self.trained], **self.options).annotate(sentences)
+
+
+class InducedTrees(Induced):
+    """Gives each sentence the tree that a run of UDGN, or of another system that parses, finds in it.
+
+    Words are read in the form of the text that the run has learnt from: what that text lacks (punctuation) is left out,
+    the others are spelt as there. What was left out hangs on the last word before it that was read, at the beginning of
+    a sentence on the first one; a sentence of nothing else hangs on its first word. Relations are `root` and `dep`.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest); as
+            paths from here or below `$DEPGEN_RUNS`.
+        decoding: `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, of which as few
+            are changed as make a tree with a single root: one in each cycle, so that the tree is the most probable.
+        form: what sentences are brought into (`depgen.trees.text_form`): by default the form of the run's corpus, in
+            which text that has it already stays as it is; `bare` or `ptb`, or `as_is`, where the corpus does not say.
+        tokens_per_batch: parsed at a time, padding included; no tree depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
+        device: cpu, cuda, …; by default a GPU where there is one.
+        attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
+            `depgen parsing-scores` chooses; by default those that it was trained with, if any.
+        likely_heads: give graphs too: the tree and, of each word, all heads that are at least this likely; None: trees
+            alone.
+
+    Raises:
+        UserError: `likely_heads` is no such probability.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        decoding: Decoding = "tree",
+        *,
+        form: FormName | None = None,
+        tokens_per_batch: int = 8192,
+        device: str | None = None,
+        attention_head: tuple[int, int] | None = None,
+        likely_heads: float | None = None,
+    ) -> None:
+        if likely_heads is not None and not 0 < likely_heads <= 1:
+            raise UserError(f"likely_heads: expected a probability above 0 and at most 1, found {likely_heads}.")
+        super().__init__(
+            run, "tree", form=form, device=device, decoding=decoding, attention_head=attention_head,
+            likely_heads=None if likely_heads is None else float(likely_heads), tokens_per_batch=tokens_per_batch,
+        )  # fmt: skip
+        self.structure: Structure = "tree" if likely_heads is None else "graph"
+        by = "" if attention_head is None else ", layer {} head {}".format(*attention_head)
+        also = "" if likely_heads is None else f", heads of {likely_heads} and more"
+        self.scheme = f"induced by {self.called} ({decoding}{by}{also})"
+
+    def fingerprint(self) -> str:
+        """Of the checkpoint, the run's vocabulary and the options.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        decoding: Decoding = self.options["decoding"]
+        form = self.form or reading_of_run(self.source[0]).form
+        parts = ["induced trees", TREE_RULES[decoding], decoding, str(form), *self.digests()]
+        if (attention_head := self.options["attention_head"]) is not None:
+            parts.append("attention head {} {}".format(*attention_head))
+        if (likely_heads := self.options["likely_heads"]) is not None:
+            parts.append(f"heads of {likely_heads}")
+        return lines_sha256(parts)
+
+
+class InducedGraphs(Induced):
+    """Gives each sentence the likeliest graph that a run of GiLT finds as it reads its words as they are.
+
+    Args:
+        run: a run folder (its best checkpoint), a checkpoint file, a folder of runs or an experiment (the newest).
+        beam_size: hypotheses about the graph of a sentence.
+        tokens_per_batch: parsed at a time, padding included.
+        device: cpu, cuda, …; by default a GPU where there is one.
+    """
+
+    structure: Structure = "graph"
+
+    def __init__(
+        self, run: str, *, beam_size: int = BEAM_SIZE, tokens_per_batch: int = 8192, device: str | None = None
+    ) -> None:
+        check_at_least(1, beam_size=beam_size)
+        super().__init__(
+            run, "graph", form="as_is", device=device, beam_size=beam_size, tokens_per_batch=tokens_per_batch
+        )
+        self.scheme = f"graphs induced by {self.called} (beam {beam_size})"
+
+    def fingerprint(self) -> str:
+        """Of the checkpoint, the run's vocabulary and the beam.
+
+        Raises:
+            UserError: there is no such run.
+        """
+        return lines_sha256(["induced graphs", GRAPH_RULES, str(self.options["beam_size"]), *self.digests()])

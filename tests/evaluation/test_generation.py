@@ -1,0 +1,347 @@
+"""Texts of systems: in the order of the prompts, whatever the batch, with their structures; `depgen generate`."""
+
+import json
+import shutil
+from dataclasses import dataclass
+from typing import Literal
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from nltk import Tree
+
+import depgen
+from depgen.cli import main
+from depgen.data.vocabulary import SubwordPieces
+from depgen.decoding.generation import Generated
+from depgen.errors import UserError
+from depgen.evaluation import generate as verb
+from depgen.evaluation.generate import generate
+from depgen.evaluation.generation import json_lines, text_seed
+from depgen.language_models.base import LanguageModel
+from depgen.models.tg import TransformerGrammar
+from depgen.trees.conllu import read_conllu
+from tests.evaluation.test_parsing import TG
+from tests.evaluation.test_parsing import system_of as labelled_system_of
+from tests.evaluation.test_system import MODELS, system_of
+from tests.vocabularies import documents_of
+
+# -- in Python --------------------------------------------------------------------------------------------------------
+
+TEXTS = ["the cat", "", "dogs ran\na", "the xylophone"]
+OPTIONS = {"number": 2, "top_p": 0.9, "max_new_tokens": 6, "seed": 3}
+KINDS = ["causal", "mixture", "documents"]
+
+
+@pytest.fixture(scope="module")
+def systems():
+    return {name: system_of(MODELS[name]) for name in KINDS}
+
+
+def assert_same(texts, others):
+    """Log-probabilities are rounded by the batch."""
+    assert texts.drop(columns="log_prob").equals(others.drop(columns="log_prob"))
+    np.testing.assert_allclose(texts["log_prob"], others["log_prob"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_texts_are_in_the_order_of_the_prompts_and_do_not_depend_on_the_batch(systems, name):
+    system = systems[name]
+    texts = system.generate(TEXTS, **OPTIONS)
+    assert texts["prompt"].tolist() == [prompt for prompt in TEXTS for _ in range(2)]
+    assert texts["seed"].tolist() == [text_seed(3, prompt, copy) for prompt in range(4) for copy in range(2)]
+    assert_same(texts, system.generate(TEXTS, batch_size=1, **OPTIONS))
+    assert_same(texts[:2], system.generate(TEXTS[:1], **OPTIONS))
+    assert not texts["text"].equals(system.generate(TEXTS, **{**OPTIONS, "seed": 4})["text"])
+    assert list(system.generate([])) == list(texts)
+    assert system.generate(seed=3, max_new_tokens=6)["prompt"].tolist() == [""]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_generated_text_scores_what_it_was_generated_with(systems, name):
+    """Of texts that were cut, so that they have no end; the prompt's last sentence and the text are one line."""
+    system, compared = systems[name], 0
+    texts = system.generate(["the cat", "", "dogs ran"], number=9, top_p=0.7, max_new_tokens=3, seed=1)
+    for row in texts.itertuples():
+        new = row.text.split()
+        if len(new) == 3 and "<" not in row.text:
+            whole = {"texts": row.text, "given": row.prompt}
+            if name != "documents":
+                whole = {"texts": f"{row.prompt} {row.text}", "reads": "document"}
+            words = system.score(**whole)
+            own = words[~words["is_end"]][-3:]
+            assert own["word"].tolist() == new
+            assert row.log_prob == pytest.approx(own["log_prob"].sum(), abs=1e-5)
+            compared += 1
+    assert compared
+
+
+def test_systems_of_documents_generate_sentences(systems):
+    texts = systems["documents"].generate(TEXTS, sentences=3, **OPTIONS)
+    sentences = texts["text"].str.split("\n")
+    assert set(sentences.map(len)) == {3}
+    assert systems["documents"].generate(TEXTS, **OPTIONS)["text"].tolist() == [each[0] for each in sentences]
+    rows = [json.loads(line) for line in json_lines(texts, documents=True)]
+    assert [row["prompt"] for row in rows[4:6]] == [["dogs ran", "a"]] * 2
+    assert [row["text"] for row in rows] == sentences.tolist()
+
+
+@pytest.mark.parametrize("name", ["causal", "mixture"])
+def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
+    system, options = systems[name], {"number": 3, "beam_size": 40, "max_new_tokens": 3}
+    texts = system.generate(["the cat", "dogs"], **options)
+    assert texts["prompt"].tolist() == ["the cat"] * 3 + ["dogs"] * 3
+    for prompt, own in texts.groupby("prompt"):
+        best = own["log_prob"].tolist()
+        assert best == sorted(best, reverse=True)
+        sampled = system.generate(prompt, number=200, max_new_tokens=3)
+        ended = sampled["log_prob"][sampled["text"].str.split().map(len) < 3]
+        assert len(ended) > 20
+        assert ended.max() == pytest.approx(best[0], abs=1e-5)
+    assert_same(texts, system.generate(["the cat", "dogs"], seed=0, batch_size=1, **options))
+    with pytest.raises(UserError, match="A beam of 2 hypotheses has no 3 texts of a prompt"):
+        system.generate(["the cat"], number=3, beam_size=2, max_new_tokens=3)
+
+
+def test_greedy_words_are_those_of_rank_1(systems):
+    text = systems["causal"].generate("the cat", greedy=True, max_new_tokens=4).text[0]
+    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["rank"][2 : 2 + len(text.split())]
+    assert set(ranks) == {1}
+
+
+# -- structures -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_edges_number_the_words_of_prompt_and_text(graph_runs):
+    for name in ("gilt", "pieces"):
+        system = depgen.load(name, device="cpu")
+        for row in system.generate(["the queen", ""], number=2, max_new_tokens=5, seed=3).itertuples():
+            words, edges = row.sentence.words, row.sentence.edges
+            assert "".join(words).replace("_", "") == "".join(f"{row.prompt} {row.text}".split()).replace("_", "")
+            assert all(max(head, dependent) <= len(words) for head, dependent, _ in edges)
+            assert edges == row.structure
+
+
+@pytest.mark.slow
+def test_texts_with_graphs_are_a_treebank(graph_runs, tmp_path, capsys):
+    common = ["generate", "--run", "gilt", "-n", "3", "--max_new_tokens", "5", "--seed", "4", "--device", "cpu"]
+    assert main([*common, "--json"]) == 0
+    rows = [row for line in capsys.readouterr().out.splitlines() if (row := json.loads(line))["words"]]
+    assert main([*common, "--output", str(tmp_path / "written.conllu")]) == 0
+    documents = read_conllu(tmp_path / "written.conllu", by_document=False, graphs=True)
+    sentences = [sentence for document in documents for sentence in document.sentences]
+    assert [list(sentence.words) for sentence in sentences] == [row["words"] for row in rows]
+    edges = [[list(edge) for edge in sentence.edges or ()] for sentence in sentences]
+    assert edges == [row["structure"] for row in rows]
+    assert any(edges)
+
+
+def test_the_message_about_cut_texts_counts_tokens(graph_runs, caplog):
+    system = depgen.load("gilt", device="cpu")
+    lengths = [len(each.words) for each in system.generate(number=4, max_new_tokens=3, seed=1)["sentence"]]
+    assert max(lengths) == 3
+    assert f"{lengths.count(3)} of 4 texts were cut at 3 new tokens" in caplog.text
+    texts = system.generate(number=2, max_new_tokens=2, beam_size=2)
+    assert max(len(each.words) for each in texts["sentence"]) == 2
+    assert "cut at 2 new tokens" in caplog.text
+
+
+def test_texts_without_graphs_are_no_conllu(systems, tmp_path, monkeypatch):
+    monkeypatch.setattr(verb, "load", lambda *_, **__: systems["causal"])
+    with pytest.raises(UserError, match=r"a\.conllu: .*CausalLM"):
+        generate(output=tmp_path / "a.conllu")
+
+
+def test_brackets_are_over_the_words_of_prompt_and_text(monkeypatch):
+    system = labelled_system_of(TG)
+    for row in map(json.loads, json_lines(system.generate(["the cat", ""], number=3, max_new_tokens=6))):
+        tree, words = Tree.fromstring(row["brackets"]), f"{row['prompt']} {row['text']}".split()
+        assert tree.leaves() == words
+        spans = [each for each in row["structure"] if each[0] < each[1]]
+        assert [(each.label(), each.leaves()) for each in tree.subtrees()] == [
+            (label, words[start:end]) for start, end, label in spans
+        ]
+    pieces = SubwordPieces(size=258).build(documents_of("a"))
+    monkeypatch.setitem(system.__dict__, "vocabulary", pieces.with_tables({"labels": ["TOP", "NP", "VP"]}))
+    begun, own = ([piece for word in words for piece in pieces.pieces(word)] for words in (["cat"], ["sat", "on"]))
+    cat, sat, end = len(begun), len(begun) + len(pieces.pieces("sat")), len(begun) + len(own)
+    spans = ((0, end, "TOP"), (0, cat, "NP"), (1, cat, "NP"), (cat, end, "VP"), (cat, sat, "TOP"), (end, end, "NP"))
+    monkeypatch.setattr(TransformerGrammar, "generate", lambda *_, **__: [Generated(own, spans, 0.0)])
+    (line,) = json_lines(system.generate(["cat"], max_new_tokens=2))
+    assert json.loads(line)["brackets"] == "(TOP (NP cat) (VP (TOP sat) on))"
+
+
+# -- the verb ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A tiny DM-Transformer trained for two epochs."""
+    folder = tmp_path_factory.mktemp("generation")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
+        small = ["train=20", "valid=4", "test=4"]
+        code = main([
+            "fit", "--config", "experiments/demo_dm_transformer.yaml", "--trainer.max_epochs", "2",
+            "--data.init_args.tokens_per_batch", "200", "--trainer.accelerator", "cpu",
+            *(f"--data.init_args.corpus.init_args.{size}" for size in small),
+        ])  # fmt: skip
+        assert code == 0
+        yield next((folder / "runs").rglob("run.json")).parent
+
+
+PROMPTS = ["the queen near", "our boys", "she", "they"]
+
+
+@pytest.fixture
+def prompts(tmp_path):
+    path = tmp_path / "prompts.txt"
+    path.write_text("".join(f"{prompt}\n" for prompt in PROMPTS))
+    return path
+
+
+def test_the_command_prints_what_the_library_gives(run, prompts, tmp_path):
+    options, output = {"number": 2, "top_p": 0.9, "seed": 3, "max_new_tokens": 20}, tmp_path / "texts.jsonl"
+    named = {"run": str(run), "prompts": prompts, "device": "cpu", **options}
+    texts = depgen.load(run, device="cpu").generate(PROMPTS, **options)
+    assert generate(**named) == "".join(f"{text}\n" for text in texts["text"])
+    assert len(set(texts["text"])) > 4
+    lines = generate(**named, json=True)
+    assert [json.loads(line) for line in lines.splitlines()] == texts.to_dict("records")
+    assert generate(**named, output=output) is None
+    assert output.read_text() == lines
+    table = tmp_path / "prompts.csv"
+    table.write_text("".join(f"{line}\n" for line in ["item,prompt", *(f'1,"{prompt}"' for prompt in PROMPTS)]))
+    assert generate(**{**named, "prompts": table}, json=True) == lines
+
+
+@pytest.mark.slow
+def test_prompts_are_brought_into_the_form_that_the_run_has_learnt_from(run, prompts, tmp_path):
+    options = {"run": str(run), "number": 2, "max_new_tokens": 20, "device": "cpu", "form": "lower"}
+    shouted = tmp_path / "shouted.txt"
+    shouted.write_text(prompts.read_text().replace("our boys", "Our BOYS"))
+    lower = generate(prompts=prompts, **options)
+    assert generate(prompts=shouted, **options) == lower
+    assert generate(prompts=shouted, **{**options, "form": "as_is"}) != lower, "capitals are unknown words"
+
+
+def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path / "empty"))
+    moved = shutil.copytree(run, tmp_path / "moved")
+    assert main(["generate", "--run", str(moved), "-n", "3", "--top-p", "0.5", "--max-new-tokens", "4"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 3
+    checkpoint = moved / "checkpoints" / "best.ckpt"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:5000])
+    with pytest.raises(UserError, match=r"best\.ckpt"):
+        depgen.load(moved)
+
+
+# -- options of the run at hand ---------------------------------------------------------------------------------------
+
+
+def said(capsys, *arguments):
+    code = main(["generate", *arguments])
+    shown = capsys.readouterr()
+    return code, " ".join(shown.out.split()), shown.err
+
+
+def test_help_shows_the_options_of_the_run_at_hand(run, tmp_path, capsys):
+    assert "--top_p" not in said(capsys, "--help")[1]
+    (tmp_path / "options.yaml").write_text(f"run: {run}\n")
+    for named in (["--run", str(run)], [f"--checkpoint={run}"], ["-c", str(tmp_path / "options.yaml")]):
+        code, shown, _ = said(capsys, "--help", *named)
+        assert code == 0
+        assert "--top_p TOP_P keep the smallest set of likeliest tokens" in shown
+        assert "(type: int | null, default: null)" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sentences", "2"], "a DMLM, has no option --sentences"),
+        (["--beam-sizes=2"], "Did you mean '--beam_size'?"),
+        (["--promts", "2"], "Did you mean '--prompts'?"),
+        (["--top-p", "3"], "top-p must be above 0 and at most 1"),
+        (["--prompts", "empty.txt"], "empty.txt: the file is empty"),
+    ],
+)
+def test_faulty_options_are_refused_by_name(run, options, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").touch()
+    code, _, error = said(capsys, "--run", str(run), *options)
+    assert code == 2
+    assert message in error
+
+
+@dataclass(frozen=True)
+class LadderOptions:
+    """How a ladder is written.
+
+    Attributes:
+        shape: the letter that each step begins with.
+        widths: the length of each step.
+        reversed: from the longest step to the shortest.
+    """
+
+    shape: Literal["up", "down"] = "up"
+    widths: tuple[int, int] = (1, 2)
+    reversed: bool = False
+
+    def __post_init__(self):
+        if min(self.widths) < 1:
+            raise UserError(f"widths: expected 1 or more each, found {self.widths}.")
+
+
+class Ladder(LanguageModel):
+    """Writes steps of the width that its options say, with the step of each token as its structure."""
+
+    generation_options = LadderOptions
+
+    def __init__(self, height: int = 2, **options):
+        super().__init__(**options)
+        self.save_hyperparameters()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+
+    def generate(self, prompts, *, vocabulary, options, seeds, number=1, max_new_tokens, batch_size=64, progress=False):
+        widths = options.widths[::-1] if options.reversed else options.widths
+        token = vocabulary.eos + (1 if options.shape == "up" else 2)
+        steps = tuple(step for step, width in enumerate(widths) for _ in range(width))
+        return [Generated([token] * len(steps), steps, -0.5 * len(steps)) for _ in seeds]
+
+
+@pytest.fixture
+def ladder(run, tmp_path):
+    """The run with a toy in place of its system."""
+    copy = shutil.copytree(run, tmp_path / "ladder")
+    trainer = L.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    trainer.strategy.connect(Ladder())
+    trainer.save_checkpoint(copy / "checkpoints" / "best.ckpt")
+    return copy
+
+
+def test_a_system_brings_options_of_another_type(ladder, capsys):
+    named = ["--run", str(ladder)]
+    shown = said(capsys, "--help", *named)[1]
+    assert "options of Ladder:" in shown
+    assert "--shape {up,down} the letter that each step begins with." in shown
+    assert "--reversed from the longest step to the shortest." in shown
+    assert "--top_p" not in shown
+    wanted = ["--widths", "[1, 3]", "--shape", "down", "--reversed", "-n", "2", "--json"]
+    assert main(["generate", *named, *wanted]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["structure"], row["log_prob"]) for row in rows] == [([0, 0, 0, 1], -2.0)] * 2
+    (text,) = depgen.load(ladder, device="cpu").generate(widths=(1, 3), shape="down", reversed=True).itertuples()
+    assert (text.text, text.structure, text.log_prob) == (rows[0]["text"], (0, 0, 0, 1), -2.0)
+    for wrong, message in (
+        (["--top-p", "0.5"], "a Ladder, has no option --top_p"),
+        (["--widths", "[0, 3]"], "widths: expected 1 or more each"),
+        (["--widths", "[1, x]"], "widths"),
+        (["--shape", "sideways"], "shape"),
+    ):
+        code, _, error = said(capsys, *named, *wrong)
+        assert code == 2, wrong
+        assert message in error
