@@ -16,8 +16,8 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
-    "minimal-pairs": "depgen.evaluation.syntax.measures:minimal_pairs",
-    "syntactic-suites": "depgen.evaluation.syntax.measures:syntactic_suites",
+    "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
+    "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
 }
 """Where the function of each measure lies."""
 
