@@ -120,6 +120,8 @@ class Tree:
             self.add(name, said)
             return
         answers = [self.depgen.former_answer(str(arguments[0]), row) for row in rows]
+        if arguments[0] == "coherence" and len(answers) > 1:  # a line a document, without facts and figures of all
+            answers = [{"documents_asked": answers}]
         self.add(name, answers[0] if len(answers) == 1 else answers)
 
     # -- inputs -------------------------------------------------------------------------------------------------------

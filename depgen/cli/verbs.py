@@ -67,20 +67,6 @@ VERBS = {
         positionals=("measures",),
         of_arguments="depgen.cli.evaluate:options_of_measures",
     ),
-    "coherence": Verb(
-        "count how often a run prefers a document to the same document rearranged",
-        "depgen.evaluation.coherence.assessment:coherence",
-        counts=(
-            "max_documents",
-            "sentences",
-            "shuffles",
-            "insertions",
-            "distractors",
-            "resamples",
-            "tokens_per_batch",
-        ),
-        spread=("questions",),
-    ),
     "evaluate-text": Verb(
         "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
         "depgen.evaluation.text.evaluate_text:evaluate_text",
@@ -241,7 +227,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "head-correlations",
         ),
         "Evaluate": ("evaluate",),
-        "Judge documents": ("coherence",),
         "Tables and reports": (
             "compare",
             "reproduce",

@@ -16,6 +16,7 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
+    "coherence": "depgen.evaluation.coherence.measure:coherence",
     "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
     "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
 }
