@@ -120,7 +120,12 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     ),
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
-        verbs={name: f"evaluate {name}" for name in ("coherence", "minimal-pairs", "syntactic-suites")},
+        verbs={
+            "data-statistics": "evaluate corpus",
+            **{
+                name: f"evaluate {name}" for name in ("coherence", "dependent-loss", "minimal-pairs", "syntactic-suites")
+            },
+        },
         options={"coherence --output": "--item_output"}, answers={"coherence": former_coherence},
     ),
 ]  # fmt: skip

@@ -119,6 +119,10 @@ class Tree:
         if rows is None:
             self.add(name, said)
             return
+        if arguments[0] == "data-statistics" and "splits" not in rows[0]:  # a line a split
+            names = [row.pop("name") + ", published" * (row.pop("level") == "published") for row in rows]
+            splits = [{"split": name, **row} for name, row in zip(names, rows)]
+            rows = [{"corpus": [row.pop("corpus") for row in splits][0], "splits": splits}]
         answers = [self.depgen.former_answer(str(arguments[0]), row) for row in rows]
         if arguments[0] == "coherence" and len(answers) > 1:  # a line a document, without facts and figures of all
             answers = [{"documents_asked": answers}]

@@ -92,7 +92,6 @@ VERBS = {
         "train the story metric UNION",
         "depgen.evaluation.union:train_union",
     ),
-    "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
         "train and test the missing rows of a table",
         "depgen.reporting.reproduce:reproduce",
@@ -141,11 +140,6 @@ VERBS = {
         "draw how a table's measures are distributed over texts, such as their lengths",
         "depgen.reporting.plots:plot_histogram",
         positionals=("table",),
-    ),
-    "dependent-loss": Verb(
-        "split a run's loss: future dependents of earlier words, and other words",
-        "depgen.evaluation.dependents:dependent_loss",
-        also={"run": "checkpoint"},
     ),
     "bracketing-f1": Verb(
         "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
@@ -214,11 +208,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "score",
             "parse",
             "predict",
-            "dependent-loss",
             "push",
             "export-pretrained",
         ),
-        "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
+        "Corpora and parsers": ("train-parser", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",

@@ -17,6 +17,8 @@ from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
     "coherence": "depgen.evaluation.coherence.measure:coherence",
+    "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
+    "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
     "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
     "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
 }
