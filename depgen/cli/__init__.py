@@ -10,7 +10,7 @@ from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
 
 _TRAINING = ("fit", "train-parser", "train-union", "train-oracle")
-OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING, "evaluate": ("test", "validate", "evaluate-text")}
+OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING}
 """Words that other programs have for our verbs."""
 MODULES = "--modules"
 OUT_OF_MEMORY = (

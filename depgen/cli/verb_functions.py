@@ -163,6 +163,7 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
     own: set[str | int] = {*verb.positionals, *lists, *flags, *verb.counts, *verb.also}
     others = inspect.signature(function).parameters.keys() - parameters.keys()
     parser.add_function_arguments(function, as_group=False, skip=own | others, sub_configs=True)
+    own |= inspect.signature(function).parameters.keys()  # of one name, the function's
     for kind in spread:
         parser.add_class_arguments(kind, as_group=False, skip=own, sub_configs=True)
         own |= inspect.signature(kind).parameters.keys()  # two measures share an option of one name

@@ -67,13 +67,6 @@ VERBS = {
         positionals=("measures",),
         of_arguments="depgen.cli.evaluate:options_of_measures",
     ),
-    "evaluate-text": Verb(
-        "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
-        "depgen.evaluation.text.evaluate_text:evaluate_text",
-        positionals=("file",),
-        counts=("resamples",),
-        spread=("options",),
-    ),
     "train-oracle": Verb(
         "train the language model that judges texts (LM score)",
         "depgen.evaluation.text.oracle:train_oracle",
@@ -212,7 +205,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "export-pretrained",
         ),
         "Corpora and parsers": ("train-parser", "annotate"),
-        "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
+        "Judge texts": ("train-union", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",
             "attachment-scores",

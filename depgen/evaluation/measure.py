@@ -21,6 +21,7 @@ MEASURES = {
     "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
     "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
     "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
+    "text": "depgen.evaluation.text.measure:text",
 }
 """Where the function of each measure lies."""
 

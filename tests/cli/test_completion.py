@@ -33,7 +33,7 @@ def completed(script, line):
 
 def test_bash_completes_verbs_options_and_choices(script):
     assert {"fit", "score", "human-eval", "push"} <= completed(script, "depgen ")
-    assert completed(script, "depgen evaluate-t") == {"evaluate-text"}
+    assert completed(script, "depgen evalua") == {"evaluate"}
     assert "--config" in completed(script, "depgen fit --c")
     assert "--trainer.max_epochs" in completed(script, "depgen fit --trainer.max_e")
     assert completed(script, "depgen score --unit ") == {"nats", "bits"}

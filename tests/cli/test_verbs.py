@@ -27,7 +27,7 @@ def test_help_imports_nothing_heavy():
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.stderr.strip() == "0 []"
-    assert "evaluate-text" in result.stdout
+    assert "human-eval export" in result.stdout
 
 
 @pytest.mark.parametrize(

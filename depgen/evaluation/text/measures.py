@@ -1,4 +1,4 @@
-"""All measures of generated text at once: for `depgen evaluate-text` and for the tables.
+"""All measures of generated text at once: for `depgen evaluate text` and for the tables.
 
 Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
 for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have
@@ -70,7 +70,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Everything that `text_metrics` lets one choose; the options of `depgen evaluate-text`.
+    """Everything that `text_metrics` lets one choose; options of `depgen evaluate text`.
 
     Attributes:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
