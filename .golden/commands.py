@@ -121,7 +121,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
         verbs={
-            "data-statistics": "evaluate corpus", "evaluate-text": "evaluate text --texts",
+            "data-statistics": "evaluate corpus", "evaluate-text": "evaluate text --texts", "train-oracle": "fit",
             **{
                 name: f"evaluate {name}" for name in ("coherence", "dependent-loss", "minimal-pairs", "syntactic-suites")
             },

@@ -67,10 +67,6 @@ VERBS = {
         positionals=("measures",),
         of_arguments="depgen.cli.evaluate:options_of_measures",
     ),
-    "train-oracle": Verb(
-        "train the language model that judges texts (LM score)",
-        "depgen.evaluation.text.oracle:train_oracle",
-    ),
     "annotate": Verb(
         "parse a configuration's corpus before training, into the cache",
         "depgen.annotation.annotate:annotate",
@@ -205,7 +201,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "export-pretrained",
         ),
         "Corpora and parsers": ("train-parser", "annotate"),
-        "Judge texts": ("train-union", "train-oracle"),
+        "Judge texts": ("train-union",),
         "Judge trees and attention": (
             "parsing-scores",
             "attachment-scores",

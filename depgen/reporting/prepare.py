@@ -131,7 +131,7 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
         oracle = experiment_of(definition.oracle, size=size)
         training = oracle_training(oracle.file, oracle.size)
         others.append(
-            Preparation(f"oracle {oracle.name}", ("train-oracle", *oracle.arguments), lambda: bool(training.finished()))
+            Preparation(f"oracle {oracle.name}", ("fit", *oracle.arguments), lambda: bool(training.finished()))
         )
     settings = [*(each.settings for each in experiments.values()), {"measures": definition.measures}]
     parsers = dict.fromkeys(name for each in settings for name in parsers_in(each))

@@ -101,7 +101,7 @@ def test_an_unknown_verb_suggests_the_nearest(capsys):
     assert "There is no verb 'tets'. Did you mean 'test'? `depgen --help`" in capsys.readouterr().err
     for arguments in (["traning"], ["help", "traning"]):
         assert main(arguments) == 2
-        meant = "Did you mean 'fit', 'train-parser', 'train-union' or 'train-oracle'?"
+        meant = "Did you mean 'fit', 'train-parser' or 'train-union'?"
         assert meant in capsys.readouterr().err
     assert {verb for verbs in OTHER_WORDS.values() for verb in verbs} <= {*TRAINING_VERBS, *VERBS}
     assert main(["qqq"]) == 2
@@ -308,8 +308,8 @@ def test_a_verbs_mistakes_exit_with_2_and_name_the_option(monkeypatch, capsys, a
 
 
 def test_a_missing_option_is_named_with_its_dashes(capsys):
-    assert main(["train-oracle", "--size", "small"]) == 2
-    assert "required: --config\n" in capsys.readouterr().err
+    assert main(["train-parser"]) == 2
+    assert "required: --treebank, --name\n" in capsys.readouterr().err
 
 
 def test_traceback_shows_where_a_mistake_was_seen(monkeypatch, capsys):

@@ -70,10 +70,10 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
     assert [arguments[:3] for arguments, _ in maker.calls] == [
         ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
         ["train-union", "--config=experiments/union_rocstories.yaml"],
-        ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
+        ["fit", "--config", "experiments/oracle_toy.yaml"],
     ]
     plan.make(maker)
-    assert maker.verbs[3:] == ["train-oracle"], "the others are at hand"
+    assert maker.verbs[3:] == ["fit"], "the others are at hand"
 
 
 def test_what_is_made_depends_on_the_rows(needy):
@@ -128,7 +128,7 @@ def test_the_rows_that_can_be_made_are_listed(maker):
 def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker, caplog):
     caplog.set_level("INFO")
     assert "parser ewt_lowercased: at hand" in reproduce.reproduce("toy", row="DM-Base", seeds=[1], prepare=True)
-    assert maker.verbs == ["train-parser", "train-union", "train-oracle"]
+    assert maker.verbs == ["train-parser", "train-union", "fit"]
     assert "parser ewt_lowercased: is made first" in caplog.text
 
 

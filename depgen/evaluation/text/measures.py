@@ -83,7 +83,7 @@ class TextOptions:
         detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
             they are given the tokens as they are.
         union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
-        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
+        oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
         reverse: train the oracle's network on the texts too, for the reverse LM score.
         average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.
