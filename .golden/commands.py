@@ -83,6 +83,15 @@ def former_statistics(answer: Any) -> Any:
     return answer
 
 
+def former_coherence(answer: Any) -> Any:
+    """A document as it was; the file had no document alone, but facts and figures around all."""
+    log_probs = answer.pop("log_probs")
+    answer["arrangements"] = [
+        {"order": order, "log_probability": each} for order, each in zip(answer.pop("orders"), log_probs)
+    ]
+    return {name: value for name, value in answer.items() if name not in ("accuracy", "distance")}
+
+
 GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     Generation(
         "corpora, tables, tasks, ITEXP and phases", "!depgen/data/rocstories.py", move="data_and_training.py",
@@ -111,7 +120,13 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     ),
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
-        verbs={name: f"evaluate {name}" for name in ("minimal-pairs", "syntactic-suites")},
+        verbs={
+            "data-statistics": "evaluate corpus", "evaluate-text": "evaluate text --texts", "train-oracle": "fit",
+            **{
+                name: f"evaluate {name}" for name in ("coherence", "dependent-loss", "minimal-pairs", "syntactic-suites")
+            },
+        },
+        options={"coherence --output": "--item_output"}, answers={"coherence": former_coherence},
     ),
     Generation(
         "tables by one verb", "!depgen/reporting/needs.py", verbs={"record": "table --record", "report": "table --report"},

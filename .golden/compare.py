@@ -119,7 +119,21 @@ class Tree:
         if rows is None:
             self.add(name, said)
             return
+        if arguments[0] == "data-statistics" and "splits" not in rows[0]:  # a line a split
+            names = [row.pop("name") + ", published" * (row.pop("level") == "published") for row in rows]
+            splits = [{"split": name, **row} for name, row in zip(names, rows)]
+            rows = [{"corpus": [row.pop("corpus") for row in splits][0], "splits": splits}]
+        if arguments[0] == "evaluate-text" and "metrics" not in rows[0]:  # a line a measure
+            by = lambda key: {row["name"]: row[key] for row in rows if row[key] is not None}
+            rows = [{
+                "texts": rows[0]["texts"], "empty": rows[0]["empty"], "metrics": by("value"),
+                "intervals": {row["name"]: [row["low"], row["high"]] for row in rows if row["low"] is not None},
+                "excluded": {name: left for name, left in by("left_out").items() if left},
+                "not_computed": by("not_computed"), "settings": by("settings"), "unknown": by("unknown"),
+            }]  # fmt: skip
         answers = [self.depgen.former_answer(str(arguments[0]), row) for row in rows]
+        if arguments[0] == "coherence" and len(answers) > 1:  # a line a document, without facts and figures of all
+            answers = [{"documents_asked": answers}]
         self.add(name, answers[0] if len(answers) == 1 else answers)
 
     # -- inputs -------------------------------------------------------------------------------------------------------

@@ -42,6 +42,7 @@ def evaluate(
     check_table_output(item_output, json=True)
     check_table_output(output, json=json)
     functions = [measure_function(name) for name in measures]
+    options["device"] = device  # which measures of texts have too
     system = None
     if any(map(takes_system, functions)):
         from depgen.evaluation.system import load

@@ -53,19 +53,6 @@ VERBS = {
         positionals=("measures",),
         options="depgen.cli.verb_options:options_of_measures",
     ),
-    "coherence": Verb(
-        "count how often a run prefers a document to the same document rearranged",
-        "depgen.evaluation.coherence.assessment:coherence",
-    ),
-    "evaluate-text": Verb(
-        "compute BLEU, Self-BLEU, Distinct, BERTScore and others for a file of texts",
-        "depgen.evaluation.text.evaluate_text:evaluate_text",
-        positionals=("file",),
-    ),
-    "train-oracle": Verb(
-        "train the language model that judges texts (LM score)",
-        "depgen.evaluation.text.oracle:train_oracle",
-    ),
     "annotate": Verb(
         "parse a configuration's corpus before training, into the cache",
         "depgen.annotation.annotate:annotate",
@@ -78,7 +65,6 @@ VERBS = {
         "train the story metric UNION",
         "depgen.evaluation.union:train_union",
     ),
-    "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
         "train and test the missing rows of a table, or of a case study, and print it",
         "depgen.reporting.reproduce:reproduce",
@@ -113,10 +99,6 @@ VERBS = {
         "draw how a table's measures are distributed over texts, such as their lengths",
         "depgen.reporting.plots:plot_histogram",
         positionals=("table",),
-    ),
-    "dependent-loss": Verb(
-        "split a run's loss: future dependents of earlier words, and other words",
-        "depgen.evaluation.dependents:dependent_loss",
     ),
     "bracketing-f1": Verb(
         "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
@@ -169,11 +151,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "score",
             "parse",
             "predict",
-            "dependent-loss",
             "push",
         ),
-        "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
-        "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
+        "Corpora and parsers": ("train-parser", "annotate"),
+        "Judge texts": ("train-union",),
         "Judge trees and attention": (
             "parsing-scores",
             "attachment-scores",
@@ -181,7 +162,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "head-correlations",
         ),
         "Evaluate": ("evaluate",),
-        "Judge documents": ("coherence",),
         "Tables and reports": (
             "compare",
             "reproduce",

@@ -219,27 +219,3 @@ def measure(corpus: Corpus, splits: Sequence[Split] = SPLITS) -> dict[Split, Siz
             total / documents, max(lengths, default=0), sentences / documents, in_training, unknown,
         )  # fmt: skip
     return measured
-
-
-def data_statistics(corpus: Corpus, splits: Sequence[Split] = SPLITS, json: bool = False) -> str:
-    """A table, or JSON, of the splits' sizes, each with the published ones below.
-
-    Tokens are words, with one end of sequence a document, which is also one of the types. `in_training` counts the
-    documents that equal one of training but for blanks; `unknown` is the share of words that training lacks.
-
-    Args:
-        corpus: whose sizes.
-        splits: which of its splits.
-        json: all figures as JSON.
-    """
-    rows: list[dict[str, Any]] = []
-    for split, sizes in measure(corpus, splits).items():
-        rows.append({"split": split, **asdict(sizes)})
-        if published := corpus.published.get(split):
-            rows.append({"split": f"{split}, published", **asdict(published)})
-    if json:
-        return json_library.dumps({"corpus": corpus.name, "splits": rows}, indent=2)
-    import pandas as pd
-
-    table = pd.DataFrame(rows, dtype=object).fillna("")
-    return f"{corpus.name}\n{table.to_string(index=False, float_format='{:.4g}'.format)}"

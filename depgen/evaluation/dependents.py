@@ -4,18 +4,20 @@ Dependency modelling (Eq. 1 of Yang & Wan, 2022) only ever predicts future depen
 what it leaves to the second phase shows on the others.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from jaxtyping import Bool, Int
 
 from depgen.data.experiment import data_of
 from depgen.data.module import CorpusData
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.trained import load_trained
+from depgen.evaluation.measure import Measured
+from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import sequence_losses
-from depgen.training.experiment import PAPER, Experiment, newest_of
 from depgen.trees.future_dependents import future_dependents
 
 SPLIT = "valid"
@@ -24,46 +26,65 @@ TOKENS_PER_BATCH = 8192
 """How many are scored at once; no number depends on it."""
 
 
-def dependent_loss(*, config: Path, size: str = PAPER, run: str | None = None, device: str | None = None) -> str:
-    """A run's loss on the validation split, in nats a token, by the kind of token; tab-separated.
+@dataclass(frozen=True)
+class DependentOptions:
+    """The options of `dependent-loss`.
 
-    Kinds: future dependents of some earlier position under the experiment's trees, apart those of the position just
-    before; the other words; the end of a text; all. Each document is read alone, in the experiments of streams too.
+    Attributes:
+        config: the experiment whose trees and corpus are used, such as that of a system which learns from trees; by
+            default the run's own. The vocabulary is the run's.
+    """
 
-    Args:
-        config: the experiment whose trees and corpus are used; its vocabulary is the run's.
-        size: of the experiment: paper or small.
-        run: a run folder (its best checkpoint) or a checkpoint file; by default the experiment's newest run.
-        device: cpu, cuda, …; by default a GPU where there is one.
+    config: Path | None = None
+
+
+def dependent_loss(system: Trained, options: DependentOptions = DependentOptions()) -> Measured:
+    """A run's loss on the validation split, in nats a token, by the kind of token.
+
+    An item is a token of a document: its `nll`, and whether it is `covered` (a future dependent of some earlier
+    position), `adjacent` (of the position just before) and the `end` of its text. Each document is read alone, in the
+    experiments of streams too.
 
     Raises:
-        UserError: no such run or experiment, an experiment without trees, or a system without an exact likelihood.
+        UserError: no such experiment, one without trees, or a system without an exact likelihood.
     """
-    experiment = Experiment(config, size)
-    data = data_of(experiment)
+    config = options.config or system.run / "config.yaml"
+    data = data_of(config)
     if not isinstance(data, CorpusData) or data.annotator is None or SPLIT not in data.trees_for:
-        raise UserError(f"{config} gives its {SPLIT} split no trees: name an annotator under data.init_args.annotator.")
-    trained = load_trained(run or newest_of(experiment), device=device)
-    data.use_vocabulary(trained.run / VOCABULARY_FILE)
+        raise UserError(
+            f"{config} gives its {SPLIT} split no trees: name an experiment by --config that has an annotator under "
+            "data.init_args.annotator."
+        )
+    data.use_vocabulary(system.run / VOCABULARY_FILE)
     split = data.split(SPLIT)
-    items = [split[number] for number in range(len(split))]
-    nll = sequence_losses(trained, [item.ids for item in items], tokens_per_batch=TOKENS_PER_BATCH)
-    kinds = [future_dependent_targets(item.heads) for item in items]  # type: ignore[arg-type]
-    losses, covered, adjacent = np.concatenate(nll), *(np.concatenate(each) for each in zip(*kinds, strict=True))
-    end = np.zeros(len(losses), dtype=bool)
-    end[np.cumsum(split.lengths) - 1] = True
-    rows = {
-        "future dependents": covered & ~end,
-        "  of the position just before": adjacent & ~end,
-        "other words": ~covered & ~end,
-        "<eos>": end,
-        "all": np.ones_like(end),
+    documents = [split[number] for number in range(len(split))]
+    nll = sequence_losses(system, [document.ids for document in documents], tokens_per_batch=TOKENS_PER_BATCH)
+    kinds = [future_dependent_targets(document.heads) for document in documents]  # type: ignore[arg-type]
+    covered, adjacent = (np.concatenate(each) for each in zip(*kinds, strict=True))
+    lengths = list(map(len, nll))
+    items = pd.DataFrame(
+        {
+            "document": np.repeat(np.arange(1, len(nll) + 1), lengths),
+            "token": np.concatenate([np.arange(1, length + 1) for length in lengths]),
+            "nll": np.concatenate(nll),
+            "covered": covered,
+            "adjacent": adjacent,
+        }
+    )
+    items["end"] = ~items["document"].duplicated(keep="last")
+    chosen = {
+        "future dependents": covered & ~items["end"],
+        "of the position just before": adjacent & ~items["end"],
+        "other words": ~covered & ~items["end"],
+        "<eos>": items["end"],
+        "all": np.ones(len(items), dtype=bool),
     }
-    lines = ["tokens\tshare\tnats a token"]
-    for name, chosen in rows.items():
-        mean = f"{losses[chosen].mean():.4f}" if chosen.any() else "-"
-        lines.append(f"{name}\t{chosen.mean():.3f}\t{mean}")
-    return "\n".join([f"run\t{trained.run}", *lines])
+    rows = [
+        {"level": "overall" if name == "all" else "kind", "name": name, "tokens": int(own.sum()), "share": own.mean(),
+         "nats": items.loc[own, "nll"].mean()}
+        for name, own in chosen.items()
+    ]  # fmt: skip
+    return Measured(items, pd.DataFrame(rows))
 
 
 def future_dependent_targets(

@@ -16,8 +16,12 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
-    "minimal-pairs": "depgen.evaluation.syntax.measures:minimal_pairs",
-    "syntactic-suites": "depgen.evaluation.syntax.measures:syntactic_suites",
+    "coherence": "depgen.evaluation.coherence.measure:coherence",
+    "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
+    "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
+    "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
+    "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
+    "text": "depgen.evaluation.text.measure:text",
 }
 """Where the function of each measure lies."""
 

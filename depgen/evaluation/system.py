@@ -12,8 +12,6 @@ import torch
 
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.coherence.arrangements import CoherenceTask
-from depgen.evaluation.coherence.assessment import Assessment, assess
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.frames import By, Pooling, Trees, Unit
 from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
@@ -314,22 +312,6 @@ class System(Trained):
         return sentence_attention(
             self.model, self.vocabulary, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
         )
-
-    def coherence(self, task: CoherenceTask, *, tokens_per_batch: int = 65_536, progress: bool = False) -> Assessment:
-        """How often the system finds documents likelier than other arrangements of sentences, as `depgen coherence`.
-
-        Args:
-            task: the questions, such as `CoherenceTask("insertion", corpus)`; without a corpus those about the run's.
-            tokens_per_batch: read at a time; no figure depends on it.
-            progress: show a progress bar.
-
-        Returns:
-            `measures` are the figures; `documents` are the arrangements with their log-probabilities.
-
-        Raises:
-            UserError: it is no run's system, gives texts no likelihood, or there is nothing to ask about.
-        """
-        return assess(self, task, tokens_per_batch=tokens_per_batch, progress=progress)
 
     def reads_documents(self, reads: Reads | None = None) -> bool:
         """Whether documents are read as one.

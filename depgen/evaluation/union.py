@@ -492,7 +492,7 @@ def train_union(
     Args:
         data: the stories, and how they are corrupted.
         training: how.
-        name: of the folder; `evaluate-text --union` and tables name the scorer by it.
+        name: of the folder; `evaluate text --union` and tables name the scorer by it.
         encoder: what is trained: any encoder of transformers, by its folder or its name on the hub.
         download: whether its files may be downloaded if they are not on this machine.
         seed: of weights, batches and the training's negative samples.

@@ -11,18 +11,16 @@ Deviations
     D2. Equal likelihoods are worth half a point; the paper does not say. So is a question without a choice: documents
         of one sentence, and shuffles equal to the document, are among the paper's pairs, one for each document.
     D3. The z-test takes resampled sets for independent observations: with enough of them every difference is
-        significant. `paired_interval` says how far the difference of two systems, over all shuffles, moves when the
-        documents do: without the chance of drawing one shuffle a document, which resampled test sets have, and with
-        pieces of one document drawn together.
+        significant. The interval beside it says how far the difference of two systems, over all shuffles, moves when
+        the documents do: without the chance of drawing one shuffle a document, which resampled test sets have, and
+        with pieces of one document drawn together.
 """
 
 import math
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
-
-from depgen.metrics.significance import Interval, bootstrap_interval
+from jaxtyping import Float
 
 Credits = Sequence[Float[np.ndarray, " _"]]
 """Of each document, what the answer to each of its questions is worth."""
@@ -52,34 +50,6 @@ def expected_distance(scores: Float[np.ndarray, " candidates"], distances: Float
 def _likeliest(scores: Float[np.ndarray, " candidates"]) -> np.ndarray:
     assert not np.isnan(scores).any(), "what has no likelihood can't be chosen"
     return np.asarray(scores == scores.max())
-
-
-def mean_over_documents(values: Credits) -> float:
-    """The mean over documents of the means over each one's questions.
-
-    >>> mean_over_documents([np.array([1.0, 0.0, 0.0, 0.0]), np.array([1.0])])
-    0.625
-    """
-    return float(np.mean([of_questions.mean() for of_questions in values]))
-
-
-def mean_without_empty(values: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
-    """The mean over documents of the means over each one's questions that leave a choice; NaN where none does.
-
-    >>> mean_without_empty([np.array([1.0, 0.5]), np.array([0.5])], [np.array([False, True]), np.array([True])])
-    1.0
-    """
-    left = [own[~same] for own, same in zip(values, empty, strict=True) if not same.all()]
-    return mean_over_documents(left) if left else math.nan
-
-
-def tie_rate(credits: Credits, empty: Sequence[Bool[np.ndarray, " _"]]) -> float:
-    """How often a system finds the truth no likelier than its best rival, and no less: the mean over documents.
-
-    A question of which all candidates are the document (`empty`) ties in every system and does not count.
-    """
-    ties = ((own > 0) & (own < 1) & ~same for own, same in zip(credits, empty, strict=True))
-    return mean_over_documents([own.astype(np.float64) for own in ties])
 
 
 def resampled_means(values: Credits, *, resamples: int = 1000, seed: int = 0) -> Resamples:
@@ -123,25 +93,3 @@ def one_sided_p(z: float) -> float:
     0.05
     """
     return math.erfc(z / math.sqrt(2)) / 2
-
-
-def paired_interval(
-    first: Float[np.ndarray, " pieces"],
-    second: Float[np.ndarray, " pieces"],
-    documents: Int[np.ndarray, " pieces"],
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Interval:
-    """The difference of two systems' accuracies over the same pieces, with its percentile interval over documents.
-
-    Pieces of one document, by its number, are drawn together. With a single document there is no interval (NaN).
-
-    >>> paired_interval(np.array([0.5, 0.75]), np.array([0.5, 0.5]), np.array([0, 1]), confidence=0.0)
-    Interval(value=0.125, low=0.125, high=0.125)
-    """
-    differences = first - second
-    if len(np.unique(documents)) < 2:
-        return Interval(float(differences.mean()), math.nan, math.nan)
-    return bootstrap_interval(differences, groups=documents, confidence=confidence, resamples=resamples, seed=seed)

@@ -80,7 +80,7 @@ def needs_of(jobs: Sequence[Job], options: TextOptions) -> Iterator[Need]:
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=read[0].size)
         training = oracle_training(oracle.file, oracle.size)
-        command = ("train-oracle", *oracle.arguments)
+        command = ("fit", *oracle.arguments)
         others.append(Need(f"oracle {oracle.name}", command, lambda: training.finished() is not None))
     yield from map(_parser, dict.fromkeys(name for values in settings for name in parsers_in(values)))
     yield from others

@@ -14,14 +14,14 @@ from depgen.data.generated import GeneratedLanguage
 from depgen.data.record import (
     DataSource,
     Sizes,
-    data_statistics,
     equal_documents,
     fingerprint_of,
     measure,
     source_of,
 )
 from depgen.data.steps import BareWords, FirstDocuments, Lowercase, SingleSentences, WithoutHeldOut
-from depgen.errors import MissingDataError
+from depgen.errors import MissingDataError, UserError
+from depgen.evaluation.corpus_sizes import CorpusOptions, corpus_sizes
 from depgen.training.runs import read_record
 from tests.invented_data import write_corpora
 
@@ -162,15 +162,15 @@ def test_without_the_training_split_nothing_is_compared_with_it(pets, tmp_path):
         measure(pets)
 
 
-def test_the_published_sizes_stand_below(pets):
-    name, _, *rows = data_statistics(pets).splitlines()
-    assert name == "pets"
-    assert [row.split()[:2] for row in rows] == [
-        ["train", "2"], ["train,", "published"], ["valid", "1"], ["test", "2"], ["test,", "published"],
+def test_the_published_sizes_stand_below(pets, tmp_path):
+    rows = corpus_sizes(CorpusOptions(corpus=pets)).rows
+    assert list(rows[["level", "name", "documents"]].itertuples(index=False, name=None))[2:] == [
+        ("split", "valid", 1), ("split", "test", 2), ("published", "test", 3),
     ]  # fmt: skip
-    content = json.loads(data_statistics(pets, ["test"], json=True))
-    assert content["corpus"] == "pets"
-    assert [each["documents"] for each in content["splits"]] == [2, 3]
+    assert rows["in_training"].isna().tolist() == [True, True, False, False, True]
+    assert rows["name"].tolist()[:2] == ["train", "train"]
+    with pytest.raises(UserError, match="--config, or a corpus by --corpus"):
+        corpus_sizes(CorpusOptions())
 
 
 STORIES = GeneratedLanguage(train=4, valid=2, test=2, sentences=(5, 5))

@@ -12,7 +12,7 @@ from depgen.data.batch import ItemBatch, collate_tokens
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
 from depgen.evaluation import dependents
-from depgen.evaluation.dependents import dependent_loss, future_dependent_targets
+from depgen.evaluation.dependents import DependentOptions, dependent_loss, future_dependent_targets
 from depgen.evaluation.trained import Trained
 from depgen.models.causal_lm import CausalLM
 
@@ -42,11 +42,8 @@ def trained(experiment, tmp_path, monkeypatch):
     data = data_of(experiment)
     data.save_into(tmp_path)
     model = CausalLM(partial(Transformer, layers=1, width=16, attention_heads=2, feedforward=16), data.vocabulary_size)
-    found = Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
-    monkeypatch.setattr(dependents, "newest_of", lambda experiment: {"experiment": tmp_path}[experiment.file.stem])
-    monkeypatch.setattr(dependents, "load_trained", lambda reference, **_: {tmp_path: found}[reference])
     monkeypatch.setattr(dependents, "TOKENS_PER_BATCH", 150)
-    return found
+    return Trained(model.eval(), data.vocabulary, tmp_path, tmp_path / "best.ckpt")
 
 
 def test_targets_are_those_of_arcs_from_the_left():
@@ -72,15 +69,18 @@ def test_each_kind_of_token_has_its_mean(kind, experiment, trained):
             kind = "<eos>" if head is None else "future dependents" if head < word or later else "other words"
             sums[kind].append(value)
             sums["all"].append(value)
-    rows = {line.split("\t")[0]: line.split("\t")[1:] for line in dependent_loss(config=experiment).splitlines()}
+    measured = dependent_loss(trained, DependentOptions(experiment))
+    rows = measured.rows.set_index("name")
     for kind, values in sums.items():
-        assert float(rows[kind][0]) == pytest.approx(len(values) / len(sums["all"]), abs=1e-3)
-        assert float(rows[kind][1]) == pytest.approx(np.mean(values), abs=1e-4)
+        assert rows.loc[kind, ["tokens", "share"]].tolist() == [len(values), len(values) / len(sums["all"])]
+        assert rows.loc[kind, "nats"] == pytest.approx(np.mean(values), abs=1e-5)
+    assert measured.items["nll"].tolist() == pytest.approx(sums["all"], abs=1e-5)
+    experiment.rename(trained.run / "config.yaml")
+    assert dependent_loss(trained).rows.equals(measured.rows), "the run's own trees"
 
 
-def test_an_experiment_without_trees_is_refused_before_a_run_is_sought(experiment, monkeypatch):
-    monkeypatch.setattr(dependents, "load_trained", None)
+def test_an_experiment_without_trees_is_refused(experiment, trained):
     bare = {**DATA, "init_args": {**DATA["init_args"], "annotator": None}}
     experiment.write_text(yaml.safe_dump({"data": bare}))
-    with pytest.raises(UserError, match="no trees: name an annotator"):
-        dependent_loss(config=experiment)
+    with pytest.raises(UserError, match="no trees: name an experiment by --config"):
+        dependent_loss(trained, DependentOptions(experiment))

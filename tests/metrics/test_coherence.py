@@ -11,11 +11,8 @@ from depgen.metrics import coherence
 from depgen.metrics.coherence import (
     credit,
     expected_distance,
-    mean_over_documents,
     one_sided_p,
-    paired_interval,
     resampled_means,
-    tie_rate,
     z_statistic,
 )
 
@@ -31,13 +28,6 @@ def test_a_choice_is_right_wrong_or_shared():
     assert expected_distance(scores, np.array([0.0, 1.0, 2.0, 5.0])) == 2.0
     with pytest.raises(AssertionError):
         credit(np.array([np.nan, -1.0]))
-
-
-def test_every_document_counts_alike():
-    assert mean_over_documents(RAGGED) == pytest.approx((0.5 + 1 + 0.25) / 3)
-    none = [np.zeros(len(each), dtype=bool) for each in RAGGED]
-    assert tie_rate(RAGGED, none) == pytest.approx((1 / 3) / 3)
-    assert tie_rate(RAGGED, [RAGGED[0] == 0.5, *none[1:]]) == 0, "where there is nothing to choose nobody ties"
 
 
 def test_resampled_sets_have_the_distribution_of_all_draws():
@@ -82,22 +72,3 @@ def test_z_of_the_printed_means_and_deviations(first, second, expected):
     # Table 3 marks with p < 0.01 all of these but the last
     assert (one_sided_p(z) < 0.01) == (expected > 1)
     assert one_sided_p(z) == pytest.approx(stats.norm.sf(z), rel=1e-9)
-
-
-def test_the_interval_of_a_difference_is_that_of_whole_documents():
-    """Against all draws of three documents of unequal sizes."""
-    first, second = np.array([3.0, 5.0, 1.0, 4.0, 4.0, 4.0]), np.array([1.0, 1.0, 2.0, 4.0, 2.0, 1.0])
-    documents = np.array([7, 7, 2, 5, 5, 5])
-    parts = [np.flatnonzero(documents == each) for each in (7, 2, 5)]
-    means = [np.mean((first - second)[np.concatenate(drawn)]) for drawn in product(parts, repeat=3)]
-    found = paired_interval(first, second, documents, confidence=0.8, resamples=40_000)
-    assert found.value == pytest.approx(np.mean(first - second))
-    low, high = np.quantile(means, [0.1, 0.9], method="inverted_cdf")
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found == paired_interval(first, second, documents * 3 + 1, confidence=0.8, resamples=40_000)
-
-
-def test_a_single_document_has_no_interval():
-    found = paired_interval(np.array([1.0, 0.5]), np.array([0.0, 0.5]), np.array([4, 4]))
-    assert found.value == 0.5
-    assert np.isnan([found.low, found.high]).all()

@@ -386,10 +386,10 @@ def test_parsers_come_first_then_union_then_the_oracle(maker):
     assert [[*arguments[:3]] for arguments in maker] == [
         ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
         ["train-union", "--config", "experiments/union_rocstories.yaml"],
-        ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
+        ["fit", "--config", "experiments/oracle_toy.yaml"],
     ]
     reproduce.reproduce("toy", rows=["DM-Base"])
-    assert [arguments[0] for arguments in maker[3:]] == ["train-oracle"], "the others are at hand"
+    assert [arguments[0] for arguments in maker[3:]] == ["fit"], "the others are at hand"
 
 
 def test_what_is_made_depends_on_the_rows(needy):

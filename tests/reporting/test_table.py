@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from depgen.evaluation.coherence.arrangements import CoherenceTask
+from depgen.evaluation.coherence.measure import CoherenceOptions
 from depgen.evaluation.text.measures import NAMES
 from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of
@@ -173,6 +173,6 @@ def test_table_3_of_dclm_says_what_the_paper_says():
 @pytest.mark.parametrize("table", ["dclm_table3", "coherence_tasks"])
 def test_what_systems_are_asked_is_there(table):
     definition = load_definition(table)
-    tasks = [settings_as(CoherenceTask, name).task for name in measures_of(definition)[0].tasks]
+    tasks = [settings_as(CoherenceOptions, name).task for name in measures_of(definition)[0].tasks]
     assert {column.key.split("_")[0] for column in definition.columns} == {*tasks}
     assert len({*tasks}) == len(tasks)

@@ -17,13 +17,13 @@ from jaxtyping import Float, Int
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.coherence.arrangements import Trial
 from depgen.evaluation.reading import Reading
-from depgen.evaluation.unit_scores import DocumentIds, score_documents
+from depgen.evaluation.unit_scores import score_documents
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.progress import progress_bar
 
 Ids = tuple[int, ...]
-LogLikelihoods = Float[np.ndarray, " _"]
+LogLikelihoods = Float[np.ndarray, " arrangements"]
 TOKENS_AT_A_TIME = 1 << 20
 """Read by one call: batches enough for documents of like length, and a progress bar that moves."""
 
@@ -51,13 +51,25 @@ def score_trials(
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     coded = [_Coded(trial, vocabulary, reading) for trial in trials]
-    if model.sentence_context == "none":
-        return list(_of_single_sentences(model, coded, vocabulary, tokens_per_batch, progress))
+
+    def totals(units: Sequence[Sequence[Ids]]) -> Iterator[float]:
+        """The log-likelihood of each of what is read as one."""
+        scores = score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
+        return (math.fsum(np.concatenate(sentences).tolist()) for sentences in scores)
+
     total = sum(len(trial.arrangements) for trial in trials)
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
+        if model.sentence_context == "none":
+            return [each.log_likelihoods(orders) for each, orders in _of_single_sentences(coded, totals)]
         if isinstance(model, DocumentLanguageModel) and model.sentence_context == "previous":
-            return list(_of_pairs(model, coded, vocabulary, advance))
-        return list(_read(model, coded, vocabulary, tokens_per_batch, advance))
+            scored = _of_pairs(model, coded, vocabulary)
+        else:
+            scored = _read(coded, totals)
+        found = []
+        for each, orders in scored:
+            found.append(each.log_likelihoods(orders))
+            advance(len(each.row_of))
+        return found
 
 
 class _Coded:
@@ -66,7 +78,7 @@ class _Coded:
     Attributes:
         reading: how the system is given documents.
         sentences: token ids, no two alike and none empty.
-        orders: places in `sentences`, no two rows alike; -1 after the last where sentences are not read.
+        orders: places in `sentences` of those that are read, no two rows alike.
         row_of: of each arrangement, its row in `orders`.
     """
 
@@ -76,82 +88,62 @@ class _Coded:
         place_of = []
         for sentence in trial.sentences:
             ids = tuple(reading.encode(reading.words(sentence), vocabulary).ids.tolist())
-            place_of.append(texts.setdefault(ids, len(texts)) if ids else -1)
+            place_of.append(texts.setdefault(ids, len(texts)) if ids else None)
         self.sentences = list(texts)
-        orders = np.array(place_of)[trial.arrangements]
-        orders = np.take_along_axis(orders, np.argsort(orders < 0, axis=1, kind="stable"), axis=1)
-        self.orders: Int[np.ndarray, "orders length"]
-        self.orders, row_of = np.unique(orders, axis=0, return_inverse=True)
-        self.row_of: Int[np.ndarray, " arrangements"] = row_of.reshape(-1)
-
-    @property
-    def read(self) -> list[list[int]]:
-        """The sentences of each order that are read, as places."""
-        return [[place for place in order if place >= 0] for order in self.orders.tolist()]
-
-    @property
-    def units(self) -> list[list[DocumentIds]]:
-        """What is read as one, in each order."""
-        return [self.reading.segments([self.sentences[place] for place in order]) for order in self.read]
-
-    @property
-    def before(self) -> list[list[int]]:
-        """What each sentence of an order follows: 0 at the beginning of what is read as one, else place + 1."""
-        return [
-            [place for unit in self.reading.segments(order) for place in (0, *(each + 1 for each in unit[:-1]))]
-            for order in self.read
+        orders = [
+            tuple(place for each in order if (place := place_of[each]) is not None)
+            for order in trial.arrangements.tolist()
         ]
+        rows = {order: row for row, order in enumerate(sorted({*orders}))}
+        self.orders = list(rows)
+        self.row_of: Int[np.ndarray, " arrangements"] = np.array([rows[order] for order in orders])
 
     def log_likelihoods(self, of_orders: Sequence[float]) -> LogLikelihoods:
         return np.take(np.array(of_orders, dtype=np.float64), self.row_of)
 
 
-def _of_single_sentences(
-    model: LanguageModel,
-    coded: Sequence[_Coded],
-    vocabulary: Vocabulary,
-    tokens_per_batch: int,
-    progress: bool,
-) -> Iterator[LogLikelihoods]:
+_Totals = Callable[[Sequence[Sequence[Ids]]], Iterator[float]]
+_OfOrders = Iterator[tuple[_Coded, list[float]]]
+"""Trials, each with the log-likelihoods of its orders."""
+
+
+def _of_single_sentences(coded: Sequence[_Coded], totals: _Totals) -> _OfOrders:
     """Sums over sentences that were read by themselves; the same in every order, to the last bit."""
-    known = {ids: place for place, ids in enumerate(dict.fromkeys(chain.from_iterable(c.sentences for c in coded)))}
-    scores = score_documents(
-        model, [[ids] for ids in known], vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress
-    )
-    found = np.array([_total(each) for each in scores])
+    known = list(dict.fromkeys(chain.from_iterable(each.sentences for each in coded)))
+    of_sentence = dict(zip(known, totals([[ids] for ids in known]), strict=True))
     for each in coded:
-        own = found[[known[ids] for ids in each.sentences]]
-        yield each.log_likelihoods([math.fsum(own[order]) for order in each.read])
+        yield each, [math.fsum(of_sentence[each.sentences[place]] for place in order) for order in each.orders]
 
 
-def _of_pairs(
-    model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, advance: Callable[[int], None]
-) -> Iterator[LogLikelihoods]:
+def _of_pairs(model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary) -> _OfOrders:
     """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
     for each in coded:
         table = (
             model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary) if each.sentences else np.zeros((0, 1))
         )
-        orders = zip(each.read, each.before, strict=True)
-        yield each.log_likelihoods([math.fsum(table[order, before].tolist()) for order, before in orders])
-        advance(len(each.row_of))
+        yield (
+            each,
+            [
+                math.fsum(
+                    table[place, before]
+                    for unit in each.reading.segments(order)
+                    for place, before in zip(unit, (0, *(other + 1 for other in unit[:-1])), strict=True)
+                )
+                for order in each.orders
+            ],
+        )
 
 
-def _read(
-    model: LanguageModel,
-    coded: Sequence[_Coded],
-    vocabulary: Vocabulary,
-    tokens_per_batch: int,
-    advance: Callable[[int], None],
-) -> Iterator[LogLikelihoods]:
+def _read(coded: Sequence[_Coded], totals: _Totals) -> _OfOrders:
     """Every order is read; those of several trials at once, since batches want documents of like length."""
-    for some in _in_parts(coded):
-        units = [each.units for each in some]
-        read = [unit for orders in units for order in orders for unit in order]
-        totals = map(_total, score_documents(model, read, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch))
-        for each, orders in zip(some, units, strict=True):
-            yield each.log_likelihoods([math.fsum(next(totals) for _ in order) for order in orders])
-            advance(len(each.row_of))
+    for part in _in_parts(coded):
+        units = [
+            [each.reading.segments([each.sentences[place] for place in order]) for order in each.orders]
+            for each in part
+        ]
+        of_units = totals([unit for orders in units for order in orders for unit in order])
+        for each, orders in zip(part, units, strict=True):
+            yield each, [math.fsum(next(of_units) for _ in order) for order in orders]
 
 
 def _in_parts(coded: Sequence[_Coded]) -> Iterator[list[_Coded]]:
@@ -166,7 +158,3 @@ def _in_parts(coded: Sequence[_Coded]) -> Iterator[list[_Coded]]:
             part, tokens = [], 0
     if part:
         yield part
-
-
-def _total(sentences: Sequence[Float[np.ndarray, " _"]]) -> float:
-    return math.fsum(np.concatenate(sentences).tolist())

@@ -1,43 +1,41 @@
-"""Predictions of SyntaxGym as trees: comparisons of surprisals of regions, joined by `&` and `|`.
-
-    claim      := conjunction ("|" conjunction)*
-    conjunction := comparison ("&" comparison)*
-    comparison := sum (("<" | ">" | "=") sum)?
-    sum        := value (("+" | "-") value)*
-    value      := number | "-" value | "(" (digits | "*") ";%" condition "%)" | "(" claim ")" | "[" claim "]"
+"""Predictions of SyntaxGym: comparisons of surprisals of regions, joined by `&` and `|`, with `+`, `-` and brackets.
 
 `(5;%plaus%)` is the surprisal of region 5 in the condition `plaus`, and `(*;%plaus%)` the sum over all its regions.
+With regions as names, such a formula is an expression of Python, whose parser is used.
 """
 
+import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from itertools import permutations
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from depgen.errors import UserError
 
-_TOKEN = re.compile(
-    r"\s*(?:\(\s*(?P<region>\d+|\*)\s*;\s*%(?P<condition>[^%]+)%\s*\)"
-    r"|(?P<number>\d+(?:\.\d+)?|\.\d+)|(?P<symbol>[-+<>=&|()\[\]]))"
-)
-_CLOSING = {"(": ")", "[": "]"}
-_CLAIMS = ("&", "|", "<", ">", "=")
-_DEEPEST, _LONGEST = 100, 400
-"""Brackets in each other, and regions, numbers and symbols, that a formula has at most."""
 RELATIVE, ABSOLUTE = 1e-5, 1e-3
 """How far two surprisals may differ that `=` takes for equal, as in SyntaxGym."""
+DRAWS = 100_000
+"""Random surprisals that a chance is estimated from."""
+_MOST_ENUMERATED = 7
+_REGION = re.compile(r"\(\s*(\d+|\*)\s*;\s*%([^%]+)%\s*\)")
+_PYTHON = {"&": " and ", "|": " or ", "=": "==", "[": "(", "]": ")"}
+_OPERATIONS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Lt: np.less,
+    ast.Gt: np.greater,
+    ast.Eq: lambda left, right: np.isclose(left, right, rtol=RELATIVE, atol=ABSOLUTE),
+    ast.And: np.logical_and,
+    ast.Or: np.logical_or,
+}
 
 
-@dataclass(frozen=True)
-class Region:
-    """A region of a condition.
-
-    Attributes:
-        number: as the suite numbers it; None for all regions.
-        condition: its name.
-    """
+class Region(NamedTuple):
+    """A region of a condition; number None is all regions."""
 
     number: int | None
     condition: str
@@ -46,21 +44,6 @@ class Region:
         return f"({'*' if self.number is None else self.number};%{self.condition}%)"
 
 
-@dataclass(frozen=True)
-class Operation:
-    """Two parts of a formula joined by a symbol."""
-
-    symbol: str
-    left: "Part"
-    right: "Part"
-
-    @property
-    def is_claim(self) -> bool:
-        """Whether it is true or false, and no number."""
-        return self.symbol in _CLAIMS
-
-
-Part = Region | Operation | float
 Values = Callable[[Region], Any]
 """From a region to its surprisal: a number, or an array of one number a draw."""
 
@@ -70,56 +53,42 @@ class Formula:
     """A prediction.
 
     Attributes:
-        text: as in the suite.
-        root: its parts.
+        regions: those that it names, each once, in their order.
+        root: the formula in Python, in which region 0 is called `r0`.
     """
 
-    text: str
-    root: Operation
-
-    @property
-    def regions(self) -> list[Region]:
-        """Those that it names, each once, in their order."""
-        return list(dict.fromkeys(part for part in _parts(self.root) if isinstance(part, Region)))
+    regions: tuple[Region, ...]
+    root: ast.expr
 
     @property
     def compares_order_alone(self) -> bool:
         """Whether it compares regions with regions by `<` and `>` and nothing else, so that their order decides."""
-        return all(
-            isinstance(part, Region) or (isinstance(part, Operation) and part.symbol in "&|<>")
-            for part in _parts(self.root)
-        ) and all(region.number is not None for region in self.regions)
+        others = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Eq)
+        return not any(isinstance(node, others) for node in ast.walk(self.root)) and all(
+            region.number is not None for region in self.regions
+        )
 
     def holds(self, values: Values) -> Any:  # noqa: ANN401 - a boolean, or an array of them
         """Whether it is true of surprisals; where a difference of two infinite ones enters a comparison, it is not."""
         with np.errstate(invalid="ignore"):
-            return _value(self.root, values)
+            return _value(self.root, [values(region) for region in self.regions])
 
 
-def _parts(part: Part) -> Iterator[Part]:
-    yield part
-    if isinstance(part, Operation):
-        yield from _parts(part.left)
-        yield from _parts(part.right)
-
-
-_OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "<": np.less,
-    ">": np.greater,
-    "=": lambda left, right: np.isclose(left, right, rtol=RELATIVE, atol=ABSOLUTE),
-    "&": np.logical_and,
-    "|": np.logical_or,
-}
-
-
-def _value(part: Part, values: Values) -> Any:  # noqa: ANN401
-    if isinstance(part, Region):
-        return values(part)
-    if isinstance(part, Operation):
-        return _OPERATIONS[part.symbol](_value(part.left, values), _value(part.right, values))
-    return part
+def _value(node: ast.expr, surprisals: list[Any]) -> Any:  # noqa: ANN401
+    match node:
+        case ast.Name(id=name):
+            return surprisals[int(name[1:])]
+        case ast.Constant(value=number):
+            return number
+        case ast.UnaryOp(operand=operand):
+            return np.negative(_value(operand, surprisals))
+        case ast.BoolOp(op=operation, values=parts):
+            return reduce(_OPERATIONS[type(operation)], [_value(part, surprisals) for part in parts])
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATIONS[type(operation)](_value(left, surprisals), _value(right, surprisals))
+        case ast.Compare(left=left, ops=[comparison], comparators=[right]):
+            return _OPERATIONS[type(comparison)](_value(left, surprisals), _value(right, surprisals))
+    raise AssertionError("what a formula may hold is checked when it is read")
 
 
 def parse_formula(text: str, *, place: str) -> Formula:
@@ -130,107 +99,71 @@ def parse_formula(text: str, *, place: str) -> Formula:
     True
 
     Raises:
-        UserError: it does not read as the grammar says, or is a number and no claim.
+        UserError: it is none, or is a number and no comparison.
     """
-    reader = _Reader(text, place)
-    root = reader.claim()
-    if reader.symbol is not None or reader.rest():
-        raise reader.error("the end")
-    if not _is_claim(root):
-        raise UserError(f"{place}: expected a comparison such as (1;%a%) < (1;%b%), found {text!r}: compare it.")
-    assert isinstance(root, Operation)
-    return Formula(text, root)
+    named = [Region(None if number == "*" else int(number), name.strip()) for number, name in _REGION.findall(text)]
+    regions = tuple(dict.fromkeys(named))
+    places = iter(named)
+    code = _REGION.sub(lambda _: f" r{regions.index(next(places))} ", text)
+    try:
+        if unknown := re.search(r"[^\d.\s+\-<>=&|()\[\]]", _REGION.sub("", text)):
+            raise SyntaxError(f"{unknown[0]!r} means nothing")
+        root = ast.parse("".join(_PYTHON.get(letter, letter) for letter in code).strip(), mode="eval").body
+        if not _is_comparison(root):
+            raise SyntaxError("it is a number: compare it, as in (1;%a%) < (1;%b%)")
+    except (SyntaxError, MemoryError, RecursionError) as error:
+        raise UserError(
+            f"{place}: expected a formula of regions such as (1;%a%), numbers, + - < > = & | and brackets, found "
+            f"{text[:200]!r}: {error}."
+        ) from None
+    return Formula(regions, root)
 
 
-class _Reader:
-    """Reads a formula from left to right, one token ahead."""
+def _is_comparison(node: ast.expr) -> bool:
+    """Whether a part of a formula is true or false, rather than a number.
 
-    def __init__(self, text: str, place: str) -> None:
-        self.text, self.place, self.depth, self.end, self.tokens = text, place, 0, 0, 0
-        self.token: re.Match[str] | None = None
-        self._next()
-
-    def _next(self) -> None:
-        self.start = len(self.text) - len(self.text[self.end :].lstrip())
-        self.tokens += 1
-        if self.tokens > _LONGEST:
-            raise self.error(f"at most {_LONGEST} regions, numbers and symbols")
-        self.token = _TOKEN.match(self.text, self.end)
-        self.end = self.token.end() if self.token else self.end
-
-    @property
-    def symbol(self) -> str | None:
-        """The symbol of the token ahead; "" for a region or a number, None at the end or before something unknown."""
-        return None if self.token is None else (self.token["symbol"] or "")
-
-    def rest(self) -> str:
-        """What has not been read."""
-        return self.text[self.start :].rstrip()
-
-    def error(self, expected: str) -> UserError:
-        found = repr(self.rest()[:20]) if self.rest() else "the end"
-        return UserError(
-            f"{self.place}: expected {expected} at character {self.start + 1} of the formula {self.text[:200]!r}, "
-            f"found {found}. Formulas know + - < > = & | and brackets."
-        )
-
-    def claim(self) -> Part:
-        return self._chain("|", lambda: self._chain("&", self._comparison, claims=True), claims=True)
-
-    def _chain(self, symbols: str, operand: Callable[[], Part], *, claims: bool) -> Part:
-        """Operands with symbols between them, joined from the left."""
-        found = operand()
-        while self.symbol and self.symbol in symbols:
-            symbol = self.symbol
-            self._check(found, symbol, claim=claims)
-            self._next()
-            right = operand()
-            self._check(right, symbol, claim=claims)
-            found = Operation(symbol, found, right)
-        return found
-
-    def _comparison(self) -> Part:
-        left = self._sum()
-        if not self.symbol or self.symbol not in "<>=":
-            return left
-        symbol = self.symbol
-        self._check(left, symbol, claim=False)
-        self._next()
-        right = self._sum()
-        self._check(right, symbol, claim=False)
-        return Operation(symbol, left, right)
-
-    def _sum(self) -> Part:
-        return self._chain("+-", self._operand, claims=False)
-
-    def _check(self, part: Part, symbol: str, *, claim: bool) -> None:
-        if _is_claim(part) != claim:
-            kind = "comparisons" if claim else "numbers"
-            raise UserError(f"{self.place}: expected {kind} on both sides of {symbol} in the formula {self.text!r}.")
-
-    def _operand(self) -> Part:
-        token, symbol = self.token, self.symbol
-        if token is None or symbol not in ("", "-", *_CLOSING):
-            raise self.error("a region, a number or a bracket")
-        self._next()
-        if token["condition"] is not None:
-            return Region(None if token["region"] == "*" else int(token["region"]), token["condition"].strip())
-        if token["number"] is not None:
-            return float(token["number"])
-        self.depth += 1
-        if self.depth > _DEEPEST:
-            raise self.error(f"at most {_DEEPEST} brackets in each other")
-        if symbol == "-":
-            found: Part = Operation("-", 0.0, self._operand())
-        else:
-            assert symbol is not None
-            found = self.claim()
-            if self.symbol != _CLOSING[symbol]:
-                raise self.error(f"{_CLOSING[symbol]!r}")
-            self._next()
-        self.depth -= 1
-        return found
+    Raises:
+        SyntaxError: something else, or a number where a comparison is wanted, or the other way round.
+    """
+    match node:
+        case ast.Name() | ast.Constant():
+            return False
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            parts, of_comparisons, is_comparison = [operand], False, False
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            parts, of_comparisons, is_comparison = [left, right], False, False
+        case ast.Compare(left=left, ops=[ast.Lt() | ast.Gt() | ast.Eq()], comparators=[right]):
+            parts, of_comparisons, is_comparison = [left, right], False, True
+        case ast.BoolOp(values=values):
+            parts, of_comparisons, is_comparison = values, True, True
+        case _:
+            raise SyntaxError("two sides of one sign were expected")
+    if any(_is_comparison(part) != of_comparisons for part in parts):
+        raise SyntaxError(f"{'comparisons' if of_comparisons else 'numbers'} were expected on both sides of a sign")
+    return is_comparison
 
 
-def _is_claim(part: Part) -> bool:
-    return isinstance(part, Operation) and part.is_claim
+def chance_of(formula: Formula, *, empty: Collection[Region] = (), parts: int = 1, seed: int = 0) -> float:
+    """The probability that a prediction holds where each region has an independent random surprisal.
+
+    It is exact where only the order of surprisals decides. Otherwise it is estimated from `DRAWS` draws from the
+    exponential distribution.
+
+    Args:
+        formula: the prediction.
+        empty: regions without words, whose surprisal is 0.
+        parts: regions that `(*;%condition%)` sums over.
+        seed: of the draws.
+
+    >>> chance_of(parse_formula("[(1;%a%) < (1;%b%)] & [(1;%a%) < (1;%c%)]", place="demo.json"))
+    0.3333333333333333
+    """
+    regions = formula.regions
+    if formula.compares_order_alone and len(regions) <= _MOST_ENUMERATED and not {*regions} & {*empty}:
+        orders = np.array(list(permutations(range(len(regions)))), dtype=np.float64).T
+        return float(np.mean(formula.holds(dict(zip(regions, orders, strict=True)).__getitem__)))
+    generator, drawn = np.random.default_rng(seed), {}
+    for region in regions:
+        draws = generator.gamma(parts if region.number is None else 1, size=DRAWS)
+        drawn[region] = draws * (region not in empty)
+    return float(np.mean(formula.holds(drawn.__getitem__)))

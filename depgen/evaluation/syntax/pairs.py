@@ -1,169 +1,151 @@
-"""Files of minimal pairs: BLiMP's JSON lines, or any JSON lines and tables."""
+"""Minimal pairs (BLiMP): how often a system finds the grammatical sentence of a pair likelier."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
 
 from depgen.errors import UserError
+from depgen.evaluation.measure import Measured
+from depgen.evaluation.syntax.scoring import Protocol, SyntaxOptions, combined, measured, of_groups, score_sentences
 from depgen.locations import find_data, json_value
 from depgen.trees.text_files import Separator, read_columns, read_lines, unpacked
+
+if TYPE_CHECKING:
+    from depgen.evaluation.system import System
 
 NAMES = {
     "good": ("sentence_good", "good"),
     "bad": ("sentence_bad", "bad"),
     "paradigm": ("UID", "paradigm"),
     "phenomenon": ("linguistics_term", "phenomenon"),
-    "identifier": ("pairID", "id"),
+    "id": ("pairID", "id"),
 }
 """What the fields or columns of a file may be called: in BLiMP, and in other files."""
-_ENDINGS = (".jsonl", ".tsv", ".csv")
+_SEPARATORS: Mapping[str, Separator | None] = {".jsonl": None, ".tsv": "tab", ".csv": "comma"}
 _EVERY = 10
-_FINAL = ".?!"
 
 
 @dataclass(frozen=True)
-class TestSentence:
-    """A sentence of a benchmark.
+class PairOptions(SyntaxOptions):
+    """The options of `minimal-pairs`, beside those of `SyntaxOptions`.
 
     Attributes:
-        place: file and line or item, for messages.
-        text: with single blanks.
+        pairs: JSON lines or a table (`.tsv`, `.csv`) with `sentence_good` and `sentence_bad`, or a folder of such
+            files; by default BLiMP in `$DEPGEN_DATA/blimp`. `UID` or `paradigm`, `linguistics_term` or `phenomenon`,
+            and `pairID` or `id` may be there too. `.gz` is unpacked.
     """
 
-    place: str
-    text: str
-    __test__ = False  # not a test case
+    pairs: Path | None = None
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A sentence and a minimally different one that breaks a rule.
+def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Measured:
+    """How often a system finds the grammatical sentence of a pair likelier, per cent.
 
-    Attributes:
-        good: the grammatical sentence.
-        bad: the other.
-        paradigm: the rule; by default the name of the file.
-        phenomenon: what the paradigm belongs to; by default the paradigm.
-        identifier: no two of a paradigm have the same; by default the number of the line.
-        fields: what else the file says of the pair, such as its condition.
-    """
-
-    good: TestSentence
-    bad: TestSentence
-    paradigm: str
-    phenomenon: str
-    identifier: str
-    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
-
-
-def read_pairs(path: Path | None = None) -> list[Pair]:
-    """The pairs of a file, or of all files in a folder; by default of BLiMP under `$DEPGEN_DATA/blimp`.
-
-    `.gz` is unpacked.
+    An item is a pair. A row for each paradigm, each phenomenon (the mean of its paradigms) and all (the mean of all
+    paradigms). Ties are wrong. `accuracy` compares summed log-probabilities, `accuracy_by_token` those divided by the
+    number of tokens. `chance` is the accuracy of random scores, with which identical pairs tie; a row with more than
+    20 % of pairs with `<unk>` is not `decided`.
 
     Raises:
-        UserError: there is no such file, or none in the folder; a field or column is missing, a sentence empty, or two
-            pairs of a paradigm have the same identifier (file and line are named).
+        UserError: no such file or column, an empty sentence, a system without likelihood, or one that can't read a
+            sentence.
     """
-    found = [pair for file in _files(path) for pair in _of_file(file)]
-    places: dict[tuple[str, str], str] = {}
-    for pair in found:
-        first = places.setdefault((pair.paradigm, pair.identifier), pair.good.place)
-        if first != pair.good.place:
-            raise UserError(
-                f"{pair.good.place}: expected a pair with an id of its paradigm {pair.paradigm} that is new, found "
-                f"{pair.identifier}, which {first} has: give each pair another id, or none at all."
-            )
-    return found
+    protocol = options.protocol
+    pairs = pairs_of_protocol(read_pairs(options.pairs), protocol)
+    sentences = pairs[["good", "bad"]].to_numpy().ravel().tolist()
+    places = pairs.index.repeat(2).tolist()
+    words, ids, beam = score_sentences(system, sentences, places, options)
+    if protocol == "paper":
+        words = words[~words["is_end"]]
+    by_sentence = words.groupby("document").agg({"log_prob": "sum", "tokens": "sum", "unknown": "any"})
+    good, bad = (by_sentence[side::2].reset_index(drop=True) for side in (0, 1))
+    unknown = good["unknown"] | bad["unknown"]
+    right = good["log_prob"] > bad["log_prob"]
+    pairs = pairs.reset_index(drop=True)
+    items = pairs[["phenomenon", "paradigm", "id", "good", "bad"]].assign(
+        log_prob_good=good["log_prob"], log_prob_bad=bad["log_prob"], tokens_good=good["tokens"],
+        tokens_bad=bad["tokens"], right=right,
+        right_by_token=good["log_prob"] / good["tokens"] > bad["log_prob"] / bad["tokens"], unknown=unknown,
+        identical=[one == other for one, other in zip(ids[::2], ids[1::2], strict=True)],
+    )  # fmt: skip
+    items = items.join(pairs[pairs.columns.difference(items.columns, sort=False)])
+    counted = items.assign(
+        pairs=1, accuracy=100.0 * right, accuracy_by_token=100.0 * items["right_by_token"],
+        chance=50.0 * ~items["identical"], known_pairs=~unknown, known_accuracy=(100.0 * right).mask(unknown),
+    )  # fmt: skip
+    measures = ["pairs", "accuracy", "accuracy_by_token", "chance", "identical", "known_pairs", "known_accuracy"]
+    paradigms = of_groups(counted, ["phenomenon", "paradigm"], measures).sort_index()
+    rows = []
+    for phenomenon, own in paradigms.groupby("phenomenon"):
+        rows += [{"level": "paradigm", "name": name, **each} for (_, name), each in own.to_dict("index").items()]
+        rows.append({"level": "phenomenon", "name": phenomenon, **combined(own)})
+    rows.append({"level": "overall", "name": "all", **combined(paradigms)})
+    return measured(items, rows, "pairs", options=options, system=system, beam_size=beam)
 
 
-def _files(path: Path | None) -> list[Path]:
+def read_pairs(path: Path | None = None) -> pd.DataFrame:
+    """The pairs of a file, or of all files in a folder; by default of BLiMP under `$DEPGEN_DATA/blimp`.
+
+    Columns `good`, `bad`, `paradigm` (by default the name of the file), `phenomenon` (by default the paradigm), `id`
+    (by default the line) and what else the files say of a pair; the index is file and line. `.gz` is unpacked.
+
+    Raises:
+        UserError: there is no such file, or none in the folder; a field or column is missing, or two pairs of a
+            paradigm have the same identifier (file and line are named).
+    """
     if path is None:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
         path = find_data("blimp", how_to_get=how)
-    if path.is_dir():
-        found = sorted(each for each in path.iterdir() if unpacked(each).suffix.lower() in _ENDINGS)
-        if not found:
-            raise UserError(f"{path}: expected files of pairs ({' or '.join(_ENDINGS)}), found none.")
-        return found
-    if unpacked(path).suffix.lower() not in _ENDINGS:
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    files = [file for file in files if unpacked(file).suffix.lower() in _SEPARATORS]
+    rows = {f"{file}:{line}": _pair(row, file, line) for file in files for line, row in _rows(file)}
+    if not rows:
         raise UserError(
             f"{path}: expected pairs as JSON lines (.jsonl), or as columns separated by tabs (.tsv) or commas (.csv), "
-            "found another ending: rename the file by what it holds."
+            "found none: rename the file by what it holds."
         )
-    return [path]
+    pairs = pd.DataFrame(rows.values(), index=list(rows), dtype=object)
+    for place, pair in pairs[pairs.duplicated(["paradigm", "id"])].iterrows():
+        raise UserError(
+            f"{place}: expected an id that no other pair of the paradigm {pair['paradigm']} has, found {pair['id']} "
+            "again: give each pair another id, or none at all."
+        )
+    return pairs
 
 
-def _of_file(path: Path) -> list[Pair]:
-    ending, kinds = unpacked(path).suffix.lower(), dict[str, Separator]({".tsv": "tab", ".csv": "comma"})
-    rows = _json_rows(path) if ending == ".jsonl" else _column_rows(path, kinds[ending])
-    found = [_pair(row, path, line) for line, row in rows]
-    if not found:
-        raise UserError(f"{path}: expected pairs of sentences, found none.")
-    return found
-
-
-def _pair(row: Mapping[str, Any], path: Path, line: int) -> Pair:
-    place = f"{path}:{line}"
-    good, bad = (TestSentence(place, _sentence(row, name, place)) for name in ("good", "bad"))
-    paradigm = _text(row, "paradigm", place) or unpacked(path).stem
-    phenomenon = _text(row, "phenomenon", place) or paradigm
-    known = {each for names in NAMES.values() for each in names}
-    others = {name: value for name, value in row.items() if name not in known}
-    return Pair(good, bad, paradigm, phenomenon, _text(row, "identifier", place) or str(line), others)
-
-
-def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for line, text in read_lines(path):
+def _rows(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    separator = _SEPARATORS[unpacked(file).suffix.lower()]
+    if separator is not None:
+        yield from read_columns(file, separator=separator)
+        return
+    for line, text in read_lines(file):
         if text.strip():
-            row = json_value(text, f"{path}:{line}")
+            row = json_value(text, f"{file}:{line}")
             if not isinstance(row, dict):
-                raise UserError(f"{path}:{line}: expected a JSON object, found a {type(row).__name__}.")
+                raise UserError(f"{file}:{line}: expected a JSON object, found a {type(row).__name__}.")
             yield line, row
 
 
-def _column_rows(path: Path, separator: Separator) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    for line, row in read_columns(path, separator=separator):
-        for name in ("good", "bad"):
-            if not {*NAMES[name]} & {*row}:
-                raise _missing(name, list(row), f"{path}:1", kind="column")
-        yield line, row
+def _pair(row: Mapping[str, Any], file: Path, line: int) -> dict[str, Any]:
+    pair = {name: value for name, value in row.items() if not any(name in names for names in NAMES.values())}
+    for column, names in NAMES.items():
+        name = next((each for each in names if each in row), None)
+        if name is None and column in ("good", "bad"):
+            raise UserError(f"{file}:{line}: expected {' or '.join(names)}, found {', '.join(row)}: name it so.")
+        value = "" if name is None else row[name]
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise UserError(f"{file}:{line}: expected text as {name}, found {value!r:.40}.")
+        pair[column] = " ".join(str(value).split()) if column in ("good", "bad") else str(value)
+    pair["paradigm"] = pair["paradigm"] or unpacked(file).stem
+    pair["phenomenon"] = pair["phenomenon"] or pair["paradigm"]
+    pair["id"] = pair["id"] or str(line)
+    return pair
 
 
-def _missing(name: str, found: list[str], place: str, *, kind: str) -> UserError:
-    return UserError(
-        f"{place}: expected a {kind} {' or '.join(NAMES[name])}, found {', '.join(found) or 'none'}: name it so."
-    )
-
-
-def _sentence(row: Mapping[str, Any], name: str, place: str) -> str:
-    """The sentence in a row.
-
-    Raises:
-        UserError: it is missing, no text or blank.
-    """
-    if not {*NAMES[name]} & {*row}:
-        raise _missing(name, list(row), place, kind="field")
-    found = one_line(_text(row, name, place))
-    if not found:
-        raise UserError(f"{place}: expected a sentence as {name} one of the pair, found an empty one: fill it in.")
-    return found
-
-
-def _text(row: Mapping[str, Any], name: str, place: str) -> str:
-    """What a row holds under one of the names; "" where it holds none.
-
-    Raises:
-        UserError: it is neither text nor a whole number.
-    """
-    value = next((row[each] for each in NAMES[name] if each in row), "")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise UserError(f"{place}: expected text as {name}, found {value!r:.40}.")
-    return str(value)
-
-
-def pairs_of_protocol(pairs: Sequence[Pair], protocol: Literal["plain", "paper"]) -> Sequence[Pair]:
+def pairs_of_protocol(pairs: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
     """All pairs; or, of the paper, every tenth of each paradigm, with the final punctuation as a word by itself.
 
     Raises:
@@ -171,29 +153,11 @@ def pairs_of_protocol(pairs: Sequence[Pair], protocol: Literal["plain", "paper"]
     """
     if protocol == "plain":
         return pairs
-    numbers: dict[str, int] = {}
-    found = []
-    for pair in pairs:
-        number = numbers[pair.paradigm] = numbers.get(pair.paradigm, -1) + 1
-        if number % _EVERY == 0:
-            good, bad = map(_with_final_apart, (pair.good, pair.bad))
-            found.append(replace(pair, good=good, bad=bad))
-    return found
-
-
-def _with_final_apart(sentence: TestSentence) -> TestSentence:
-    if sentence.text[-1] not in _FINAL:
-        raise UserError(
-            f"{sentence.place}: expected a sentence that ends with one of {' '.join(_FINAL)}, found {sentence.text!r}: "
-            "take --protocol plain."
-        )
-    return TestSentence(sentence.place, one_line(f"{sentence.text[:-1]} {sentence.text[-1]}"))
-
-
-def one_line(text: str) -> str:
-    r"""The text with single blanks and none at its ends.
-
-    >>> one_line(" the  cat\n sat ")
-    'the cat sat'
-    """
-    return " ".join(text.split())
+    pairs = pairs[pairs.groupby("paradigm").cumcount() % _EVERY == 0].copy()
+    for side in ("good", "bad"):
+        for place, text in pairs.loc[~pairs[side].str.endswith((".", "?", "!")), side].items():
+            raise UserError(
+                f"{place}: expected a sentence that ends with one of . ? !, found {text!r}: take --protocol plain."
+            )
+        pairs[side] = pairs[side].str.replace(r"\s*([.?!])$", r" \1", regex=True)
+    return pairs

@@ -1,17 +1,28 @@
-"""Test suites of SyntaxGym: items of several conditions, each a sentence in regions, and predictions about them."""
+"""Test suites of SyntaxGym: how often predictions about surprisals hold of a system."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
-from depgen.errors import UserError
-from depgen.evaluation.syntax.formulas import Formula, Region, parse_formula
-from depgen.evaluation.syntax.pairs import one_line
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from depgen.errors import UserError, no_file
+from depgen.evaluation.frames import json_ready
+from depgen.evaluation.measure import Measured
+from depgen.evaluation.syntax.formulas import Formula, chance_of, parse_formula
+from depgen.evaluation.syntax.scoring import SyntaxOptions, combined, measured, of_groups, score_sentences
 from depgen.evaluation.text_documents import Span
-from depgen.locations import find_data, json_value
+from depgen.locations import find_data
 
-Metric = Literal["sum", "mean"]
+if TYPE_CHECKING:
+    from depgen.evaluation.system import System
+
+logger = logging.getLogger(__name__)
+
 CIRCUITS: Mapping[str, tuple[str, ...]] = {
     "agreement": ("number_",),
     "licensing": ("npi_", "reflexive_"),
@@ -23,6 +34,45 @@ CIRCUITS: Mapping[str, tuple[str, ...]] = {
 """The circuits of Hu et al. (2020), with how the names of their suites begin."""
 OTHER = "other"
 """Of suites that are in no circuit."""
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+class _Json(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+
+class _Meta(_Json):
+    metric: Literal["sum", "mean"]
+    """How the surprisals of a region's tokens become one number."""
+    name: str | None = None
+
+
+class _Prediction(_Json):
+    type: Literal["formula"]
+    formula: str
+
+
+class _Region(_Json):
+    region_number: int
+    content: str
+
+
+class _Condition(_Json):
+    condition_name: str
+    regions: list[_Region] = Field(min_length=1)
+
+
+class _Item(_Json):
+    item_number: int | None = None
+    conditions: list[_Condition] = Field(min_length=1)
+
+
+class _Suite(_Json):
+    meta: _Meta
+    predictions: list[_Prediction] = Field(min_length=1)
+    items: list[_Item] = Field(min_length=1)
 
 
 @dataclass(frozen=True)
@@ -40,21 +90,6 @@ class Condition:
     text: str
     spans: Mapping[int, Span]
 
-    def is_empty(self, region: Region) -> bool:
-        """Whether a region has no words."""
-        if region.number is None:
-            return False
-        first, last = self.spans[region.number]
-        return first == last
-
-
-@dataclass(frozen=True)
-class Item:
-    """The sentences that the predictions compare, by the names of their conditions."""
-
-    number: int
-    conditions: Mapping[str, Condition]
-
 
 @dataclass(frozen=True)
 class Suite:
@@ -64,13 +99,13 @@ class Suite:
         name: of the suite.
         metric: how the surprisals of a region's tokens become one number.
         predictions: what holds of each item if the system has learnt the phenomenon.
-        items: the sentences.
+        items: by their numbers, the sentences that the predictions compare, by the names of their conditions.
     """
 
     name: str
-    metric: Metric
+    metric: Literal["sum", "mean"]
     predictions: tuple[Formula, ...]
-    items: tuple[Item, ...]
+    items: Mapping[int, Mapping[str, Condition]]
 
     @property
     def circuit(self) -> str:
@@ -87,143 +122,202 @@ def read_suites(path: Path | None = None) -> list[Suite]:
     if path is None:
         how = "The 34 JSON files of Hu et al. (2020) belong there; or name a file or folder of suites."
         path = find_data("syntaxgym", how_to_get=how)
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    if not files:
+    suites = dict[str, Suite]()
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        suite = read_suite(file)
+        if suites.setdefault(suite.name, suite) is not suite:
+            raise UserError(f"{file}: expected a suite of a new name, found {suite.name} again: rename it (meta.name).")
+    if not suites:
         raise UserError(f"{path}: expected suites as .json files, found none.")
-    suites = [read_suite(each) for each in files]
-    names = [suite.name for suite in suites]
-    for place, name in enumerate(names):
-        if name in names[:place]:
-            raise UserError(
-                f"{files[place]}: expected a suite of a new name, found {name}, which {files[names.index(name)]} has: "
-                "rename one (meta.name)."
-            )
-    return suites
+    return [*suites.values()]
 
 
 def read_suite(path: Path) -> Suite:
     """The suite of a JSON file, in which all that its predictions name is there.
 
     Raises:
-        UserError: it can't be read or lacks something; file, item and condition are named.
+        UserError: it can't be read or lacks something; what and where is named.
     """
-    content = _content(path)
-    meta = _field(content, "meta", dict, str(path))
-    metric = _field(meta, "metric", str, f"{path}: meta")
-    if metric not in get_args(Metric):
-        raise UserError(f"{path}: expected the metric sum or mean, found {metric!r}: change meta.metric.")
-    predictions = tuple(
-        _prediction(each, f"{path}: prediction {number}")
-        for number, each in enumerate(_filled(content, "predictions", path), start=1)
-    )
-    items = tuple(
-        _item(each, place, f"{path}: item {place}")
-        for place, each in enumerate(_filled(content, "items", path), start=1)
-    )
-    numbers = [item.number for item in items]
-    _check_new(numbers, "item_number", str(path))
-    suite = Suite(str(meta.get("name") or path.stem), metric, predictions, items)
-    for formula in predictions:
-        for item in items:
-            _check_named(formula, item, str(path))
-    return suite
-
-
-def _content(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise no_file(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: expected a suite as JSON in UTF-8, found: {error}. Copy the file again.") from error
-    content = json_value(text, str(path))
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: expected a JSON object, found a {type(content).__name__}.")
-    return content
+        content = _Suite.model_validate_json(path.read_bytes().removeprefix(b"\xef\xbb\xbf"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UserError(f"{path}: {where}: {first['msg']}, found {first['input']!r:.40}.") from None
+    predictions = tuple(
+        parse_formula(each.formula, place=f"{path}: prediction {number}")
+        for number, each in enumerate(content.predictions, start=1)
+    )
+    items = dict[int, dict[str, Condition]]()
+    for number, item in enumerate(content.items, start=1):
+        place = f"{path}: item {number}"
+        conditions = {
+            each.condition_name: condition_of(each.regions, place=f"{place}, condition {each.condition_name}")
+            for each in item.conditions
+        }
+        named = number if item.item_number is None else item.item_number
+        if named in items or len(conditions) < len(item.conditions):
+            raise UserError(f"{place}: expected each item_number and condition_name once, found one twice: rename it.")
+        items[named] = conditions
+        for region in {region for formula in predictions for region in formula.regions}:
+            condition = conditions.get(region.condition)
+            if condition is None or region.number not in (None, *condition.spans):
+                raise UserError(f"{place}: a formula names {region}, which is not there: correct it or the item.")
+    return Suite(content.meta.name or path.stem, content.meta.metric, predictions, items)
 
 
-def _field(content: Mapping[str, Any], name: str, kind: type, place: str) -> Any:  # noqa: ANN401
-    """What a JSON object holds under a name.
-
-    Raises:
-        UserError: nothing, or a value of another kind.
-    """
-    if not isinstance(content, dict) or name not in content:
-        raise UserError(f"{place}: expected the field {name}, found none: add it.")
-    found = content[name]
-    if not isinstance(found, kind) or isinstance(found, bool):
-        raise UserError(f"{place}: expected {name} to be a {kind.__name__}, found {found!r:.40}.")
-    return found
-
-
-def _filled(content: Mapping[str, Any], name: str, place: Path | str) -> list[Any]:
-    found: list[Any] = _field(content, name, list, str(place))
-    if not found:
-        raise UserError(f"{place}: expected {name}, found an empty list: fill it.")
-    return found
-
-
-def _prediction(content: Mapping[str, Any], place: str) -> Formula:
-    kind = _field(content, "type", str, place)
-    if kind != "formula":
-        raise UserError(f"{place}: expected the type formula, found {kind!r}: write it as a formula.")
-    return parse_formula(_field(content, "formula", str, place), place=place)
-
-
-def _item(content: Mapping[str, Any], position: int, place: str) -> Item:
-    number = content.get("item_number", position) if isinstance(content, dict) else position
-    conditions: dict[str, Condition] = {}
-    for each in _filled(content, "conditions", place):
-        name = _field(each, "condition_name", str, place)
-        if name in conditions:
-            raise UserError(f"{place}: expected conditions of different names, found {name} twice: rename one.")
-        where = f"{place}, condition {name}"
-        regions = [
-            (_field(region, "region_number", int, where), _field(region, "content", str, where))
-            for region in _filled(each, "regions", where)
-        ]
-        _check_new([number for number, _ in regions], "region_number", where)
-        conditions[name] = condition_of(regions, place=where)
-    return Item(number, conditions)
-
-
-def _check_new(numbers: Sequence[int], name: str, place: str) -> None:
-    twice = [number for position, number in enumerate(numbers) if number in numbers[:position]]
-    if twice:
-        raise UserError(f"{place}: expected each {name} once, found {twice[0]} twice: renumber one.")
-
-
-def condition_of(regions: Sequence[tuple[int, str]], *, place: str) -> Condition:
+def condition_of(regions: Sequence[_Region], *, place: str) -> Condition:
     """The sentence of regions, joined by single blanks; blank regions add nothing.
 
-    >>> condition_of([(1, "The  cat"), (2, ""), (3, " sat")], place="demo")
-    Condition(place='demo', text='The cat sat', spans={1: (0, 7), 2: (7, 7), 3: (8, 11)})
-
     Raises:
-        UserError: all regions are blank.
+        UserError: two regions have the same number.
     """
-    text, spans = "", {}
-    for number, content in regions:
-        words = one_line(content)
+    text, spans = "", dict[int, Span]()
+    for region in regions:
+        words = " ".join(region.content.split())
         if words and text:
             text += " "
-        spans[number] = (len(text), len(text) + len(words))
+        spans[region.region_number] = (len(text), len(text) + len(words))
         text += words
-    if not text:
-        raise UserError(f"{place}: expected a sentence, found blank regions alone: fill one in.")
+    if len(spans) < len(regions):
+        raise UserError(f"{place}: expected each region_number once, found one twice: renumber it.")
     return Condition(place, text, spans)
 
 
-def _check_named(formula: Formula, item: Item, path: str) -> None:
-    """Raises UserError unless an item has the regions that a formula names."""
-    for region in formula.regions:
-        condition = item.conditions.get(region.condition)
-        if condition is None:
-            raise UserError(
-                f"{path}: item {item.number}: the formula names {region}, but there is no condition "
-                f"{region.condition!r} among {', '.join(item.conditions)}: correct the formula or the item."
-            )
-        if region.number is not None and region.number not in condition.spans:
-            raise UserError(
-                f"{path}: item {item.number}, condition {region.condition}: the formula names {region}, but there is "
-                f"no region {region.number} among {', '.join(map(str, condition.spans))}: correct the formula or the "
-                "item."
-            )
+# -- the measure ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SuiteOptions(SyntaxOptions):
+    """The options of `syntactic-suites`, beside those of `SyntaxOptions`.
+
+    Attributes:
+        suites: a suite as JSON, or a folder of suites; by default those of Hu et al. (2020) in
+            `$DEPGEN_DATA/syntaxgym`.
+    """
+
+    suites: Path | None = None
+
+
+def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -> Measured:
+    """How often predictions of SyntaxGym's suites hold of a system's surprisals, per cent.
+
+    An item is one of a suite: whether each prediction `holds`, whether an `<unk>` is in a critical region (one that a
+    prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats. The surprisal of
+    a region is the sum over its tokens, or the mean if the suite says so.
+
+    The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a row
+    for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without suites
+    of `other` names; of several suites that are all of such names, it is their mean. `chance` is that of random
+    surprisals.
+
+    Raises:
+        UserError: no such file, a suite that is not as it should be, or a system without likelihood.
+    """
+    protocol, suites = options.protocol, read_suites(options.suites)
+    if protocol == "paper":
+        suites = [suite for suite in suites if suite.circuit != OTHER] or suites
+    stop = " ." if protocol == "paper" else ""
+    sentences = [each for suite in suites for item in suite.items.values() for each in item.values()]
+    texts, places = [each.text + stop for each in sentences], [each.place for each in sentences]
+    words, _, beam = score_sentences(system, texts, places, options)
+    regions = _by_region(words, [each.spans for each in sentences])
+    items, outcomes = list[dict[str, Any]](), list[dict[str, Any]]()
+    for suite in suites:
+        predictions = suite.predictions[:1] if protocol == "paper" else suite.predictions
+        for number, item in suite.items.items():
+            of_item = {"circuit": suite.circuit, "suite": suite.name, "item": number}
+            answers, by_prediction = _answers(predictions, suite.metric, {name: next(regions) for name in item})
+            items.append(of_item | answers)
+            outcomes += [of_item | each for each in by_prediction]
+    if unread := sum(item["unread"] for item in items):
+        logger.warning(
+            "%d items have a critical region of which the system reads no word in the form `%s`: its surprisal is 0. "
+            "Name another form by --form.", unread, system.reading.known_form,
+        )  # fmt: skip
+    return measured(
+        pd.DataFrame(items), _rows(pd.DataFrame(outcomes)), "items", options=options, system=system, beam_size=beam
+    )
+
+
+def _by_region(words: pd.DataFrame, spans: Sequence[Mapping[int, Span]]) -> Iterator[pd.DataFrame]:
+    """For each sentence the tokens, surprisal, whether there is an `<unk>` and whether it is blank, of each region.
+
+    A word belongs to the region that holds its first character; one after the last region, such as a stop that is
+    added, and the end, to none.
+    """
+    sentences = dict(iter(words[~words["is_end"]].groupby("document")))
+    for number, regions in enumerate(spans, start=1):
+        sentence, rows = sentences[number], {}
+        for region, (first, last) in regions.items():
+            own = sentence[sentence["start"].between(first, last, inclusive="left")]
+            rows[region] = (own["tokens"].sum(), -own["log_prob"].sum(), own["unknown"].any(), first == last)
+        yield pd.DataFrame.from_dict(rows, "index", columns=["tokens", "surprisal", "unknown", "blank"])
+
+
+def _answers(
+    predictions: Sequence[Formula], metric: str, conditions: Mapping[str, pd.DataFrame]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What an item's row says, and a row for each of its predictions, from the regions of its conditions."""
+    if metric == "mean":
+        conditions = {
+            name: each.assign(surprisal=each["surprisal"] / each["tokens"].clip(lower=1))
+            for name, each in conditions.items()
+        }
+    critical = {
+        region: conditions[region.condition].loc[slice(None) if region.number is None else [region.number]]
+        for formula in predictions
+        for region in formula.regions
+    }
+    empty = {region for region, rows in critical.items() if region.number is not None and rows["blank"].all()}
+    unknown = any(rows["unknown"].any() for rows in critical.values())
+    unread = any(
+        region.number is not None and region not in empty and rows["tokens"].sum() == 0
+        for region, rows in critical.items()
+    )
+    holds = [
+        bool(each.holds(lambda region: float(critical[region]["surprisal"].sum(skipna=False)))) for each in predictions
+    ]
+    parts = int((~next(iter(conditions.values()))["blank"]).sum())
+    surprisals = {
+        name: json_ready({str(number): value for number, value in each["surprisal"].items()})
+        for name, each in conditions.items()
+    }
+    outcomes = [
+        {
+            "prediction": place, "items": 1, "accuracy": 100.0 * held,
+            "chance": 100 * chance_of(formula, empty=empty, parts=parts), "unread": unread, "known_items": not unknown,
+            "known_accuracy": np.nan if unknown else 100.0 * held,
+        }
+        for place, (formula, held) in enumerate(zip(predictions, holds, strict=True))
+    ]  # fmt: skip
+    return {"holds": holds, "unknown": unknown, "unread": unread, "surprisals": surprisals}, outcomes
+
+
+def _rows(outcomes: pd.DataFrame) -> list[dict[str, Any]]:
+    """A row for each suite, prediction and circuit, and overall, from a row for each item's prediction."""
+    measures = ["items", "accuracy", "chance", "unread", "known_items", "known_accuracy"]
+    by_prediction = of_groups(outcomes, ["circuit", "suite", "prediction"], measures)
+    means = by_prediction.groupby(["circuit", "suite"], sort=False).mean()
+    rows = list[dict[str, Any]]()
+    for circuit in (*CIRCUITS, OTHER):
+        if circuit not in means.index.get_level_values("circuit"):
+            continue
+        for suite, mean in means.loc[circuit].iterrows():
+            rows.append({"level": "suite", "name": suite, **mean})
+            parts = by_prediction.loc[circuit, suite]
+            if len(parts) > 1:
+                rows += [
+                    {"level": "prediction", "name": f"{suite}:{place}", **part} for place, part in parts.iterrows()
+                ]
+        if circuit != OTHER:
+            rows.append({"level": "circuit", "name": circuit, **combined(means.loc[circuit])})
+    whole = [row for row in rows if row["level"] == "circuit"]
+    name = f"{len(whole)} circuits"
+    if not whole and len(means) > 1:
+        whole, name = [row for row in rows if row["level"] == "suite"], f"{len(means)} suites"
+    if whole:
+        rows.append({"level": "overall", "name": name, **combined(pd.DataFrame(whole)[measures])})
+    return rows

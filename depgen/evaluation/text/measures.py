@@ -1,4 +1,4 @@
-"""All measures of generated text at once: for `depgen evaluate-text` and for the tables.
+"""All measures of generated text at once: for `depgen evaluate text` and for the tables.
 
 Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
 for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have
@@ -70,7 +70,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TextOptions:
-    """Everything that `text_metrics` lets one choose; the options of `depgen evaluate-text`.
+    """Everything that `text_metrics` lets one choose; options of `depgen evaluate text`.
 
     Attributes:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
@@ -83,7 +83,7 @@ class TextOptions:
         detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
             they are given the tokens as they are.
         union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
-        oracle: for LM score and oracle perplexity: an experiment whose oracle `train-oracle` has trained, such as
+        oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
         reverse: train the oracle's network on the texts too, for the reverse LM score.
         average: of nats per token in LM score and reverse LM score: over texts, or over all tokens.

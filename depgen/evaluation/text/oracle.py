@@ -8,7 +8,7 @@ the mean of the texts' own perplexities, computed as Table 5 computes GPT-2's; i
 not at hand.
 
 An oracle is an ordinary experiment (`experiments/oracle_news.yaml`: LSTM of 2 x 512, dropout 0.5, Adam 1e-3, batches of
-about 128 sentences, clip 10, as theirs), trained once into `$DEPGEN_CACHE/oracles` by `depgen train-oracle`.
+about 128 sentences, clip 10, as theirs), trained by `depgen fit`.
 
 Deviations
     D1. The score is the mean over texts of each text's nats per token (`average="texts"`), as in the code of Caccia et
@@ -32,7 +32,6 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from depgen.data.experiment import data_of
 from depgen.data.vocabulary import VOCABULARY_FILE, encode, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.text.outcome import MeasuredItems
@@ -40,7 +39,7 @@ from depgen.evaluation.trained import load_trained
 from depgen.evaluation.unit_scores import sequence_losses
 from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
 from depgen.training.experiment import PAPER, Experiment, sizes_of
-from depgen.training.experiment_runs import Depgen, Training, fit, measure_test, run_depgen
+from depgen.training.experiment_runs import Depgen, Training, fit, run_depgen
 from depgen.training.runs import best_checkpoint, experiment_name, find_run
 
 logger = logging.getLogger(__name__)
@@ -83,22 +82,6 @@ class TextLosses:
         return MeasuredItems(np.exp(self.nll / self.tokens), what)
 
 
-def train_oracle(*, config: Path, size: str = PAPER) -> str:
-    """Train the oracle of an experiment into the cache, unless it lies there; its run and its test loss.
-
-    Args:
-        config: the experiment, such as experiments/oracle_news.yaml.
-        size: of the experiment: paper or small.
-
-    Raises:
-        UserError: no such experiment, its corpus is missing, or training failed.
-    """
-    run = trained_oracle(config, size=size)
-    numbers = measure_test(oracle_training(config, size), run, run_depgen)
-    lines = [f"oracle\t{run}", *(f"test/{name}\t{value:.6g}" for name, value in numbers.metrics.items())]
-    return "\n".join(lines)
-
-
 def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depgen) -> Path:
     """The run folder of an experiment's oracle: found, resumed, or trained; two processes train it once.
 
@@ -109,22 +92,14 @@ def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depg
 
 
 def oracle_training(config: Path, size: str = PAPER) -> Training:
-    """The training of an experiment as an oracle: other settings or another corpus make another oracle.
-
-    Raises:
-        UserError: no such experiment, or its corpus is missing.
-    """
+    """The training of an experiment as an oracle, of which every finished run of this configuration is one."""
     experiment = Experiment(config, size)
-    corpus = data_of(experiment).corpus
-    parts = [experiment.digest, *(corpus.fingerprint(split) for split in ("train", "valid", "test"))]
-    digest = lines_sha256(parts)[:16]
     seed = experiment.settings.get("seed_everything")
-    place = f"{experiment.name}-{digest}/{experiment.name}"
-    return Training(f"The oracle of {experiment}", experiment, int(seed or 0), place, base=cache_root() / "oracles")
+    return Training(f"The oracle of {experiment}", experiment, int(seed or 0), config.stem)
 
 
 def find_oracle(reference: str | Path) -> Path:
-    """The run folder of an oracle: that of an experiment's YAML, the paper's size first, or a run folder.
+    """The run folder of an oracle: the newest of an experiment's YAML, the paper's size first, or a run folder.
 
     Raises:
         UserError: there is none; says how to train it.
@@ -136,7 +111,7 @@ def find_oracle(reference: str | Path) -> Path:
         run = oracle_training(path, size).finished()
         if run is not None:
             return run
-    raise UserError(f"The oracle of {path} is not trained yet: depgen train-oracle --config {path}")
+    raise UserError(f"The oracle of {path} is not trained yet: depgen fit --config {path}")
 
 
 def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None) -> TextLosses:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from depgen.evaluation.measure import Measured
-from depgen.evaluation.syntax.measures import PairOptions, Protocol, SuiteOptions, minimal_pairs, syntactic_suites
+from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
+from depgen.evaluation.syntax.scoring import Protocol
+from depgen.evaluation.syntax.suites import SuiteOptions, syntactic_suites
 from depgen.evaluation.system import System, load
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
 from depgen.reporting.results import BOUND

@@ -1,7 +1,10 @@
-"""Accuracies of pairs by hand, against minicons, and the verb."""
+"""Accuracies of pairs by hand, against minicons, by the verb; and files of pairs in every shape."""
 
+import gzip
 import json
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +12,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.measures import PairOptions, minimal_pairs
-from depgen.evaluation.syntax.pairs import read_pairs
+from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs, pairs_of_protocol, read_pairs
 from tests.evaluation.syntax.toys import unigrams
 from tests.invented_models import write_gpt2
 
@@ -116,12 +118,6 @@ def test_scores_that_are_infinite_order_pairs_and_such_that_are_no_number_are_re
         answers_of(unigrams({**NATS, "sleep": math.nan}), pairs, tokens="rules")
 
 
-def test_a_sentence_of_which_nothing_is_read_is_refused(tmp_path):
-    pairs = pairs_of(tmp_path, [("p", "x", "the cat", "?")])
-    with pytest.raises(UserError, match=r"pairs\.tsv:2: .*'\?'.*--form"):
-        answers_of(unigrams(NATS, form="bare"), pairs)
-
-
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "tiny"
@@ -152,7 +148,7 @@ def test_answers_are_those_of_minicons(tiny, tmp_path):
     scorer = IncrementalLMScorer(GPT2LMHeadModel.from_pretrained(tiny).eval(), "cpu", tokenizer=tokenizer)
     pairs = invented(tmp_path, number=30)
     found = answers_of(depgen.load(tiny, device="cpu"), pairs, tokens="whitespace")
-    texts = [text for pair in read_pairs(pairs) for text in (pair.good.text, pair.bad.text)]
+    texts = read_pairs(pairs)[["good", "bad"]].to_numpy().ravel().tolist()
     theirs = scorer.sequence_score(texts, bos_token=True, eos_token=True, reduction=lambda scores: scores.sum().item())
     np.testing.assert_allclose(np.ravel(log_probs(found.items)), theirs, atol=1e-3)
     right = [good > bad for good, bad in zip(theirs[::2], theirs[1::2], strict=True)]
@@ -192,3 +188,69 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
         assert main(["evaluate", "minimal-pairs", *options, *wrong]) == 2
         assert f"{wrong[1]} is to hold" in capsys.readouterr().err
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+BLIMP = {
+    "sentence_good": "The cat sleeps.",
+    "sentence_bad": "The cat sleep.",
+    "field": "morphology",
+    "linguistics_term": "agreement",
+    "UID": "regular_1",
+    "pairID": "0",
+}
+COLUMNS = ["good", "bad", "paradigm", "phenomenon", "id"]
+
+
+def facts(path):
+    return list(read_pairs(path)[COLUMNS].itertuples(name=None))
+
+
+def test_fields_of_blimp_are_read(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(BLIMP) + "\n\n" + json.dumps({**BLIMP, "pairID": 1}) + "\n")
+    expected = ("The cat sleeps.", "The cat sleep.", "regular_1", "agreement")
+    assert facts(path) == [(f"{path}:1", *expected, "0"), (f"{path}:3", *expected, "1")]
+    assert read_pairs(path)["field"].tolist() == ["morphology"] * 2
+
+
+@pytest.mark.parametrize("begin", ["", "\ufeff"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(("separator", "ending"), [("\t", "tsv"), (",", "csv"), ("\t", "tsv.gz")])
+def test_columns_of_any_kind_of_file(tmp_path, begin, end, separator, ending):
+    lines = [f'{begin}bad{separator}"good"', f'The  cat sleep .{separator}"The ""cat""  sleeps . "', ""]
+    path, text = tmp_path / f"own.{ending}", end.join(lines).encode()
+    path.write_bytes(gzip.compress(text) if ending.endswith("gz") else text)
+    assert facts(path) == [(f"{path}:2", 'The "cat" sleeps .', "The cat sleep .", "own", "own", "2")]
+
+
+def test_all_files_of_a_folder_are_read_and_blimp_is_the_default(tmp_path, monkeypatch):
+    folder = tmp_path / "blimp"
+    folder.mkdir()
+    (folder / "b.tsv").write_text("good\tbad\na\tb\n")
+    (folder / "a.jsonl").write_text(json.dumps(BLIMP))
+    (folder / "readme.txt").write_text("no pairs")
+    assert read_pairs(folder)["paradigm"].tolist() == ["regular_1", "b"]
+    monkeypatch.setenv("DEPGEN_DATA", str(tmp_path))
+    assert read_pairs().equals(read_pairs(folder))
+
+
+def test_the_paper_takes_every_tenth_pair_of_a_paradigm_and_cuts_its_end_off(tmp_path):
+    rows = [
+        (f"{number}", paradigm, f"it is {number}?", f"it are {number} !") for number in range(25) for paradigm in "ab"
+    ]
+    pairs = read_pairs(pairs_of(tmp_path, rows))
+    assert pairs_of_protocol(pairs, "plain") is pairs
+    assert pairs_of_protocol(pairs, "paper")[COLUMNS[:3]].to_numpy().tolist() == [
+        [f"it is {number} ?", f"it are {number} !", paradigm] for number in (0, 10, 20) for paradigm in "ab"
+    ]
+
+
+@pytest.mark.real_data
+def test_blimp_is_read_whole_and_every_tenth_pair():
+    pairs = read_pairs(Path(os.environ["DEPGEN_DATA"]) / "blimp")
+    assert (len(pairs), pairs["paradigm"].nunique()) == (67_000, 67)
+    assert (pairs["good"] == pairs["bad"]).sum() == 7
+    paper = pairs_of_protocol(pairs, "paper")
+    assert (len(paper), {int(each) % 10 for each in paper["id"]}) == (6_700, {0})

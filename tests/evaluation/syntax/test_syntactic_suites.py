@@ -1,7 +1,10 @@
 """Surprisals of regions and accuracies of suites by hand, against a slow scorer, and the verb."""
 
+import codecs
 import json
 import math
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -9,7 +12,15 @@ import torch
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.syntax.measures import SuiteOptions, syntactic_suites
+from depgen.evaluation.syntax.suites import (
+    CIRCUITS,
+    OTHER,
+    Condition,
+    SuiteOptions,
+    read_suite,
+    read_suites,
+    syntactic_suites,
+)
 from tests.evaluation.syntax.toys import suite_of, unigrams, write_suite
 from tests.invented_models import write_gpt2
 
@@ -57,11 +68,12 @@ def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path
         assert scores.items["holds"].tolist() == [[True]]
 
 
-def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path):
+def test_a_word_across_a_border_belongs_to_the_region_of_its_first_character(tmp_path, monkeypatch):
     item = {"a": ["the cats", "' sleep"], "b": ["the", "the"]}  # the apostrophe joins the word before the border
     suites = suites_of(tmp_path, suite_of(item))
-    suites[0].items[0].conditions["a"].spans.update({1: (0, 8), 2: (8, 15)})
-    object.__setattr__(suites[0].items[0].conditions["a"], "text", "the cats' sleep")
+    (suite,) = read_suites(suites)
+    suite.items[1]["a"] = Condition("x", "the cats' sleep", {1: (0, 8), 2: (8, 15)})
+    monkeypatch.setattr("depgen.evaluation.syntax.suites.read_suites", lambda _: [suite])
     scores = scored(unigrams({**NATS, "cats'": -5.0}), suites, tokens="whitespace")
     assert surprisals(scores, 0, "a") == [6, 3.5]
 
@@ -193,6 +205,32 @@ def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
     own = write_suite(tmp_path / "mine.json", suite_of(GPT2_ITEM, formulas=["0 < 1", "1 < 0"], name="mine"))
     assert main(["evaluate", "syntactic-suites", "--suites", str(own), *options]) == 0
     assert "\t50.0000\t" in capsys.readouterr().out
-    path.write_text("[]")
-    assert main(["evaluate", "syntactic-suites", "--suites", str(path), *options]) == 2
-    assert "fgd.json: expected a JSON object" in capsys.readouterr().err
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+ITEM = {"a": ["The cat", "", " sat "], "b": ["", "the  dog", "ran", ""]}
+
+
+def test_regions_become_one_sentence_with_their_characters(tmp_path):
+    path = write_suite(tmp_path / "x.json", suite_of(ITEM))
+    suite = read_suite(path)
+    one, other = suite.items[1]["a"], suite.items[1]["b"]
+    assert (one.text, other.text) == ("The cat sat", "the dog ran")
+    assert one.spans == {1: (0, 7), 2: (7, 7), 3: (8, 11)}
+    assert other.spans == {1: (0, 0), 2: (0, 7), 3: (8, 11), 4: (11, 11)}
+    assert (suite.name, suite.metric, suite.circuit) == ("toy", "sum", OTHER)
+    assert other.place == f"{path}: item 1, condition b"
+    path.write_bytes(codecs.BOM_UTF8 + json.dumps(suite_of(ITEM), indent=1).replace("\n", "\r\n").encode())
+    assert read_suite(path).items[1]["b"] == other
+
+
+@pytest.mark.real_data
+def test_the_suites_of_hu_et_al_are_read():
+    suites = read_suites(Path(os.environ["DEPGEN_DATA"]) / "syntaxgym")
+    sentences = [each for suite in suites for item in suite.items.values() for each in item.values()]
+    assert (len(suites), sum(len(suite.items) for suite in suites), len(sentences)) == (34, 842, 3304)
+    assert [sum(suite.circuit == name for suite in suites) for name in (*CIRCUITS, OTHER)] == [3, 10, 6, 4, 2, 8, 1]
+    assert {suite.name for suite in suites if len(suite.predictions) > 1} == {"fgd_hierarchy", "nn-nv-rpl"}
+    (first,) = (next(iter(suite.items.values())) for suite in suites if suite.name == "npz_ambig")
+    assert first["ambig_comma"].text == "As the criminal shot , the woman yelled at the top of her lungs"

@@ -6,10 +6,9 @@ import yaml
 
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
-from depgen.evaluation.coherence.arrangements import CoherenceTask
-from depgen.evaluation.coherence.assessment import assess
+from depgen.evaluation.coherence.measure import CoherenceOptions, coherence
 from depgen.evaluation.trained import load_trained
-from depgen.metrics.coherence import paired_interval
+from depgen.metrics.significance import bootstrap_interval
 from depgen.reporting import reproduce
 from depgen.reporting.compare import compare
 from depgen.reporting.experiments import settings_as
@@ -110,19 +109,19 @@ def items_of(row, name):
 def test_figures_are_those_of_the_run_asked_by_itself(made):
     for row in ("RNNLM", "CODCLM"):
         run, metrics = finished_run(job_of(row)), read_result(job_of(row).result).metrics
-        asked = CoherenceTask(shuffles=5, resamples=200, seed=4)
-        expected = assess(load_trained(run, device="cpu"), asked)
-        assert expected.facts["corpus"] == "generated", "the run's own, where the YAML names none"
-        assert metrics["order"] == pytest.approx(expected.measures["accuracy"])
-        assert metrics["order_deviation"] == pytest.approx(expected.measures["deviation"])
-        assert metrics["order_ties"] == expected.measures["ties"]
+        asked = CoherenceOptions(shuffles=5, resamples=200, seed=4)
+        expected = coherence(load_trained(run, device="cpu"), asked).rows.iloc[0]
+        assert expected["name"] == "generated", "the run's own, where the YAML names none"
+        assert metrics["order"] == pytest.approx(expected["accuracy"])
+        assert metrics["order_deviation"] == pytest.approx(expected["deviation"])
+        assert metrics["order_ties"] == expected["ties"]
         assert set(read_result(job_of(row).result).items) >= {"order", "order_documents"}
         assert items_of(row, "order").mean() == pytest.approx(metrics["order"])
         assert (len(items_of(row, "order")), len(items_of(row, "insertion"))) == (6, 10)
         assert items_of(row, "order_documents").tolist() == list(range(6))
         assert items_of(row, "insertion_documents").tolist() == np.repeat(range(5), 2).tolist(), "two pieces of each"
     assert read_result(job_of("RNNLM").result).metrics["order"] == 50
-    empty = expected.measures["empty"]
+    empty = expected["empty"]
     assert read_result(job_of("RNNLM").result).metrics["order_ties"] == pytest.approx(100 - empty)
     said = f"in {empty:.1f} % of questions there is nothing to choose"
     assert (said in read_result(job_of("RNNLM").result).settings["order"]) == (empty > 0)
@@ -149,7 +148,7 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     low, high = ours.intervals["CODCLM", "order"]
     assert f"{metrics['order']:.2f} [{low:.2f}, {high:.2f}]" in shown
     (found,) = [each for each in compare(ours) if (each.row, each.other, each.column) == ("CODCLM", "RNNLM", "order")]
-    paired = paired_interval(items_of("CODCLM", "order"), items_of("RNNLM", "order"), np.arange(6), resamples=2000)
+    paired = bootstrap_interval(items_of("CODCLM", "order") - items_of("RNNLM", "order"), groups=np.arange(6))
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
     assert "a paired bootstrap (Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
@@ -167,6 +166,6 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
 def test_what_does_not_read_as_a_task_is_refused_by_its_file(project, content, message):
     (project / "experiments/asked.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UserError, match=rf"(?s)^experiments/asked\.yaml: .*{message}"):
-        settings_as(CoherenceTask, "asked")
+        settings_as(CoherenceOptions, "asked")
     with pytest.raises(UserError, match=r"No experiment file experiments/lost\.yaml"):
-        settings_as(CoherenceTask, "lost")
+        settings_as(CoherenceOptions, "lost")

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.evaluation.syntax.measures import PairOptions, minimal_pairs
+from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
 from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare

@@ -1,0 +1,110 @@
+"""What minimal pairs and suites share: the scores of their sentences, and rows of means."""
+
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import pandas as pd
+
+from depgen.errors import UserError
+from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.measure import Measured, ScoringOptions
+from depgen.evaluation.scores import score_words
+from depgen.evaluation.text_documents import Tokens, document_of
+from depgen.evaluation.unit_scores import beam_of
+
+if TYPE_CHECKING:
+    from depgen.evaluation.system import System
+
+logger = logging.getLogger(__name__)
+
+Protocol = Literal["plain", "paper"]
+"""`paper`: that of the GiLT paper; `plain`: whole sentences, all pairs and all predictions."""
+MOST_UNKNOWN = 20.0
+"""The largest share of pairs or items with `<unk>`, per cent, at which a score still decides between systems."""
+COUNTS = {"pairs", "items", "identical", "unread", "known_pairs", "known_items"}
+"""Of several paradigms or suites these are summed, and all else is averaged."""
+
+
+@dataclass(frozen=True)
+class SyntaxOptions(ScoringOptions):
+    """The options of both, beside those of all scores.
+
+    Attributes:
+        protocol: `plain`: all pairs or predictions, with the end of the sentence; or `paper`, that of GiLT: every tenth
+            pair of each paradigm, final punctuation cut off as a word and scored, the end of the sentence not; of
+            suites the first prediction alone, a final stop after every sentence, and none outside the six circuits.
+    """
+
+    protocol: Protocol = "plain"
+
+
+def score_sentences(
+    system: "System", texts: Sequence[str], places: Sequence[str], options: SyntaxOptions
+) -> tuple[pd.DataFrame, list[tuple[int, ...]], int | None]:
+    """The words of sentences, each read by itself, as `score_words` gives them; their token ids, and the beam.
+
+    Raises:
+        UserError: the system gives texts no likelihood, can't read a sentence, reads none of its words, or gives a word
+            a score that is no number; names its place.
+    """
+    usual: Tokens = "rules" if options.protocol == "plain" and system.checkpoint != system.run else "whitespace"
+    tokens = options.tokens or usual
+    encoder = TextEncoder(system, system.reads_documents())
+    documents = [
+        replace(document_of(text, tokens=tokens), places=(place,)) for text, place in zip(texts, places, strict=True)
+    ]
+    ids = [tuple(read[0].encoding.ids.tolist()) if (read := encoder.sentences(each)) else () for each in documents]
+    for text, place, own in zip(texts, places, ids, strict=True):
+        if not own:
+            raise UserError(
+                f"{place}: the system reads no word of {text!r} in the form `{system.reading.known_form}`: name "
+                "another by --form, or leave the sentence out."
+            )
+    with beam_of(system.model, options.beam_size) as beam:
+        words = score_words(encoder, documents, tokens_per_batch=options.tokens_per_batch, progress=sys.stderr.isatty())
+    wrong = words.loc[(words["tokens"] > 0) & words["log_prob"].isna(), "document"]
+    if len(wrong):
+        raise UserError(
+            f"{places[wrong.iloc[0] - 1]}: expected log-probabilities, found nan: the system's weights are damaged. "
+            "Take another checkpoint of the run."
+        )
+    return words, ids, beam
+
+
+def of_groups(table: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:
+    """The sums of the counts and the means of the accuracies of each group."""
+    return table.groupby(list(by), sort=False).agg({name: "sum" if name in COUNTS else "mean" for name in measures})
+
+
+def combined(table: pd.DataFrame) -> dict[str, float]:
+    """The same of a whole table."""
+    return {str(name): table[name].sum() if name in COUNTS else table[name].mean() for name in table}
+
+
+def measured(
+    items: pd.DataFrame,
+    rows: Sequence[Mapping[str, Any]],
+    counted: str,
+    *,
+    options: SyntaxOptions,
+    system: "System",
+    beam_size: int | None,
+) -> Measured:
+    """Items and rows, these with the share of `<unk>`, whether it decides, and how the scores came about."""
+    table = pd.DataFrame(rows)
+    counts = table.columns.intersection(list(COUNTS))
+    table[counts] = table[counts].astype(int)
+    unknown = 100 * (table[counted] - table[f"known_{counted}"]) / table[counted]
+    if unknown.iloc[-1] > MOST_UNKNOWN:
+        logger.warning(
+            "%.1f %% of the %s hold <unk>, more than %.0f %%: the accuracy decides nothing between systems. Take a "
+            "run with a subword vocabulary.", unknown.iloc[-1], counted, MOST_UNKNOWN,
+        )  # fmt: skip
+    table = table.assign(
+        unknown=unknown, decided=unknown <= MOST_UNKNOWN, protocol=options.protocol, likelihood=system.model.likelihood,
+        beam_size=beam_size,
+    )  # fmt: skip
+    return Measured(items, table)
