@@ -161,28 +161,10 @@ VERBS = {
         "depgen.evaluation.dependents:dependent_loss",
         also={"run": "checkpoint"},
     ),
-    "bracketing-f1": Verb(
-        "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
-        "depgen.evaluation.trees.bracketing:bracketing_f1",
-        counts=("max_words", "seeds", "batch_size"),
-    ),
-    "head-correlations": Verb(
-        "correlate attention heads with dependency relations",
-        "depgen.evaluation.trees.correlations:head_correlations",
-    ),
     "plot heat-map": Verb(
         "draw the correlations of attention heads with dependency relations",
         "depgen.reporting.system_plots:plot_heat_map",
-    ),
-    "parsing-scores": Verb(
-        "compare a run's dependency trees with gold trees: directed and undirected accuracy",
-        "depgen.evaluation.trees.parsing:parsing_scores",
-        counts=("max_words", "seeds", "resamples", "tokens_per_batch"),
-    ),
-    "attachment-scores": Verb(
-        "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
-        "depgen.evaluation.trees.file_scores:file_scores",
-        positionals=("gold", "predicted"),
+        spread=("options",),
     ),
     "human-eval export": Verb(
         "write blinded sheets for raters",
@@ -234,12 +216,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
-        "Judge trees and attention": (
-            "parsing-scores",
-            "attachment-scores",
-            "bracketing-f1",
-            "head-correlations",
-        ),
         "Evaluate": ("evaluate",),
         "Judge documents": ("coherence",),
         "Tables and reports": (

@@ -18,6 +18,10 @@ from depgen.evaluation.text_documents import Tokens
 MEASURES = {
     "minimal-pairs": "depgen.evaluation.syntax.measures:minimal_pairs",
     "syntactic-suites": "depgen.evaluation.syntax.measures:syntactic_suites",
+    "parsing": "depgen.evaluation.trees.parsing:parsing",
+    "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
+    "bracketing": "depgen.evaluation.trees.bracketing:bracketing",
+    "correlations": "depgen.evaluation.trees.correlations:correlations",
 }
 """Where the function of each measure lies."""
 
