@@ -6,19 +6,19 @@ of those is random distances cut by the very rule that the model's are cut by, w
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
-from jsonargparse.typing import PositiveInt
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
-from depgen.errors import UserError
+from depgen.errors import UserError, check_at_least
 from depgen.evaluation.measure import Measured
+from depgen.evaluation.trained import Trained
 from depgen.locations import find_data, matching
 from depgen.metrics.attachment import compared_edges, edge_scores
 from depgen.nn.lengths import mask_of
@@ -39,9 +39,6 @@ from depgen.trees.constituency import bracketing as spans_of
 from depgen.trees.punctuation import PUNCTUATION_TAGS
 from depgen.trees.sentence import Constituent, Sentence
 from depgen.trees.text_form import NUMBER, normalize_word
-
-if TYPE_CHECKING:
-    from depgen.evaluation.system import System
 
 Distances = Float[np.ndarray, "layers words"]
 
@@ -86,15 +83,19 @@ class BracketingOptions:
 
     treebank: str = "wsj_sample/constituency"
     files: str = "*.mrg"
-    max_words: PositiveInt | None = None
+    max_words: int | None = None
     lone_word: bool = True
     currency: bool = True
-    seeds: PositiveInt = 5
-    batch_size: PositiveInt = 64
-    beam_size: PositiveInt | None = None
+    seeds: int = 5
+    batch_size: int = 64
+    beam_size: int | None = None
+
+    def __post_init__(self) -> None:
+        counts = {"seeds": self.seeds, "batch_size": self.batch_size}
+        check_at_least(1, max_words=self.max_words, beam_size=self.beam_size, **counts)
 
 
-def bracketing(system: "System", options: BracketingOptions = BracketingOptions()) -> Measured:
+def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()) -> Measured:
     """Unlabelled F1 (per cent) of a system's bracketings against a treebank's, and of floors.
 
     Neither the span of the whole sentence nor single words count, as in the code of PRPN and ON-LSTM. An item is a

@@ -10,7 +10,6 @@ parent to child; it has roots as edges from a word to itself, which changes the 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -24,14 +23,12 @@ from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
+from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.parsing import gold_sentences
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel
 from depgen.metrics.correlation import RelationCorrelation
 from depgen.models.udgn import UDGN
 from depgen.trees.sentence import Sentence
-
-if TYPE_CHECKING:
-    from depgen.evaluation.system import System
 
 DIRECTIONS = ("child_to_parent", "parent_to_child")
 TOKENS_PER_BATCH = 2048
@@ -55,7 +52,7 @@ class CorrelationOptions:
     after_mask: bool = False
 
 
-def correlations(system: "System", options: CorrelationOptions) -> Measured:
+def correlations(system: Trained, options: CorrelationOptions) -> Measured:
     """Pearson's correlation of each relation with what attention heads weigh at edges, over all edges of a treebank.
 
     An item is an attention head and a relation in a direction; `mean_weight` over the relation's edges is what the
@@ -84,7 +81,7 @@ def correlations(system: "System", options: CorrelationOptions) -> Measured:
 
 
 def head_correlations(
-    system: "System", sentences: Sequence[Sentence], along: Sequence[Sentence], *, after_mask: bool = False
+    system: Trained, sentences: Sequence[Sentence], along: Sequence[Sentence], *, after_mask: bool = False
 ) -> tuple[pd.DataFrame, float]:
     """The items of `correlations`, in one pass, and the share of words that the system does not know, per cent.
 

@@ -104,7 +104,7 @@ def parser_of(trained: Trained) -> HeadNetwork:
     if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
         raise UserError(
             f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
-            "`depgen parse --format brackets` writes them, `depgen bracketing-f1` compares them with a treebank's."
+            "`depgen parse --format brackets` writes them, `depgen evaluate bracketing` compares them with a treebank's."
         )
     if isinstance(network, GraphNetwork):
         raise UserError(

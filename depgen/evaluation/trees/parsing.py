@@ -8,7 +8,7 @@ decodes by another rule has a row for that, the own rule. Floors are reported to
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -33,9 +33,6 @@ from depgen.metrics.significance import bootstrap_means, percentile_interval
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
-
-if TYPE_CHECKING:
-    from depgen.evaluation.system import System
 
 Heads = list[list[int]]
 OWN_RULE: Literal["own rule"] = "own rule"
@@ -148,7 +145,7 @@ class ParsingOptions:
     tokens_per_batch: PositiveInt = 8192
 
 
-def parsing(system: "System", options: ParsingOptions) -> Measured:
+def parsing(system: Trained, options: ParsingOptions) -> Measured:
     """Directed and undirected accuracy (DDA and UDA, per cent of all words) of a system's heads, and of floors.
 
     As the code of Shen et al. (2022) counts: every word does, roots too. UDA is the share of words whose gold pair with

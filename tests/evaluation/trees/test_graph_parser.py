@@ -6,6 +6,7 @@ import pytest
 import depgen
 from depgen.cli import main
 from depgen.errors import UserError
+from depgen.evaluation.trees.attachment import AttachmentOptions, attachment_of_files
 from depgen.evaluation.trees.graph_parser import GraphParser, edges_over_words
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sdp import read_sdp
@@ -73,8 +74,9 @@ def test_rows_and_formats_hold_the_same_graph(system, graph_runs, tmp_path, caps
     documents = list(read_sdp(tmp_path / "a.sdp"))
     assert [document.sentences[0].edges for document in documents] == tops
     assert documents[0].sentences[0].words == ("The", "mother", "ran", ",", "quickly", ".")
-    assert main(["attachment-scores", str(tmp_path / "a.sdp"), str(tmp_path / "a.conllu")]) == 0
-    assert f"all edges\t{sum(map(len, own))}\t{sum(map(len, own))}" + 6 * "\t100.00" in capsys.readouterr().out
+    options_of_files = AttachmentOptions(tmp_path / "a.sdp", tmp_path / "a.conllu")
+    edges = sum(map(len, own))
+    assert attachment_of_files(options_of_files).rows.iloc[-1].tolist()[2:] == [edges, edges] + 6 * [100]
     again = ["parse", "--run", "gilt", "--input", str(tmp_path / "a.conllu"), "--form", "bare", "--device", "cpu"]
     assert main(again) == 0
     assert "1\tThe\t_\t_\t_\t_\t_\t_" in capsys.readouterr().out
@@ -131,7 +133,8 @@ def test_what_is_of_graphs_is_refused_of_trees(system, parsing_run, tmp_path, ca
             getattr(system.parse(["a"]), method)()
     (tmp_path / "a.txt").write_text("a\n")
     run = str(system.run)
-    assert main(["parsing-scores", "--run", run, "--corpus", "depgen.data.generated.GeneratedLanguage"]) == 2
+    corpus = ["--corpus", "depgen.data.generated.GeneratedLanguage"]
+    assert main(["evaluate", "parsing", "--run", run, *corpus]) == 2
     message = capsys.readouterr().err
     assert "GiLT, which gives graphs" in message
     assert "run of GiLT" not in message, "a run of GiLT has been given"
