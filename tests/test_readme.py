@@ -265,7 +265,8 @@ def test_the_configuration_of_own_data_trains(place, capsys, page):
     assert main(["fit", "--config", "own.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
     if page == "trees":
         Path("own_treebank.yaml").write_text(block("yaml", page, "corpus:"))
-        assert main(["parsing-scores", "--config", "own_treebank.yaml", "--run", "own"]) == 0, capsys.readouterr().err
+        command = ["evaluate", "parsing", "--config", "own_treebank.yaml", "--run", "own"]
+        assert main(command) == 0, capsys.readouterr().err
         assert "next word" in capsys.readouterr().out
 
 

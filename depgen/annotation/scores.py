@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from depgen.metrics.attachment import Attachment, compared_words
-from depgen.trees.punctuation import Punctuation
+from depgen.metrics.attachment import attachment, compared_words
+from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sentence import Sentence
 
 
@@ -172,15 +172,16 @@ def attachment_scores(
         if reference.tags is not None and guess.tags is not None
         for gold_tag, own in zip(reference.tags, guess.tags, strict=True)
     ]
-    words = [word for pair in zip(gold, predicted, strict=True) for word in compared_words(*pair, punctuation)]
-    every, apart = (Attachment.of(some) for some in (words, [word for word in words if not word.is_punctuation]))
+    words = compared_words(gold, predicted)
+    is_word = [not each for sentence in gold for each in is_punctuation(sentence, punctuation)]
+    every, apart = attachment(words), attachment(words[is_word])
     return ParserScores(
-        uas=every.uas,
-        las=every.las,
-        uas_without_punctuation=apart.uas,
-        las_without_punctuation=apart.las,
+        uas=every["uas"],
+        las=every["las"],
+        uas_without_punctuation=apart["uas"],
+        las_without_punctuation=apart["las"],
         tag_accuracy=100 * sum(tags) / len(tags) if tags else None,
-        words=every.words,
+        words=len(words),
         sentences=len(gold),
-        words_per_second=every.words / seconds if seconds else float("nan"),
+        words_per_second=len(words) / seconds if seconds else float("nan"),
     )

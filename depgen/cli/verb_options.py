@@ -32,3 +32,8 @@ def options_of_generation(arguments: Sequence[str]) -> list[type]:
             raise
         return []
     return [] if system is None or system.generation_options is None else [system.generation_options]
+
+
+def options_of_heat_map(arguments: Sequence[str]) -> list[type]:
+    """The dataclass of the options of the measure that `plot heat-map` draws."""
+    return [options_class(measure_function("correlations"))]

@@ -100,26 +100,10 @@ VERBS = {
         "depgen.reporting.plots:plot_histogram",
         positionals=("table",),
     ),
-    "bracketing-f1": Verb(
-        "compare a run's constituents with gold ones: unlabelled F1, and labelled F1 of TG",
-        "depgen.evaluation.trees.bracketing:bracketing_f1",
-    ),
-    "head-correlations": Verb(
-        "correlate attention heads with dependency relations",
-        "depgen.evaluation.trees.correlations:head_correlations",
-    ),
     "plot heat-map": Verb(
         "draw the correlations of attention heads with dependency relations",
         "depgen.reporting.system_plots:plot_heat_map",
-    ),
-    "parsing-scores": Verb(
-        "compare a run's dependency trees with gold trees: directed and undirected accuracy",
-        "depgen.evaluation.trees.parsing:parsing_scores",
-    ),
-    "attachment-scores": Verb(
-        "compare the trees or graphs of two files: UAS, LAS and UDA, or F1; also by relation or length",
-        "depgen.evaluation.trees.file_scores:file_scores",
-        positionals=("gold", "predicted"),
+        options="depgen.cli.verb_options:options_of_heat_map",
     ),
     "human-eval export": Verb(
         "write blinded sheets for raters",
@@ -155,12 +139,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "Corpora and parsers": ("train-parser", "annotate"),
         "Judge texts": ("train-union",),
-        "Judge trees and attention": (
-            "parsing-scores",
-            "attachment-scores",
-            "bracketing-f1",
-            "head-correlations",
-        ),
         "Evaluate": ("evaluate",),
         "Tables and reports": (
             "compare",

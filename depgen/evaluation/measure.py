@@ -16,10 +16,14 @@ from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.text_documents import Tokens
 
 MEASURES = {
+    "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
+    "bracketing": "depgen.evaluation.trees.bracketing:bracketing",
     "coherence": "depgen.evaluation.coherence.measure:coherence",
     "corpus": "depgen.evaluation.corpus_sizes:corpus_sizes",
+    "correlations": "depgen.evaluation.trees.correlations:correlations",
     "dependent-loss": "depgen.evaluation.dependents:dependent_loss",
     "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
+    "parsing": "depgen.evaluation.trees.parsing:parsing",
     "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
     "text": "depgen.evaluation.text.measure:text",
 }

@@ -1,95 +1,118 @@
-"""Attachment scores of dependency trees: UAS, LAS and UDA.
+"""How far two structures over the same words agree: UAS, LAS and UDA of trees, precision, recall and F1 of edges.
 
-Which words count is the caller's choice: treebanks differ in whether punctuation does (UD: yes; the older WSJ practice:
-no, by the gold tag).
+Which words or edges count is the caller's choice: treebanks differ in whether punctuation does (UD: yes; the older WSJ
+practice: no, by the gold tag).
 """
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from itertools import chain
 
-from depgen.trees.punctuation import Punctuation, is_punctuation
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Int
+
 from depgen.trees.sentence import Sentence
 
+# -- trees ------------------------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class ComparedWord:
-    """What is known of a word that has a head in two trees.
 
-    Attributes:
-        relation: the gold one, `_` where the gold tree has none.
-        length: words of its sentence.
-        is_punctuation: whether the gold tree, or the word's form, says so.
-        head: whether the heads are the same.
-        labelled: whether the relations are the same too, subtypes included; NaN where a tree has no relations.
-        pair: whether the other tree has an arc between the word and its gold head in either direction.
+def compared_words(gold: Sequence[Sentence], others: Sequence[Sentence]) -> pd.DataFrame:
+    """A row for each word of sentences that have two trees, with 100 where it is right and 0 where not.
+
+    Columns: `sentence` (its place, from 0); `length` of the sentence; `relation`, the gold one, `_` where the tree has
+    none; `uas`: the heads are the same, roots too, as in DDA; `las`: and so are the relations, subtypes included, NaN
+    where a tree of the sentence has none; `uda`: the other tree has an arc between the word and its gold head in either
+    direction, or a root is one in both.
+
+    Heads of the other tree may form no tree, as each word's likeliest head by itself.
+
+    >>> one, other = Sentence(("a", "b", "c"), (2, 0, 2)), Sentence(("a", "b", "c"), (2, 1, 2))
+    >>> compared_words([one], [other])[["uas", "uda"]].values.tolist()
+    [[100.0, 100.0], [0.0, 0.0], [100.0, 100.0]]
     """
-
-    relation: str
-    length: int
-    is_punctuation: bool
-    head: bool
-    labelled: float
-    pair: bool
-
-
-def compared_words(gold: Sentence, other: Sentence, punctuation: Punctuation) -> Iterator[ComparedWord]:
-    """The words of a sentence that has two trees."""
-    assert gold.words == other.words
-    assert gold.heads is not None
-    assert other.heads is not None
-    arcs = {_pair(word, head) for word, head in enumerate(other.heads, start=1)}
-    relations, others = (tree.relations or ("_",) * len(gold) for tree in (gold, other))
-    has_relations = gold.relations is not None and other.relations is not None
-    left_out = is_punctuation(gold, punctuation)
-    for place, (head, found) in enumerate(zip(gold.heads, other.heads, strict=True)):
-        same = head == found
-        yield ComparedWord(
-            relation=relations[place],
-            length=len(gold),
-            is_punctuation=left_out[place],
-            head=same,
-            labelled=same and relations[place] == others[place] if has_relations else float("nan"),
-            pair=_pair(place + 1, head) in arcs,
-        )
+    assert [each.words for each in gold] == [each.words for each in others]
+    lengths = np.array([len(each) for each in gold], dtype=np.int64)
+    sentence = np.repeat(np.arange(len(gold)), lengths)
+    starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+    right, own = (
+        np.fromiter(chain.from_iterable(each.heads or () for each in side), np.int64, len(sentence))
+        for side in (gold, others)
+    )
+    relations, found = (
+        np.array([each for one in side for each in one.relations or ("_",) * len(one)], dtype=object)
+        for side in (gold, others)
+    )
+    named = [one.relations is not None and other.relations is not None for one, other in zip(gold, others, strict=True)]
+    same = right == own
+    return pd.DataFrame(
+        {
+            "sentence": sentence,
+            "length": lengths[sentence],
+            "relation": relations,
+            "uas": 100.0 * same,
+            "las": np.where(np.array(named, dtype=bool)[sentence], 100.0 * (same & (relations == found)), np.nan),
+            "uda": 100.0 * np.isin(_pairs(right, starts), _pairs(own, starts)),
+        }
+    )
 
 
-def _pair(word: int, head: int) -> tuple[int, int]:
-    """A word and its head, whichever is which; a root is paired with 0."""
-    return min(word, head), max(word, head)
+def _pairs(heads: Int[np.ndarray, " words"], starts: Int[np.ndarray, " words"]) -> Int[np.ndarray, " words"]:
+    """Each word's pair with its head as one number, whichever of the two is the head; a root is paired with itself."""
+    own = np.arange(len(heads))
+    other = np.where(heads == 0, own, starts + heads - 1)
+    pairs: Int[np.ndarray, " words"] = np.minimum(own, other) * len(heads) + np.maximum(own, other)
+    return pairs
 
 
-@dataclass(frozen=True)
-class Attachment:
-    """Per cent of words (micro average): NaN without any word, and LAS where a tree has no relations.
+def attachment(words: pd.DataFrame) -> dict[str, float]:
+    """UAS, LAS and UDA of the words that count: per cent of them (micro average), NaN without any.
 
-    Attributes:
-        words: that were compared.
-        uas: those with the right head; roots count, as in DDA.
-        las: those with the right head and relation.
-        uda: those whose gold pair of word and head the other tree has in either direction.
+    LAS is NaN where a sentence has a tree without relations.
     """
+    return {name: float(words[name].mean(skipna=False)) for name in ("uas", "las", "uda")}
 
-    words: int
-    uas: float
-    las: float
-    uda: float
 
-    @classmethod
-    def of(cls, words: Collection[ComparedWord]) -> "Attachment":
-        """The scores of the words that count.
+# -- graphs and constituents ------------------------------------------------------------------------------------------
 
-        >>> one, other = Sentence(("a", "b", "."), (2, 0, 2)), Sentence(("a", "b", "."), (2, 0, 1))
-        >>> scores = Attachment.of(list(compared_words(one, other, "form")))
-        >>> round(scores.uas, 2), scores.las
-        (66.67, nan)
-        """
+Edges = Collection[tuple[int, int, str]]
+"""Edges (head, dependent, label) of a graph, or constituents (start, end, label) of a tree."""
 
-        def share(right: float) -> float:
-            return 100 * right / len(words) if words else float("nan")
 
-        return cls(
-            len(words),
-            share(sum(word.head for word in words)),
-            share(sum(word.labelled for word in words)),
-            share(sum(word.pair for word in words)),
-        )
+def compared_edges(gold: Sequence[Edges], others: Sequence[Edges]) -> pd.DataFrame:
+    """A row for each edge that a sentence has in either of two graphs, and whether each graph has it.
+
+    Columns: `sentence` (its place, from 0), `head`, `dependent`, `label`; `gold` and `found`: the graph has the edge;
+    `gold_pair` and `found_pair`: it has an edge between the two, with any label.
+    """
+    rows = [
+        (number, *edge, edge in one, edge in other)
+        for number, (one, other) in enumerate(zip(map(set, gold), map(set, others), strict=True))
+        for edge in sorted(one | other)
+    ]
+    edges = pd.DataFrame(rows, columns=["sentence", "head", "dependent", "label", "gold", "found"])
+    edges = edges.astype({"gold": bool, "found": bool})
+    pairs = edges.groupby(["sentence", "head", "dependent"])
+    return edges.assign(gold_pair=pairs["gold"].transform("max"), found_pair=pairs["found"].transform("max"))
+
+
+def edge_scores(edges: pd.DataFrame) -> dict[str, float | int]:
+    """Numbers of gold and found edges; precision, recall and F1 without and with labels, per cent (micro average).
+
+    Unlabelled, a pair of several labels is one. A share of nothing is NaN.
+
+    >>> edge_scores(compared_edges([[(0, 2, "root"), (2, 1, "nsubj")]], [[(2, 1, "obj")]]))["unlabelled_recall"]
+    50.0
+    """
+    pairs = edges.drop_duplicates(["sentence", "head", "dependent"])
+    return {
+        "gold": int(edges["gold"].sum()),
+        "found": int(edges["found"].sum()),
+        **_shares("unlabelled", pairs["gold_pair"].to_numpy(), pairs["found_pair"].to_numpy()),
+        **_shares("labelled", edges["gold"].to_numpy(), edges["found"].to_numpy()),
+    }
+
+
+def _shares(kind: str, gold: Bool[np.ndarray, " edges"], found: Bool[np.ndarray, " edges"]) -> dict[str, float]:
+    right, all_gold, all_found = (int(each.sum()) for each in (gold & found, gold, found))
+    parts = {"precision": (right, all_found), "recall": (right, all_gold), "f1": (2 * right, all_found + all_gold)}
+    return {f"{kind}_{name}": 100 * part / whole if whole else np.nan for name, (part, whole) in parts.items()}

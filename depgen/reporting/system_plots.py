@@ -5,23 +5,16 @@ from dataclasses import replace
 from html import escape
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 from depgen.data.corpus import Corpus, Split, form_of
 from depgen.errors import UserError
 from depgen.evaluation.parsing import SystemParser
-from depgen.evaluation.reading import in_form, warn_of_another_form
+from depgen.evaluation.reading import warn_of_another_form
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of
-from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.attention import BEGIN, Attention
-from depgen.evaluation.trees.correlations import (
-    Direction,
-    HeadCorrelations,
-    choose_relations,
-    correlations_of,
-    sentences_with_relations,
-)
+from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.locations import write_atomically
 from depgen.reporting.jobs import chosen_run, picture_path
 from depgen.reporting.plots import check_name, figure, save
@@ -109,15 +102,12 @@ def attention_figure(attention: "DataFrame") -> "Figure":
 
 
 def plot_heat_map(
-    corpus: Corpus,
     *,
     run: str | None = None,
-    split: Split = "test",
-    relations: Sequence[str] = (),
-    after_mask: bool = False,
     form: FormName | None = None,
     device: str | None = None,
     output: Path = Path("heat-map.png"),
+    **options: Any,
 ) -> str:
     """Where the plot went: Pearson's correlation of each head with each relation, in both directions.
 
@@ -125,72 +115,49 @@ def plot_heat_map(
     value has a dot.
 
     Args:
-        corpus: a treebank with relations; its name says where it was brought into another form.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
-        split: of the treebank.
-        relations: which; by default all.
-        after_mask: take the weights that values are summed by, not those before a mask between words.
-        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
-            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
-            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
-            one hangs on its nearest ancestor that stays.
+        form: what the treebank is brought into, as in `depgen evaluate`.
         device: cpu, cuda, …; by default a GPU where there is one.
         output: the plot; its name ends in .png, .pdf or .svg.
+        options: of the measure `correlations`.
     """
     check_name(output)
-    trained = load_trained(run, device=device, form=form)
-    corpus = in_form(corpus, trained.reading)
-    sentences = sentences_with_relations(corpus, split)
-    correlations = correlations_of(trained, sentences)
-    shown = choose_relations(correlations.relations, relations or correlations.relations)
-    frame = heat_map_frame(correlations, shown, after_mask=after_mask)
-    stage = "after" if after_mask else "before"
-    save(heat_map_figure(frame, label=f"Pearson's correlation, weights {stage} the mask"), output)
-    edges = sum(correlations.edges)
-    unknown = f"{100 * correlations.unknown_words:.1f} % of the words are unknown to the model"
-    return f"{output}: {len(shown)} relations, {edges} edges of {len(sentences)} sentences of {corpus.name}; {unknown}."
-
-
-def heat_map_frame(correlations: HeadCorrelations, relations: Sequence[str], *, after_mask: bool) -> "DataFrame":
-    """Pearson's correlations: a line a direction and relation (with its number of edges), a column a layer and head."""
-    import pandas as pd
-
-    layers, heads, _ = correlations.of().shape
-    columns = pd.MultiIndex.from_product([range(layers), range(heads)], names=["layer", "head"])
-    chosen = [correlations.relations.index(relation) for relation in relations]
-    names = [f"{relation}  {correlations.edges[index]}" for relation, index in zip(relations, chosen, strict=True)]
-    panels = {}
-    for direction in get_args(Direction):
-        values = correlations.of(direction, after_mask=after_mask)[..., chosen].flatten(0, 1).T
-        panels[direction] = pd.DataFrame(values.numpy(), index=names, columns=columns)
-    return pd.concat(panels, names=["direction", "relation"])
+    chosen = CorrelationOptions(**options)
+    measured = correlations(load(run, device=device, form=form), chosen)
+    stage = "after" if chosen.after_mask else "before"
+    save(heat_map_figure(measured.items, label=f"Pearson's correlation, weights {stage} the mask"), output)
+    row = measured.rows.iloc[0]
+    return (
+        f"{output}: {measured.rows['name'].nunique()} relations, {row['sentences']} sentences of {row['corpus']}; "
+        f"{row['unknown']:.1f} % of the words are unknown to the model."
+    )
 
 
 def heat_map_figure(correlations: "DataFrame", *, label: str) -> "Figure":
     """One panel a direction: relations downwards, heads from left to right, layer by layer.
 
     Args:
-        correlations: as `heat_map_frame` gives them.
+        correlations: the items of the measure.
         label: of the colours.
     """
-    directions = correlations.index.unique("direction")
-    relations, layers = correlations.index.unique("relation"), correlations.columns.unique("layer")
-    heads = len(correlations.columns) // len(layers)
-    width, height = 2 * max(2.2, 0.13 * len(correlations.columns)) + 2.6, max(2.4, 0.17 * len(relations) + 1.4)
+    layers, heads = (int(correlations[name].max()) + 1 for name in ("layer", "attention_head"))
+    names = correlations.drop_duplicates("relation")
+    width, height = 2 * max(2.2, 0.13 * layers * heads) + 2.6, max(2.4, 0.17 * len(names) + 1.4)
     drawing = figure(width, height)
-    limit = float(correlations.abs().max(axis=None)) or 1.0
-    panels = drawing.subplots(1, len(directions), sharey=True)
-    for axes, direction in zip(panels, directions, strict=True):
-        values = correlations.loc[direction].to_numpy()
+    limit = float(correlations["correlation"].abs().max()) or 1.0
+    panels = drawing.subplots(1, 2, sharey=True)
+    for axes, (direction, own) in zip(panels, correlations.groupby("direction", sort=False), strict=True):
+        values = own["correlation"].to_numpy().reshape(len(names), layers * heads)
         image = axes.imshow(values, cmap="RdBu_r", vmin=-limit, vmax=limit, aspect="auto")
-        axes.plot(values.argmax(1), range(len(relations)), "o", color="black", markeredgecolor="white", markersize=3.5)
-        for layer in layers[1:]:
+        axes.plot(values.argmax(1), range(len(names)), "o", color="black", markeredgecolor="white", markersize=3.5)
+        for layer in range(1, layers):
             axes.axvline(layer * heads - 0.5, color="black", linewidth=0.5)
-        axes.set_xticks([(layer + 0.5) * heads - 0.5 for layer in layers], map(str, layers), fontsize=8)
+        axes.set_xticks([(layer + 0.5) * heads - 0.5 for layer in range(layers)], map(str, range(layers)), fontsize=8)
         axes.tick_params(axis="x", length=0)
         axes.set_xlabel(f"layer, {heads} heads each", fontsize=8)
-        axes.set_title(direction.replace("_", " "), fontsize=10)
-    panels[0].set_yticks(range(len(relations)), relations, fontsize=7)
+        axes.set_title(str(direction).replace("_", " "), fontsize=10)
+    labels = [f"{relation}  {edges}" for relation, edges in zip(names["relation"], names["edges"], strict=True)]
+    panels[0].set_yticks(range(len(names)), labels, fontsize=7)
     scale = drawing.colorbar(image, ax=[*panels], fraction=0.03, pad=0.01)
     scale.set_label(label, fontsize=8)
     scale.ax.tick_params(labelsize=7)

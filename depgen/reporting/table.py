@@ -101,7 +101,7 @@ class Row(_Part):
             nothing does yet.
         options: of `depgen fit`, without dashes, over the experiment: `model.init_args.mask_rate: 0.1`. A value may
             differ by size: `{small: 256, paper: 1024}`.
-        floor: what gives the row without training. A rule that knows nothing of the words, as `depgen parsing-scores`
+        floor: what gives the row without training. A rule that knows nothing of the words, as `depgen evaluate parsing`
             names it: its trees. Of the experiment's corpus: `source`, the perplexity of the test split under the source
             that generated it, which no model can be expected to pass; `corpus`, its sizes; or `train`, `valid` or
             `test`, the sentences of this split in the place of a system's texts. Of its system: `speed`, with fresh
@@ -192,8 +192,8 @@ class TableDefinition(_Part):
         measures: class paths, with arguments, of what gives numbers beyond those of each row's own test.
         generation: how the texts of the table are made; None where no measure needs any.
         oracle: the experiment of the language model that judges texts; None where no column needs one.
-        parsing: the YAML in `experiments/` (without its ending), as `depgen parsing-scores` reads it, of the trees that
-            rows are judged by, floors among them; None where no measure is of trees.
+        parsing: the YAML in `experiments/` (without its ending), as `depgen evaluate parsing` reads it, of the trees
+            that rows are judged by, floors among them; None where no measure is of trees.
         notes: lines printed below the table.
         pictures: what draws it: kinds of `depgen plot` with their options, such as `series`.
         given: the name or path that the user gave.

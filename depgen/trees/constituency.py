@@ -6,11 +6,10 @@ spans of two words or more; constituents over the same words are one span, whate
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from depgen.errors import UserError
 from depgen.trees.removal import keep_words
@@ -215,32 +214,15 @@ def format_constituents(words: Sequence[str], constituents: Iterable[Constituent
 # -- agreement ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class UnlabelledF1:
-    """How well bracketings agree with gold ones, from 0 to 1.
+def unlabelled_spans(
+    gold: Sequence[Bracketing], predicted: Sequence[Bracketing], lengths: Sequence[int]
+) -> Int[np.ndarray, "sentences 2"]:
+    """Twice the spans that both bracketings of a sentence have, and the spans of either: their ratio is F1.
 
-    Attributes:
-        sentence: the mean of the sentences' F1.
-        corpus: F1 of the spans of all sentences together.
-        sentences: how many.
+    As in the code of PRPN and ON-LSTM, neither the span of the whole sentence nor single words count.
     """
-
-    sentence: float
-    corpus: float
-    sentences: int
-
-
-def unlabelled_f1(gold: Sequence[Bracketing], predicted: Sequence[Bracketing], lengths: Sequence[int]) -> UnlabelledF1:
-    """Agreement as in the code of PRPN and ON-LSTM: neither the span of the whole sentence nor single words count.
-
-    A sentence in which neither side has a span counts as 1 (one of two words, say), one in which one side has none 0.
-    """
-    assert len(gold) == len(predicted) == len(lengths)
-    scores, totals = [], np.zeros(2, dtype=np.int64)
-    for one, other, length in zip(gold, predicted, lengths, strict=True):
+    counts = np.zeros((len(lengths), 2), dtype=np.int64)
+    for place, (one, other, length) in enumerate(zip(gold, predicted, lengths, strict=True)):
         own, found = ({span for span in spans if 1 < span[1] - span[0] < length} for spans in (one, other))
-        shared, both = 2 * len(own & found), len(own) + len(found)
-        scores.append(shared / both if both else 1.0)
-        totals += (shared, both)
-    mean = float(np.mean(scores)) if scores else float("nan")
-    return UnlabelledF1(mean, float(totals[0] / totals[1]) if totals[1] else float("nan"), len(scores))
+        counts[place] = 2 * len(own & found), len(own) + len(found)
+    return counts

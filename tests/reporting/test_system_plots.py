@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
-import torch
 
 from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank, SdpTreebank
@@ -17,7 +17,7 @@ from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention
-from depgen.evaluation.trees.correlations import HeadCorrelations
+from depgen.evaluation.trees.correlations import DIRECTIONS
 from depgen.locations import results_root
 from depgen.models.udgn import UDGN
 from depgen.reporting import system_plots
@@ -26,7 +26,6 @@ from depgen.reporting.system_plots import (
     attention_figure,
     dependency_svg,
     heat_map_figure,
-    heat_map_frame,
     plot_attention,
     plot_trees,
     svg_of,
@@ -97,32 +96,37 @@ def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, loaded):
 # -- attention heads and relations --------------------------------------------------------------------------------
 
 
+def correlations_of(values, relations):
+    """The items of `correlations`, from values over directions, relations, layers and attention heads."""
+    _, _, layers, heads = values.shape
+    places = pd.MultiIndex.from_product(
+        [DIRECTIONS, relations, range(layers), range(heads)],
+        names=["direction", "relation", "layer", "attention_head"],
+    ).to_frame(index=False)
+    return places.assign(edges=places["relation"].map(relations), correlation=values.ravel())
+
+
 def test_cells_are_the_correlations_of_both_directions():
-    values = torch.rand(2, 2, 3, 4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
-    correlations = HeadCorrelations(
-        ("det", "obj", "aux"), (30, 20, 10), {"pearson": values, "mean_weight": 9 * values}, 0.0
-    )
-    frame = heat_map_frame(correlations, ["det", "aux"], after_mask=True)
-    assert frame.loc[("parent_to_child", "aux  10"), (2, 1)] == values[1, 1, 2, 1, 2].item()
+    values = np.random.default_rng(0).random((2, 2, 3, 4)) - 0.5
+    frame = correlations_of(values, {"det": 30, "aux": 10})
     *panels, _ = heat_map_figure(frame, label="correlation").axes
     assert [panel.get_title() for panel in panels] == ["child to parent", "parent to child"]
     assert [tick.get_text() for tick in panels[0].get_yticklabels()] == ["det  30", "aux  10"]
-    limit = values[:, 1][..., [0, 2]].abs().max().item()
+    limit = np.abs(values).max()
     for direction, panel in enumerate(panels):
         (image,) = panel.images
         assert image.get_clim() == (-limit, limit)
         dots = panel.lines[0].get_xydata()
-        for row, column in enumerate([0, 2]):
-            expected = values[direction, 1, :, :, column].flatten()
-            torch.testing.assert_close(torch.from_numpy(image.get_array()[row].data), expected)
-            assert dots[row].tolist() == [expected.argmax().item(), row]
+        for row in range(2):
+            expected = values[direction, row].ravel()
+            assert image.get_array()[row].tolist() == expected.tolist()
+            assert dots[row].tolist() == [expected.argmax(), row]
         assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0", "1", "2"]
         assert panel.get_xticks().tolist() == [1.5, 5.5, 9.5]
 
 
 def test_heads_that_go_with_nothing_are_drawn_too():
-    nothing = HeadCorrelations(("det",), (3,), {"pearson": torch.zeros(2, 2, 1, 1, 1).double()}, 0.0)
-    drawing = heat_map_figure(heat_map_frame(nothing, ["det"], after_mask=False), label="correlation")
+    drawing = heat_map_figure(correlations_of(np.zeros((2, 1, 1, 1)), {"det": 3}), label="correlation")
     assert drawing.axes[0].images[0].get_clim() == (-1, 1)
 
 
@@ -133,14 +137,14 @@ def test_a_heat_map_is_of_a_run_and_a_treebank(tmp_path, monkeypatch, capsys):
     model = UDGN(known.size, width=8, layers=2, attention_heads=2, head_size=4, parser_layers=1).eval()
     runs = []
     monkeypatch.setattr(
-        system_plots, "load_trained", lambda run, **_: runs.append(run) or Trained(model, known, tmp_path, tmp_path)
+        system_plots, "load", lambda run, **_: runs.append(run) or Trained(model, known, tmp_path, tmp_path)
     )
     command = ["plot", "heat-map", "--corpus", "depgen.data.corpora.Ewt", "--corpus.folder", str(tmp_path)]
     path = tmp_path / "deep" / "heat.png"
     assert main([*command, "--run", "some/run", "--output", str(path)]) == 0, capsys.readouterr().err
     assert path.read_bytes().startswith(b"\x89PNG")
     text = capsys.readouterr().out
-    assert "3 relations, 3 edges of 1 sentences of " in text
+    assert "3 relations, 1 sentences of " in text
     assert text.endswith("; 25.0 % of the words are unknown to the model.\n")
     assert runs == ["some/run"]
     assert main([*command, "--output", "a.gif"]) == 2

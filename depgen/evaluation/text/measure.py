@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from depgen.errors import UserError
-from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.text.measures import DEFAULTS, NAMES, TextOptions, text_metrics
+from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.seeds import checked_seed
 
 

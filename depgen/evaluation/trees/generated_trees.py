@@ -5,16 +5,17 @@ punctuation do not count. A system that has learnt from a parser's trees agrees 
 name one that was trained apart too.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from depgen.errors import UserError
-from depgen.metrics.attachment import Attachment, compared_words
+from depgen.metrics.attachment import attachment, compared_words
 from depgen.trees.annotator import Annotator
 from depgen.trees.binarization import Binarization, binary_dependencies, depths, lifted, written_tree
+from depgen.trees.punctuation import is_punctuation
 from depgen.trees.sentence import Sentence
 
 
@@ -30,26 +31,24 @@ def sentence_of(text: str, structure: Mapping[str, Any]) -> Sentence:
     return Sentence(words, tuple(structure["heads"]), tuple(structure["relations"]))
 
 
-def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization: Binarization) -> Attachment:
-    """How far two trees over the same words agree, both binarised.
+def agreement(found: Sequence[Sentence], other: Sequence[Sentence], binarization: Binarization) -> dict[str, float]:
+    """UAS, LAS and UDA of two trees over the same words, both binarised.
 
     >>> from depgen.trees.sentence import Sentence
     >>> one = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obj"))
     >>> two = Sentence(("a", "b", "c"), (2, 0, 2), ("det", "root", "obl"))
-    >>> round(agreement([one], [two], "left-right").las, 1)
+    >>> round(agreement([one], [two], "left-right")["las"], 1)
     66.7
     """
 
-    def written(sentence: Sentence) -> Sentence:
-        heads, relations = _written(sentence, binarization)
-        return Sentence(sentence.words, tuple(heads.tolist()), tuple(relations))
+    def written(sentences: Sequence[Sentence]) -> Iterator[Sentence]:
+        for sentence in sentences:
+            heads, relations = _written(sentence, binarization)
+            yield Sentence(sentence.words, tuple(heads.tolist()), tuple(relations))
 
-    return Attachment.of([
-        word
-        for one, two in zip(found, other, strict=True)
-        for word in compared_words(written(one), written(two), "form")
-        if not word.is_punctuation
-    ])  # fmt: skip
+    words = compared_words([*written(found)], [*written(other)])
+    is_word = [not each for sentence in found for each in is_punctuation(sentence, "form")]
+    return attachment(words[np.array(is_word, dtype=bool)])
 
 
 def reparsed(sentences: Sequence[Sentence], annotator: Annotator) -> list[Sentence]:

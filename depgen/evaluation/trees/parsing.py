@@ -1,4 +1,4 @@
-"""Dependency trees that a system has found by itself: its heads of any sentences, and their accuracy on a treebank.
+"""Dependency trees that a system has found by itself: its heads of any sentences, and the measure `parsing`.
 
 Argmax heads are what Table 4 of Shen et al. (2022) calls so, scored as they are, cycles included. Trees have one root
 and maximise the sum of log(p + 1e-9), as in their code, where every word is as good a root as any other; where a
@@ -6,15 +6,14 @@ network has learnt roots from trees, the logarithm of the root's probability cou
 decodes by another rule has a row for that, the own rule. Floors are reported too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import chain
-from json import dumps
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
-from jaxtyping import Int
+from jsonargparse.typing import PositiveInt
 from torch import Tensor
 
 from depgen.annotation.controls import LeftChain, RandomTree, RightChain
@@ -23,232 +22,22 @@ from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import Vocabulary, is_unknown
 from depgen.decoding.heads import DECODINGS, Decoding, decoded_heads
 from depgen.errors import UserError
+from depgen.evaluation.measure import Measured
 from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
-from depgen.evaluation.trained import Trained, load_trained, named_runs
-from depgen.evaluation.trees.head_networks import Consensus, network_of, parser_of, validation_losses
+from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.head_networks import network_of, parser_of
 from depgen.language_models.masked import HeadNetwork
-from depgen.metrics.induction import InductionCounts, induction_counts
-from depgen.metrics.significance import Interval, bootstrap_means, percentile_interval
+from depgen.metrics.attachment import compared_words
+from depgen.metrics.significance import bootstrap_means, percentile_interval
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
-from depgen.trees.text_form import FormName
 
-T = TypeVar("T")
 Heads = list[list[int]]
+OWN_RULE: Literal["own rule"] = "own rule"
 
-
-@dataclass(frozen=True)
-class Accuracy:
-    """Directed and undirected dependency accuracy (`depgen.metrics.induction`), per cent, over all words."""
-
-    dda: Interval
-    uda: Interval
-
-
-@dataclass(frozen=True)
-class ParsingScores:
-    """A parser's accuracy on sentences with trees, and that of floors.
-
-    Attributes:
-        sentences: how many.
-        words: in them.
-        unknown_words: share of these that the vocabulary lacks.
-        rows: accuracies by the name of a decoding or a floor, with bootstrap 95 % intervals over sentences.
-        counts: what is right in each sentence; of random floors, one a seed.
-    """
-
-    sentences: int
-    words: int
-    unknown_words: float
-    rows: Mapping[str, Accuracy]
-    counts: Mapping[str, Sequence[InductionCounts]]
-
-
-def parsing_scores(
-    *,
-    corpus: Corpus,
-    run: Sequence[str] | str | None = None,
-    splits: Sequence[Split] = ("test",),
-    choose_on: Sequence[Split] = ("valid",),
-    max_words: int | None = None,
-    form: FormName | None = None,
-    seeds: int = 5,
-    resamples: int = 2000,
-    tokens_per_batch: int = 8192,
-    device: str | None = None,
-    json: bool = False,
-) -> str:
-    """Directed and undirected accuracy (per cent) of a run's heads, with 95 % intervals, and floors; tab-separated.
-
-    Of several runs, that of their consensus, whose probabilities of heads are the means of theirs; then that of each
-    run and of the mean run. Their validation losses, and which is lowest, are in the order of the runs.
-
-    Args:
-        corpus: a treebank; its name says where it was brought into another form. The step
-            depgen.data.steps.Normalized gives it the words of the language-modelling Penn Treebank.
-        run: a run folder (its best checkpoint) or a checkpoint file, or several; by default the newest run.
-        splits: parts of the treebank, taken together.
-        choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
-            sentences of any length; of no effect on other systems.
-        max_words: leave out longer sentences (WSJ10 is 10).
-        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
-            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
-            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
-            one hangs on its nearest ancestor that stays.
-        seeds: the random floor is the mean over this number of seeds.
-        resamples: of the sentences, for the intervals.
-        tokens_per_batch: parsed at a time, padding included; no figure depends on it, but of StructFormer's with the
-            published `calibration: batch`, which couples all that are parsed together.
-        device: cpu, cuda, …; by default a GPU where there is one.
-        json: print JSON.
-
-    Raises:
-        UserError: no such run, one that does not parse, runs that differ in more than their seed, a treebank without
-            trees or sentences, or one that would be judged by the trees that an attention head is chosen by.
-    """
-    systems = [load_trained(each, device=device, form=form) for each in named_runs(run)]
-    network, vocabulary = network_of(systems), systems[0].vocabulary
-    corpus = in_form(corpus, systems[0].reading)
-    chosen = [
-        parses_by(each, corpus, choose_on=choose_on, splits=splits, tokens_per_batch=tokens_per_batch)
-        for each in systems
-    ]
-    sentences = sentences_with_trees(corpus, splits, max_words=max_words)
-    scores = score_parser(
-        network, vocabulary, sentences, seeds=seeds, resamples=resamples, tokens_per_batch=tokens_per_batch
-    )
-    facts = {
-        "run": _one_or_all([str(each.run) for each in systems]),
-        "checkpoint": _one_or_all([each.checkpoint.name for each in systems]),
-        **(validation_losses(systems) if len(systems) > 1 else {}),
-        "corpus": corpus.name,
-        "splits": " ".join(splits),
-        **{name: _one_or_all([each[name] for each in chosen]) for name in chosen[0]},
-        "sentences": scores.sentences,
-        "words": scores.words,
-        "unknown_share": scores.unknown_words,
-    }
-    return _as_json(facts, scores) if json else _as_table(facts, scores)
-
-
-def parses_by(
-    trained: Trained,
-    corpus: Corpus,
-    *,
-    choose_on: Sequence[Split],
-    splits: Sequence[Split],
-    tokens_per_batch: int = 8192,
-) -> dict[str, str]:
-    """What is to be said of the attention head that a run parses by, which is chosen where none was given.
-
-    Raises:
-        UserError: the run does not parse, or would be judged by the trees that its head is chosen by.
-    """
-    network = parser_of(trained)
-    if not isinstance(network, MaskedTransformer):
-        return {}
-    if network.parses_by is not None:
-        return {"attention_head": "layer {} head {}, given (not in the paper)".format(*network.parses_by)}
-    if set(choose_on) & set(splits):
-        raise UserError(
-            f"An attention head is chosen on {' '.join(choose_on)}, which can't judge it too: leave that out of "
-            "splits, or name other parts by choose_on."
-        )
-    sentences = sentences_with_trees(corpus, choose_on)
-    found = network.choose_attention_head(
-        sentence_batches(trained.vocabulary, sentences, tokens_per_batch=tokens_per_batch)
-    )
-    return {"attention_head": "layer {} head {}, best UDA on {} (not in the paper)".format(*found, " ".join(choose_on))}
-
-
-def sentences_with_trees(corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None) -> list[Sentence]:
-    """A treebank's sentences that have words, without those of more than `max_words`.
-
-    Raises:
-        UserError: there are none, or one has no tree.
-    """
-    kept, lacking, first = [], 0, ""
-    for document in chain.from_iterable(map(corpus.documents, splits)):
-        for number, sentence in enumerate(document.sentences, start=1):
-            if not sentence.words or (max_words is not None and len(sentence) > max_words):
-                continue
-            if sentence.heads is None or min(sentence.heads) < 0:
-                found = "none" if sentence.heads is None else "words without one"
-                first = (
-                    first or f"{document.identifier}, sentence {number}: expected a head for every word, found {found}"
-                )
-                lacking += 1
-            kept.append(sentence)
-    if lacking:
-        remedy = (
-            LEAVE_OUT if lacking < len(kept) else "Name a treebank: depgen.data.formats reads CoNLL-U and .dp files"
-        )
-        raise UserError(f"{corpus.name}, {first}. {lacking} of {len(kept)} sentences lack a tree. {remedy}.")
-    if not kept:
-        limit = "" if max_words is None else f" of at most {max_words} words"
-        raise UserError(f"{corpus.name}: expected sentences{limit} in {' '.join(splits) or 'its splits'}, found none.")
-    return kept
-
-
-def score_parser(
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sentence],
-    *,
-    seeds: int = 5,
-    resamples: int = 2000,
-    tokens_per_batch: int = 8192,
-) -> ParsingScores:
-    """A network's accuracy on sentences with trees, by each decoding, and of floors; see `parsing_scores`.
-
-    Of a consensus, that of each member and their mean too.
-    """
-    gold = _heads_of(sentences)
-    found = _counts(network, vocabulary, sentences, tokens_per_batch)
-    counts = {name: [each] for name, each in found.items()}
-    for name, annotators in floors(seeds).items():
-        drawn = (_heads_of(annotator.annotate(sentences)) for annotator in annotators)
-        counts[name] = [induction_counts(heads, gold) for heads in drawn]
-    if isinstance(network, Consensus):
-        runs = [_counts(each, vocabulary, sentences, tokens_per_batch) for each in network.networks]
-        for name in runs[0]:
-            counts |= {f"{name}, run {number}": [each[name]] for number, each in enumerate(runs, start=1)}
-            counts[f"{name}, mean run"] = [each[name] for each in runs]
-    words = chain.from_iterable(sentence.words for sentence in sentences)
-    unknown = [is_unknown(vocabulary, word) for word in words]
-    return ParsingScores(
-        sentences=len(sentences),
-        words=len(unknown),
-        unknown_words=float(np.mean(unknown)),
-        rows=accuracies(counts, resamples=resamples),
-        counts=counts,
-    )
-
-
-def floors(seeds: int) -> dict[str, list[Annotator]]:
-    """What knows nothing of the words: each hangs on the next, each on the previous one, random trees of some seeds."""
-    return {
-        "next word": [RightChain()],
-        "previous word": [LeftChain()],
-        "random tree": [RandomTree(seed) for seed in range(seeds)],
-    }
-
-
-def accuracies(counts: Mapping[str, Sequence[InductionCounts]], *, resamples: int = 2000) -> dict[str, Accuracy]:
-    """Each row's accuracy, the mean over what there is of it, with a percentile interval over the same resamples."""
-    kinds = ("directed", "undirected")
-    rows = [(name, kind) for name, several in counts.items() if several for kind in kinds]
-    right = np.stack([np.mean([getattr(each, kind) for each in counts[name]], 0) for name, kind in rows], 1)
-    words = next(iter(counts.values()))[0].words[:, None].repeat(len(rows), 1).astype(np.float64)
-    means = 100 * bootstrap_means(right / words, words, resamples=resamples)
-    values = 100 * right.sum(0) / words.sum(0)
-    found = {
-        row: Interval(float(value), *percentile_interval(resampled))
-        for row, value, resampled in zip(rows, values, means.T, strict=True)
-    }
-    return {name: Accuracy(*(found[name, kind] for kind in kinds)) for name, _ in rows}
+# -- heads of any sentences -------------------------------------------------------------------------------------------
 
 
 def predicted_heads(
@@ -256,7 +45,7 @@ def predicted_heads(
     vocabulary: Vocabulary,
     sentences: Sequence[Sequence[str]],
     *,
-    decoding: Decoding,
+    decoding: Decoding | Literal["own rule"],
     as_trees: bool = False,
     tokens_per_batch: int = 8192,
     batch_size: int | None = None,
@@ -269,23 +58,19 @@ def predicted_heads(
         sentences: words in the form of the text that it has learnt from.
         decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
             head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
-            been taught roots.
+            been taught roots; or the `own rule` of a network's paper, if it has one.
         as_trees: change the fewest heads that make each sentence a tree with a single root, of no effect on `tree`.
         tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
             what is in a batch (StructFormer with `calibration: batch`).
         batch_size: the most sentences in a batch; None: any number.
     """
-    return _answers(
-        network,
-        network.head_probabilities,
-        lambda probabilities, lengths: _cut(
-            decoded_heads(probabilities, lengths, decoding, as_trees=as_trees), lengths
-        ),
-        vocabulary,
-        [Sentence(tuple(words)) for words in sentences],
-        tokens_per_batch,
-        batch_size,
-    )
+    ask = network.own_heads if decoding == OWN_RULE else network.head_probabilities  # type: ignore[attr-defined]
+    heads: Heads = [[] for _ in sentences]
+    for items, answers, lengths in _answers(ask, network, vocabulary, sentences, tokens_per_batch, batch_size):
+        decoded = answers if decoding == OWN_RULE else decoded_heads(answers, lengths, decoding, as_trees=as_trees)
+        for item, own, length in zip(items, decoded, lengths.tolist(), strict=True):
+            heads[item] = own[:length].tolist()
+    return heads
 
 
 def likely_heads(
@@ -298,85 +83,191 @@ def likely_heads(
     batch_size: int | None = None,
 ) -> list[list[tuple[int, int]]]:
     """The pairs of a head and another word, 1-based, whose probability is at least `least`; see `predicted_heads`."""
-
-    def likely(probabilities: np.ndarray, lengths: np.ndarray) -> Iterator[list[tuple[int, int]]]:
-        for own, length in zip(probabilities, lengths.tolist(), strict=True):
+    pairs: list[list[tuple[int, int]]] = [[] for _ in sentences]
+    batches = _answers(network.head_probabilities, network, vocabulary, sentences, tokens_per_batch, batch_size)
+    for items, probabilities, lengths in batches:
+        for item, own, length in zip(items, probabilities, lengths.tolist(), strict=True):
             dependents, heads = np.nonzero((own[:length, :length] >= least) & ~np.eye(length, dtype=bool))
-            yield list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
-
-    read = [Sentence(tuple(words)) for words in sentences]
-    return _answers(network, network.head_probabilities, likely, vocabulary, read, tokens_per_batch, batch_size)
-
-
-def _counts(
-    network: HeadNetwork, vocabulary: Vocabulary, sentences: Sequence[Sentence], tokens_per_batch: int
-) -> dict[str, InductionCounts]:
-    """What is right in each sentence, by the name of a decoding."""
-
-    def by_decoding(probabilities: np.ndarray, lengths: np.ndarray) -> Iterator[tuple[list[int], ...]]:
-        heads = (_cut(decoded_heads(probabilities, lengths, decoding), lengths) for decoding in DECODINGS)
-        return zip(*heads, strict=True)
-
-    gold = _heads_of(sentences)
-    decoded = _answers(network, network.head_probabilities, by_decoding, vocabulary, sentences, tokens_per_batch)
-    found: dict[str, Sequence[list[int]]] = dict(zip(DECODINGS, zip(*decoded, strict=True), strict=True))
-    if hasattr(network, "own_heads"):  # by the rule of the network's own paper
-        found["own rule"] = _answers(network, network.own_heads, _cut, vocabulary, sentences, tokens_per_batch)
-    return {name: induction_counts(heads, gold) for name, heads in found.items()}
-
-
-def _cut(heads: Int[np.ndarray, "batch length"], lengths: Int[np.ndarray, " batch"]) -> Heads:
-    """The heads of each sentence without padding."""
-    return [own[:length].tolist() for own, length in zip(heads, lengths.tolist(), strict=True)]
+            pairs[item] = list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
+    return pairs
 
 
 def _answers(
-    network: HeadNetwork,
     ask: Callable[[Tensor, Tensor], Tensor],
-    decode: Callable[[np.ndarray, np.ndarray], Iterable[T]],
+    network: HeadNetwork,
     vocabulary: Vocabulary,
-    sentences: Sequence[Sentence],
+    sentences: Sequence[Sequence[str]],
     tokens_per_batch: int,
-    batch_size: int | None = None,
-) -> list[T]:
-    """What `decode` makes, sentence by sentence, of what the network says of a batch, and of the batch's lengths."""
+    batch_size: int | None,
+) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+    """The places of each batch's sentences, what the network says of the batch, and the sentences' lengths."""
     assert isinstance(network, torch.nn.Module)
     assert not network.training
     device = next(network.parameters()).device
-    found: list[Any] = [[] for _ in sentences]
-    batches = sentence_batches(vocabulary, sentences, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-    for batch in batches:
+    read = [Sentence(tuple(words)) for words in sentences]
+    for batch in sentence_batches(vocabulary, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
         with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            said = ask(batch.tokens.to(device), batch.lengths.to(device)).cpu().numpy()
-        for row, own in zip(batch.items.tolist(), decode(said, batch.lengths.numpy()), strict=True):
-            found[row] = own
-    return found
+            answers = ask(batch.tokens.to(device), batch.lengths.to(device)).cpu().numpy()
+        yield batch.items.tolist(), answers, batch.lengths.numpy()
 
 
-def _heads_of(sentences: Sequence[Sentence]) -> list[Sequence[int]]:
-    heads = [sentence.heads for sentence in sentences]
-    assert None not in heads
-    return heads  # type: ignore[return-value]
+# -- the measure ------------------------------------------------------------------------------------------------------
 
 
-def _one_or_all(values: list[str]) -> str | list[str]:
-    """The value of a single run, or those of several."""
-    return values[0] if len(values) == 1 else values
+@dataclass(frozen=True)
+class ParsingOptions:
+    """The options of `parsing`.
+
+    Attributes:
+        corpus: a treebank. It is brought into the form of the text that the run has learnt from (`form` names another),
+            which its name says then; words that the form lacks, such as punctuation, are left out, and what hung on one
+            hangs on its nearest ancestor that stays. The step depgen.data.steps.Normalized gives it the words of the
+            language-modelling Penn Treebank.
+        splits: parts of the treebank, taken together.
+        choose_on: parts by which a masked Transformer that was given no attention head to parse by gets one, of
+            sentences of any length; of no effect on other systems.
+        max_words: leave out longer sentences (WSJ10 is 10).
+        others: further runs, which differ in their seed: with them the consensus is measured, whose probabilities of
+            heads are the means of all.
+        seeds: the random floor is the mean over this number of seeds.
+        resamples: of the sentences, for the intervals.
+        tokens_per_batch: read at a time, padding included; no figure depends on it, but of StructFormer's with the
+            published `calibration: batch`, which couples all that are parsed together.
+    """
+
+    corpus: Corpus
+    splits: Sequence[Split] = ("test",)
+    choose_on: Sequence[Split] = ("valid",)
+    max_words: PositiveInt | None = None
+    others: Sequence[str] = ()
+    seeds: PositiveInt = 5
+    resamples: PositiveInt = 2000
+    tokens_per_batch: PositiveInt = 8192
 
 
-def _as_table(facts: Mapping[str, object], scores: ParsingScores) -> str:
-    lines = ["\t".join((name, *_cells(value))) for name, value in facts.items()]
-    lines.append("heads\tDDA\tlow\thigh\tUDA\tlow\thigh")
-    for name, row in scores.rows.items():
-        figures = (f"{figure:.2f}" for each in (row.dda, row.uda) for figure in (each.value, each.low, each.high))
-        lines.append("\t".join((name, *figures)))
-    return "\n".join(lines)
+def parsing(system: Trained, options: ParsingOptions) -> Measured:
+    """Directed and undirected accuracy (DDA and UDA, per cent of all words) of a system's heads, and of floors.
+
+    As the code of Shen et al. (2022) counts: every word does, roots too. UDA is the share of words whose gold pair with
+    their head the system has in either direction; two words that head one another are one pair.
+
+    An item is a sentence, by each decoding and floor; its weight are its `words`. Rows have 95 % intervals over
+    resampled sentences, and the share of words that the vocabulary lacks (`unknown`, per cent).
+
+    Raises:
+        UserError: a run that does not parse, runs that differ in more than their seed, a treebank without trees or
+            sentences, or one that would be judged by the trees that an attention head is chosen by.
+    """
+    systems = [system, *(load_trained(each, device=str(system.model.device)) for each in options.others)]
+    network, corpus = network_of(systems), in_form(options.corpus, system.reading)
+    chosen = [choice for each in systems if (choice := _attention_head(each, corpus, options))]
+    gold = gold_sentences(corpus, options.splits, max_words=options.max_words)
+    drawn = {("floor", name): _trees(annotators, gold) for name, annotators in floors(options.seeds).items()}
+    own_rule = (OWN_RULE,) if hasattr(network, "own_heads") else ()
+    words = [sentence.words for sentence in gold]
+    for decoding in (*own_rule, *DECODINGS):
+        heads = predicted_heads(
+            network, system.vocabulary, words, decoding=decoding, tokens_per_batch=options.tokens_per_batch
+        )
+        trees = [Sentence(own, tuple(predicted)) for own, predicted in zip(words, heads, strict=True)]
+        drawn["overall", decoding] = [trees]
+    right = {key: right_words(gold, each) for key, each in drawn.items()}
+    unknown = 100 * np.mean([is_unknown(system.vocabulary, word) for own in words for word in own])
+    return Measured(
+        pd.concat([_items(each).assign(level=level, name=name) for (level, name), each in right.items()]),
+        pd.DataFrame([{"level": level, "name": name, **_row(each, options)} for (level, name), each in right.items()])
+        .assign(unknown=unknown, corpus=corpus.name, splits="+".join(options.splits), sentences=len(gold))
+        .assign(**({"attention_head": "; ".join(chosen)} if chosen else {})),
+    )
 
 
-def _cells(value: object) -> list[str]:
-    several = value if isinstance(value, list) else [value]
-    return [f"{each:.4f}" if isinstance(each, float) else str(each) for each in several]
+def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -> str | None:
+    """What is to be said of the attention head that a masked Transformer parses by; it is chosen where none was given.
+
+    Raises:
+        UserError: the run would be judged by the trees that its head is chosen by.
+    """
+    network = parser_of(trained)
+    if not isinstance(network, MaskedTransformer):
+        return None
+    if network.parses_by is not None:
+        return "layer {} head {}, given (not in the paper)".format(*network.parses_by)
+    named = " ".join(options.choose_on)
+    if set(options.choose_on) & set(options.splits):
+        raise UserError(
+            f"An attention head is chosen on {named}, which can't judge it too: leave that out of splits, or name "
+            "other parts by choose_on."
+        )
+    sentences = gold_sentences(corpus, options.choose_on)
+    batches = sentence_batches(trained.vocabulary, sentences, tokens_per_batch=options.tokens_per_batch)
+    layer, head = network.choose_attention_head(batches)
+    return f"layer {layer} head {head}, best UDA on {named} (not in the paper)"
 
 
-def _as_json(facts: Mapping[str, object], scores: ParsingScores) -> str:
-    return dumps({**facts, "rows": {name: asdict(row) for name, row in scores.rows.items()}})
+def gold_sentences(
+    corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None, relations: bool = False
+) -> list[Sentence]:
+    """A treebank's sentences that have words, without those of more than `max_words`.
+
+    Raises:
+        UserError: there are none, or one has no tree, or no relations where these are wanted too.
+    """
+    wanted = "a head and a relation" if relations else "a head"
+    kept, lacking = list[Sentence](), list[str]()
+    for split in splits:
+        for document in corpus.documents(split):
+            for number, sentence in enumerate(document.sentences, start=1):
+                if not sentence.words or (max_words is not None and len(sentence) > max_words):
+                    continue
+                named = sentence.relations is not None and set(sentence.relations) != {"_"}
+                if sentence.heads is None or min(sentence.heads) < 0 or (relations and not named):
+                    lacking.append(f"{document.identifier}, sentence {number}")
+                kept.append(sentence)
+    if lacking:
+        remedy = "Name a treebank: depgen.data.formats reads CoNLL-U and .dp files"
+        raise UserError(
+            f"{corpus.name}, {lacking[0]}: expected {wanted} for every word. {len(lacking)} of {len(kept)} sentences "
+            f"lack one. {LEAVE_OUT if len(lacking) < len(kept) else remedy}."
+        )
+    if not kept:
+        limit = "" if max_words is None else f" of at most {max_words} words"
+        raise UserError(f"{corpus.name}: expected sentences{limit} in {' '.join(splits) or 'its splits'}, found none.")
+    return kept
+
+
+def floors(seeds: int) -> dict[str, list[Annotator]]:
+    """What knows nothing of the words: each hangs on the next, each on the previous one, random trees of some seeds."""
+    return {
+        "next word": [RightChain()],
+        "previous word": [LeftChain()],
+        "random tree": [RandomTree(seed) for seed in range(seeds)],
+    }
+
+
+def _trees(annotators: Sequence[Annotator], sentences: Sequence[Sentence]) -> list[list[Sentence]]:
+    return [annotator.annotate(sentences) for annotator in annotators]
+
+
+def right_words(gold: Sequence[Sentence], drawn: Sequence[Sequence[Sentence]]) -> pd.DataFrame:
+    """The `words` of each sentence, and 100 for each that is right by `dda` and `uda`; means over what is drawn."""
+    compared = [compared_words(gold, each).groupby("sentence")[["uas", "uda"]].sum() for each in drawn]
+    right = sum(compared[1:], compared[0]) / len(compared)
+    return right.rename(columns={"uas": "dda"}).assign(words=[len(sentence) for sentence in gold])
+
+
+def _items(right: pd.DataFrame) -> pd.DataFrame:
+    """Per cent of the words of each sentence."""
+    shares = right[["dda", "uda"]].div(right["words"], axis=0)
+    return shares.assign(words=right["words"]).reset_index()
+
+
+def _row(right: pd.DataFrame, options: ParsingOptions) -> dict[str, Any]:
+    """Per cent of all words, with the ends of their intervals."""
+    words = right[["words", "words"]].to_numpy(np.float64)
+    kinds = ("dda", "uda")
+    resampled = bootstrap_means(right[[*kinds]].to_numpy() / words, words, resamples=options.resamples)
+    row: dict[str, Any] = {"words": int(right["words"].sum())}
+    for kind, means in zip(kinds, resampled.T, strict=True):
+        low, high = percentile_interval(means)
+        row |= {kind: right[kind].sum() / row["words"], f"{kind}_low": low, f"{kind}_high": high}
+    return row

@@ -202,12 +202,14 @@ class GeneratedTrees(Measure):
                 return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
             for name, parsed in trees.items():
                 scores = agreement(sentences, parsed, binarization)
-                found.metrics.update({f"{name}las_{temperature}": scores.las, f"{name}uas_{temperature}": scores.uas})
-            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], binarization).las
+                found.metrics.update(
+                    {f"{name}las_{temperature}": scores["las"], f"{name}uas_{temperature}": scores["uas"]}
+                )
+            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], binarization)["las"]
             found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, binarization)
         real = [each for document in row.corpus.documents("test") for each in document.sentences][: len(kept.texts)]
         own, other = (reparsed(real, parser) for parser in parsers.values())
-        found.metrics["parsers_las_real"] = agreement(own, other, binarization).las
+        found.metrics["parsers_las_real"] = agreement(own, other, binarization)["las"]
         return found
 
 

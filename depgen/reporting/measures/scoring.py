@@ -10,10 +10,11 @@ from depgen.evaluation.scores import PERPLEXITY, score_words, sums, with_perplex
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.evaluation.trees.parsing import ParsingOptions
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.metrics.perplexity import perplexity
+from depgen.reporting.experiments import settings_as
 from depgen.reporting.measurement import numbers_of_test
-from depgen.reporting.measures.parses import ParsedTreebank, treebank_of
 from depgen.reporting.measures.speed import now
 from depgen.reporting.measures.syntax import bound_in_words
 from depgen.reporting.numbers import Measure, Numbers, TrainedRow
@@ -44,11 +45,11 @@ class Scores(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The numbers of `scores_of`."""
-        text = treebank_of(self.text)
+        text = settings_as(ParsingOptions, self.text)
         return scores_of(load_trained(row.trained.run), text, row.facts)
 
 
-def scores_of(trained: Trained, text: ParsedTreebank, facts: RunFacts) -> Numbers:
+def scores_of(trained: Trained, text: ParsingOptions, facts: RunFacts) -> Numbers:
     """Perplexity, or pseudo-perplexity, of a text per word, tokens per second of scoring and of training, and sizes.
 
     Each `<eos>` counts as a word. Systems that know of sentences read documents, the others each sentence by itself.

@@ -1,6 +1,7 @@
 """The attention head that a masked Transformer parses by, against the figures that every head would get."""
 
 import random
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,7 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees import parsing
-from depgen.evaluation.trees.parsing import parsing_scores, score_parser
+from depgen.evaluation.trees.parsing import ParsingOptions, parsing
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.sentence import Document, Sentence
 from tests.models.encoders import encoder, spread
@@ -33,20 +33,6 @@ def model_of(**options):
     return spread(MaskedTransformer(encoder(), VOCABULARY.size, **options)).eval()
 
 
-@pytest.mark.parametrize("tokens_per_batch", [8, 8192])
-def test_the_chosen_head_has_the_highest_uda_of_argmax_heads(tokens_per_batch):
-    model, sentences = model_of(), sentences_of(1)
-    found = model.choose_attention_head(sentence_batches(VOCABULARY, sentences, tokens_per_batch=tokens_per_batch))
-    figures = {}
-    for layer in range(2):
-        for head in range(2):
-            model.parses_by = (layer, head)
-            rows = score_parser(model, VOCABULARY, sentences, seeds=1, resamples=10).rows
-            figures[layer, head] = rows["argmax"].uda.value
-    assert len(set(figures.values())) > 1
-    assert found == max(figures, key=figures.get)
-
-
 class Treebank:
     def __init__(self):
         self.name, self.published = "invented", {}
@@ -58,22 +44,32 @@ class Treebank:
         yield Document(tuple(sentences_of({"train": 1, "valid": 2, "test": 3}[split])), split)
 
 
-def scores_of(monkeypatch, model, **options):
-    trained = Trained(model, VOCABULARY, Path("run"), Path("best.ckpt"))
-    monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: trained)
-    return parsing_scores(corpus=Treebank(), seeds=1, resamples=10, **options)
+def row_of(model, **options):
+    system = Trained(model, VOCABULARY, Path("run"), Path("best.ckpt"))
+    rows = parsing(system, ParsingOptions(Treebank(), seeds=1, resamples=10, **options)).rows
+    return rows.set_index("name").loc["argmax"]
 
 
-def test_scores_say_which_head_and_by_what_it_was_chosen(monkeypatch):
+@pytest.mark.parametrize("tokens_per_batch", [8, 8192])
+def test_the_chosen_head_has_the_highest_uda_of_argmax_heads(tokens_per_batch):
+    batches = sentence_batches(VOCABULARY, sentences_of(1), tokens_per_batch=tokens_per_batch)
+    found, figures = model_of().choose_attention_head(batches), {}
+    for place in product(range(2), range(2)):
+        figures[place] = row_of(model_of(parses_by=place), splits=["train"])["uda"]
+    assert len(set(figures.values())) > 1
+    assert found == max(figures, key=figures.get)
+
+
+def test_scores_say_which_head_and_by_what_it_was_chosen():
     model = model_of()
     layer, head = model_of().choose_attention_head(sentence_batches(VOCABULARY, sentences_of(2), tokens_per_batch=99))
-    table = scores_of(monkeypatch, model)
-    assert f"attention_head\tlayer {layer} head {head}, best UDA on valid (not in the paper)" in table.splitlines()
+    expected = f"layer {layer} head {head}, best UDA on valid (not in the paper)"
+    assert row_of(model)["attention_head"] == expected
     assert model.parses_by == (layer, head)
-    given = scores_of(monkeypatch, model_of(parses_by=(1, 1)), splits=["valid"])
-    assert "attention_head\tlayer 1 head 1, given (not in the paper)" in given.splitlines()
+    given = row_of(model_of(parses_by=(1, 1)), splits=["valid"])
+    assert given["attention_head"] == "layer 1 head 1, given (not in the paper)"
 
 
-def test_trees_that_choose_a_head_judge_nothing(monkeypatch):
+def test_trees_that_choose_a_head_judge_nothing():
     with pytest.raises(UserError, match=r"chosen on train valid, which can't judge it too: leave that out of splits"):
-        scores_of(monkeypatch, model_of(), splits=["valid", "test"], choose_on=["train", "valid"])
+        row_of(model_of(), splits=["valid", "test"], choose_on=["train", "valid"])

@@ -14,9 +14,9 @@ from depgen.cli import main
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees import bracketing
 from depgen.evaluation.trees.bracketing import (
-    bracketing_f1,
+    BracketingOptions,
+    bracketing,
     floors,
     treebank_sentences,
     word_constituents,
@@ -56,11 +56,13 @@ def treebank(tmp_path):
 
 
 @pytest.fixture
-def trained(tmp_path, monkeypatch):
+def trained(tmp_path):
     model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
-    found = Trained(model.eval(), KNOWN, tmp_path, tmp_path / "best.ckpt")
-    monkeypatch.setattr(bracketing, "load_trained", lambda reference, **_: found)
-    return found
+    return Trained(model.eval(), KNOWN, tmp_path, tmp_path / "best.ckpt")
+
+
+def rows_of(system, treebank, **options):
+    return bracketing(system, BracketingOptions(treebank, **options)).rows.set_index("name")
 
 
 class EverySpan:
@@ -79,14 +81,14 @@ def test_a_systems_spans_of_tokens_are_those_of_words():
     sentences = [["cat", "a", "sat"], ["she"]]
     every = [[(0, 2, ""), (0, 3, ""), (1, 3, "")], []]
     for vocabulary in (KNOWN, pieces):
-        assert word_constituents(system, vocabulary, sentences, batch_size=2, beam_size=7) == every
+        assert word_constituents(system, vocabulary, sentences, BracketingOptions(batch_size=2, beam_size=7)) == every
         for words, starts in zip(sentences, system.word_starts, strict=True):
             expected = [k == 0 for word in words for k in range(len(vocabulary.pieces(word)))]
             assert starts == expected
     assert len(system.word_starts[0]) > 3
-    assert word_constituents(system, pieces, sentences, batch_size=1, beam_size=7) == every
+    assert word_constituents(system, pieces, sentences, BracketingOptions(batch_size=1, beam_size=7)) == every
     system.label = "NP"
-    found = word_constituents(system, pieces, sentences, batch_size=1, beam_size=7)
+    found = word_constituents(system, pieces, sentences, BracketingOptions(batch_size=1, beam_size=7))
     words = [(0, 1, "NP"), (0, 2, "NP"), (1, 2, "NP"), (0, 3, "NP"), (1, 3, "NP"), (2, 3, "NP")]
     assert found == [words, words[:1]]
 
@@ -97,64 +99,65 @@ def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
 
     monkeypatch.setattr(trained.model, "bracketings", bracketings)
     label = ""
-    rows = dict(line.split("\t", 1) for line in bracketing_f1(treebank=treebank, seeds=1).splitlines())
-    assert rows["trees"].split("\t")[0] == rows["right-branching"].split("\t")[0]
-    assert not {"layer 0", "labelled_f1"} & {*rows}
+    rows = rows_of(trained, treebank, seeds=1)
+    assert rows.loc["trees", "f1"] == rows.loc["right-branching", "f1"]
+    assert "layer 0" not in rows.index
+    assert "labelled_f1" not in rows
     label = "VP"
-    labelled = dict(line.split("\t", 1) for line in bracketing_f1(treebank=treebank, seeds=1).splitlines())
-    assert labelled.items() >= rows.items()
+    labelled = rows_of(trained, treebank, seeds=1)
+    assert labelled[rows.columns].equals(rows)
     # gold: S NP VP NP of 5 words, S NP VP NP and S NP VP of 4; found: 4, 3 and 3, and right are VP 2-5 and VP 1-4
     for key, value in (("precision", 2 / 10), ("recall", 2 / 11), ("f1", 4 / 21)):
-        assert float(labelled[f"labelled_{key}"]) == pytest.approx(100 * value, abs=1e-4)
+        assert labelled.loc["trees", f"labelled_{key}"] == pytest.approx(100 * value)
     label = "TOP"
-    assert "labelled_f1" not in json.loads(bracketing_f1(treebank=treebank, seeds=1, json=True))
+    assert "labelled_f1" not in rows_of(trained, treebank, seeds=1)
 
 
 def test_sentences_are_written_as_the_models_text_is(treebank):
-    first, second, third = treebank_sentences(treebank, "*.mrg")
+    first, second, third = treebank_sentences(BracketingOptions(treebank))
     assert first.words == ("The", "cat", "saw", "12", "dogs")
     assert first.spans == ((0, 5, "S"), (0, 2, "NP"), (2, 5, "VP"), (3, 5, "NP"))
     assert second.words == ("She", "paid", "$", "3")
     assert len(third.words) == 4
-    assert [tree.words for tree in treebank_sentences(treebank, "*.mrg", currency=False)][1] == ("She", "paid", "3")
-    assert [len(tree.words) for tree in treebank_sentences(treebank, "*.mrg", max_words=4)] == [4, 4]
-    with pytest.raises(UserError, match=r"expected files \*\.txt"):
-        treebank_sentences(treebank, "*.txt")
+    assert [tree.words for tree in treebank_sentences(BracketingOptions(treebank, currency=False))][1] == (
+        "She",
+        "paid",
+        "3",
+    )
+    assert [len(tree.words) for tree in treebank_sentences(BracketingOptions(treebank, max_words=4))] == [4, 4]
+    with pytest.raises(UserError, match=r"\*\.txt: expected bracketed trees"):
+        treebank_sentences(BracketingOptions(treebank, "*.txt"))
     with pytest.raises(UserError, match="at most 1 words"):
-        treebank_sentences(treebank, "*.mrg", max_words=1)
+        treebank_sentences(BracketingOptions(treebank, max_words=1))
 
 
-def test_scores_are_those_of_the_distances(treebank, trained, capsys):
+def test_scores_are_those_of_the_distances(treebank, trained):
     trained.model.backbone = ByWord()
-    text = bracketing_f1(treebank=treebank, seeds=2, batch_size=2)
-    rows = dict(line.split("\t", 1) for line in text.splitlines())
+    found = bracketing(trained, BracketingOptions(treebank, seeds=2, batch_size=2))
+    rows = found.rows.set_index("name")
     # ids: the 2 cat 3 saw 4 N 5 dogs 6 | she 7 paid 8 $ 9 N 5 | the 2 old 10 dog <unk> 1 slept 11
     # layer 0: ((((the cat) saw) N) dogs) 1 of 3 + 3; (((she paid) ($ N))) inner {02, 24} of gold {14, 24} 1 of 2 + 2;
     #          cut at slept, then at old: ((the (old <unk>)) slept) inner {03, 13} of gold {03} 1 of 1 + 2
-    assert float(rows["layer 0"].split("\t")[0]) == pytest.approx(100 * (2 / 6 + 2 / 4 + 2 / 3) / 3, abs=0.01)
-    assert float(rows["layer 0"].split("\t")[2]) == pytest.approx(100 * 6 / 13, abs=0.01)
+    by_sentence = [100 * 2 / 6, 100 * 2 / 4, 100 * 2 / 3]
+    items = found.items[found.items["name"] == "layer 0"]
+    assert (items["sentence"].tolist(), items["words"].tolist()) == ([0, 1, 2], [5, 4, 4])
+    assert items["f1"].tolist() == pytest.approx(by_sentence)
+    assert rows.loc["layer 0", "f1"] == pytest.approx(np.mean(by_sentence))
+    assert rows.loc["layer 0", "corpus_f1"] == pytest.approx(100 * 6 / 13)
     # layer 1: right-branching, inner {15, 25, 35}; ((she (paid $)) N); ((the old) (<unk> slept))
-    assert float(rows["layer 1"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 0 + 0) / 3, abs=0.01)
-    assert float(rows["right-branching"].split("\t")[0]) == pytest.approx(100 * (4 / 6 + 1 + 0) / 3, abs=0.01)
-    assert float(rows["left-branching"].split("\t")[0]) == pytest.approx(100 * (2 / 6 + 0 + 2 / 3) / 3, abs=0.01)
-    assert float(rows["unknown_share"]) == pytest.approx(1 / 13, abs=1e-4)
-    assert {"layer 1", "random trees", "random distances"} <= rows.keys()
-    only = bracketing_f1(treebank=treebank, layer=1, seeds=1, batch_size=2)
-    assert "layer 0" not in only
-    assert f"layer 1\t{rows['layer 1']}" in only
-    content = json.loads(bracketing_f1(treebank=treebank, seeds=2, json=True))
-    assert 100 * content["rows"]["layer 0"][0]["sentence"] == pytest.approx(50, abs=0.01)
-    assert [len(each) for each in content["rows"].values()] == [1, 1, 1, 1, 2, 2]
+    assert rows.loc["layer 1", "f1"] == pytest.approx(100 * (4 / 6 + 0 + 0) / 3)
+    assert rows.loc["right-branching", "f1"] == pytest.approx(100 * (4 / 6 + 1 + 0) / 3)
+    assert rows.loc["left-branching", "f1"] == pytest.approx(100 * (2 / 6 + 0 + 2 / 3) / 3)
+    assert found.rows["unknown"].tolist() == pytest.approx([100 / 13] * 6)
+    random = [rows_of(trained, treebank, seeds=1).loc["random trees", "f1"], rows.loc["random trees", "f1"]]
+    assert rows.loc["random trees", "deviation"] == pytest.approx(abs(random[0] - random[1]) * np.sqrt(2))
 
 
 def test_what_can_not_be_scored_is_refused(treebank, trained):
     with pytest.raises(UserError, match="tree_regularization"):
-        bracketing_f1(treebank=treebank)
-    trained.model.backbone = ByWord()
-    with pytest.raises(UserError, match=r"no layer 2: the network has distances in 2"):
-        bracketing_f1(treebank=treebank, layer=2)
+        rows_of(trained, treebank)
     with pytest.raises(UserError, match=r"No corpus at .*nltk"):
-        bracketing_f1(treebank="nowhere")
+        rows_of(trained, "nowhere")
 
 
 def test_distances_do_not_depend_on_the_batch():
@@ -178,11 +181,11 @@ def test_a_word_of_several_pieces_has_the_distance_of_its_first():
 
 
 def test_floors_repeat_and_cut_by_the_same_rule():
-    first, second = floors([5, 2, 9], seeds=2, lone_word=True), floors([5, 2, 9], seeds=2, lone_word=True)
+    first, second = (floors([5, 2, 9], 2, lone_word=True) for _ in range(2))
     assert first == second
     assert first["random distances"][0] != first["random distances"][1]
     values = np.random.default_rng((1, 2)).random(9)
-    assert floors([5, 2, 9], seeds=2, lone_word=True)["random distances"][1][2] == bracketing_of_distances(values)
+    assert first["random distances"][1][2] == bracketing_of_distances(values)
     assert all(len(tree) == 8 for trees in first.values() for tree in (each[2] for each in trees))
 
 
@@ -231,8 +234,8 @@ def test_predict_writes_one_bracketing_a_text(place, data, capsys, treebank):
         assert line.replace("(", "").replace(")", "").split() == each["words"]
         assert line.count("(") == len(each["words"]) - 1
         assert [len(layer) for layer in each["distances"]] == [len(each["words"])]
-    assert main(["bracketing-f1", "--treebank", treebank, "--seeds", "1"]) == 0, capsys.readouterr().err
-    assert "\nlayer 0\t" in capsys.readouterr().out
+    assert main(["evaluate", "bracketing", "--treebank", treebank, "--seeds", "1"]) == 0, capsys.readouterr().err
+    assert "\noverall\tlayer 0\t" in capsys.readouterr().out
 
 
 def test_a_network_without_distances_predicts_nothing(place, capsys):
@@ -244,10 +247,3 @@ def test_a_network_without_distances_predicts_nothing(place, capsys):
     assert main(["fit", "--config", "transformer.yaml"]) == 0, capsys.readouterr().err
     assert main(["predict"]) == 2
     assert "has no syntactic distances to predict" in capsys.readouterr().err
-
-
-def test_every_experiment_of_bracketings_parses():
-    paths = sorted(Path("experiments").glob("bracketing_*.yaml"))
-    assert paths
-    for path in paths:
-        assert main(["bracketing-f1", "--config", str(path), "--print_config"]) == 0

@@ -1,6 +1,5 @@
 """Attention heads against relations: models whose attention is known, an invented treebank, and numpy's correlation."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,25 +9,14 @@ import pytest
 import torch
 
 from depgen.annotation.controls import RightChain
-from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees import correlations
-from depgen.evaluation.trees.correlations import (
-    PUBLISHED,
-    HeadCorrelations,
-    best_heads,
-    choose_relations,
-    correlate_heads,
-    correlations_of,
-    head_correlations,
-    sentences_with_relations,
-)
+from depgen.evaluation.trees.correlations import CorrelationOptions, head_correlations
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
-from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
 WORDS = ["the", "a", "old", "cat", "dog", "saw", "fed", "it", "slept"]
@@ -86,24 +74,34 @@ def expected(direction, stage, relation):
     )
 
 
-def test_correlations_are_those_over_all_gold_edges():
-    found = correlate_heads(Shows().eval(), KNOWN, [Sentence((), (), ()), *SENTENCES])
-    assert found.relations == ("det", "nsubj", "obj", "amod")
-    assert found.edges == (3, 3, 2, 1)
-    assert found.unknown_words == pytest.approx(1 / 15)
+def system_of(model, run="run"):
+    return Trained(model, KNOWN, Path(run), Path("best.ckpt"))
+
+
+def values_of(items, name="correlation", **chosen):
+    """Layers, attention heads and relations (by frequency) of a direction."""
+    for key, value in chosen.items():
+        items = items[items[key] == value]
+    layers, heads = (items[key].nunique() for key in ("layer", "attention_head"))
+    return items[name].to_numpy().reshape(-1, layers, heads).transpose(1, 2, 0)
+
+
+@pytest.mark.parametrize("after_mask", [False, True])
+def test_correlations_are_those_over_all_gold_edges(after_mask):
+    read = [Sentence((), (), ()), *SENTENCES]
+    items, unknown = head_correlations(system_of(Shows().eval()), read, read, after_mask=after_mask)
+    relations = items.drop_duplicates("relation")
+    assert relations["relation"].tolist() == ["det", "nsubj", "obj", "amod"]
+    assert relations["edges"].tolist() == [3, 3, 2, 1]
+    assert unknown == pytest.approx(100 / 15)
     for direction in ("child_to_parent", "parent_to_child"):
-        for stage in range(2):
-            values = found.of(direction, after_mask=bool(stage))
-            assert values.shape == (2, 3, 4)
-            for column, relation in enumerate(found.relations):
-                np.testing.assert_allclose(values[..., column], expected(direction, stage, relation), atol=1e-6)
-
-
-def test_the_mean_weight_is_the_authors_quantity():
-    found = correlate_heads(Shows().eval(), KNOWN, SENTENCES)
-    values = found.of("parent_to_child", after_mask=True, quantity="mean_weight")
-    chosen = [number for number, edge in enumerate(EDGES) if edge[3] == "nsubj"]
-    assert values[1, 2, 1].item() == pytest.approx(series("parent_to_child", 1, 1, 2)[chosen].mean(), abs=1e-6)
+        values, means = (values_of(items, name, direction=direction) for name in ("correlation", "mean_weight"))
+        assert values.shape == (2, 3, 4)
+        for column, relation in enumerate(relations["relation"]):
+            np.testing.assert_allclose(values[..., column], expected(direction, after_mask, relation), atol=1e-6)
+        chosen = [number for number, edge in enumerate(EDGES) if edge[3] == "nsubj"]
+        mean = series(direction, after_mask, 1, 2)[chosen].mean()
+        assert means[1, 2, 1] == pytest.approx(mean, abs=1e-6)  # the authors' quantity
 
 
 @pytest.fixture(scope="module")
@@ -113,20 +111,33 @@ def udgn():
 
 
 def test_no_figure_depends_on_the_batches(udgn, monkeypatch):
-    together = correlate_heads(udgn, KNOWN, SENTENCES)
+    together, _ = head_correlations(system_of(udgn), SENTENCES, SENTENCES)
     monkeypatch.setattr(correlations, "TOKENS_PER_BATCH", 1)
-    apart = correlate_heads(udgn, KNOWN, SENTENCES)
-    for name, values in together.values.items():
-        assert values.shape == (2, 2, 2, 3, 4)
-        torch.testing.assert_close(values, apart.values[name], rtol=0, atol=1e-5)
+    apart, _ = head_correlations(system_of(udgn), SENTENCES, SENTENCES)
+    assert len(together) == 2 * 2 * 3 * 4
+    np.testing.assert_allclose(together["correlation"], apart["correlation"], atol=1e-5)
+    np.testing.assert_allclose(together["mean_weight"], apart["mean_weight"], atol=1e-5)
 
 
 def test_messages_along_gold_trees_are_read_with_these():
     torch.manual_seed(0)
     model = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, mask_from="trees").eval()
-    found = correlate_heads(model, KNOWN, SENTENCES)
-    before, after = (found.of(after_mask=stage, quantity="mean_weight") for stage in (False, True))
-    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge
+    before, after = (
+        head_correlations(system_of(model), SENTENCES, SENTENCES, after_mask=stage)[0]["mean_weight"]
+        for stage in (False, True)
+    )
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge
+
+
+class Treebank:
+    def __init__(self, sentences):
+        self.name, self.published, self.sentences = "invented", {}, sentences
+
+    def fingerprint(self, split):
+        return "invented"
+
+    def documents(self, split):
+        yield Document(tuple(self.sentences), split)
 
 
 def test_a_run_that_is_told_trees_is_read_along_those_of_its_annotator(monkeypatch):
@@ -134,132 +145,38 @@ def test_a_run_that_is_told_trees_is_read_along_those_of_its_annotator(monkeypat
     model = UDGN(KNOWN.size, width=8, layers=2, attention_heads=2, head_size=4, mask_from="trees").eval()
     data = SimpleNamespace(annotator=RightChain())
     monkeypatch.setattr(correlations, "data_of", {Path("chained/config.yaml"): data}.get)
-    found = correlations_of(Trained(model, KNOWN, Path("chained"), Path("best.ckpt")), SENTENCES)
+    system = system_of(model, "chained")
+    found = correlations.correlations(system, CorrelationOptions(Treebank(SENTENCES))).items
     chained = [replace(each, heads=(*range(2, len(each) + 1), 0)) for each in SENTENCES]
-    expected = correlate_heads(model, KNOWN, SENTENCES, along=chained)
-    gold = correlate_heads(model, KNOWN, SENTENCES)
-    for name, values in found.values.items():
-        torch.testing.assert_close(values, expected.values[name], rtol=0, atol=0)
-        assert not torch.allclose(values, gold.values[name])
+    along, gold = (head_correlations(system, SENTENCES, each)[0]["mean_weight"] for each in (chained, SENTENCES))
+    assert found["mean_weight"].tolist() == along.tolist()
+    assert not np.allclose(found["mean_weight"], gold)
 
 
-def made(relations, edges, values):
-    """The correlations of a run, the same in both directions and stages."""
-    stacked = torch.tensor(values, dtype=torch.float64).expand(2, 2, -1, -1, -1)
-    return HeadCorrelations(relations, edges, {"pearson": stacked, "mean_weight": -stacked}, 0.0)
+def test_a_row_is_the_best_head_of_a_relation_in_a_direction():
+    options = CorrelationOptions(Treebank(SENTENCES), relations=["obj", "det"])
+    rows = correlations.correlations(system_of(Shows().eval()), options).rows
+    assert rows["level"].tolist() == ["child_to_parent"] * 2 + ["parent_to_child"] * 2
+    assert rows["name"].tolist() == ["det", "obj"] * 2
+    for row in rows.itertuples():
+        values = expected(row.level, 0, row.name)
+        assert row.correlation == pytest.approx(values.max(), abs=1e-6)
+        assert (row.layer, row.attention_head) == np.unravel_index(values.argmax(), values.shape)
+    assert (rows[["sentences", "edges"]].to_numpy() == [[5, 3], [5, 2]] * 2).all()
 
 
-def test_the_best_head_of_each_run_and_their_mean():
-    first = made(("det", "obj"), (9, 4), [[[0.1, 0.2], [0.3, -0.9]], [[0.2, 0.1], [0.05, 0.5]]])
-    second = made(("det", "obj"), (9, 4), [[[0.1, 0.3], [0.1, 0.2]], [[0.7, 0.3], [0.0, 0.1]]])
-    obj, det = best_heads([first, second], ["obj", "det"])
-    assert (det.values, det.layers, det.heads, det.edges) == ((0.3, 0.7), (0, 1), (1, 0), 9)
-    assert (det.mean, det.deviation) == (pytest.approx(0.5), pytest.approx(0.4 / np.sqrt(2)))
-    assert (obj.values, obj.layers, obj.heads) == ((0.5, 0.3), (1, 0), (1, 0))
-    (alone,) = best_heads([first], ["det"], quantity="mean_weight")
-    assert (alone.values, alone.deviation) == ((-0.05,), None)
-
-
-def test_relations_are_the_published_ones_and_the_most_frequent():
-    clear = ["pobj", "prep", "punct", "det", "compound", "nsubj", "amod", "dobj", "aux", "cc"]
-    assert choose_relations(clear) == [relation for relation in clear if relation in PUBLISHED]
-    universal = ["case", "nsubj", "det", "advmod", "amod", "obj", "obl", "compound", "aux"]
-    assert choose_relations(universal) == ["case", "nsubj", "det", "advmod", "amod", "obj", "compound", "aux"]
-    assert choose_relations(["b", "a"]) == ["b", "a"]
-    assert choose_relations(universal, ["aux", "obl", "case"]) == ["case", "obl", "aux"]
-    with pytest.raises(UserError, match="no relation 'prep'; it has case, nsubj"):
-        choose_relations(universal, ["case", "prep"])
-
-
-def test_models_without_such_attention_are_refused(monkeypatch):
+def test_what_has_no_correlations_is_refused(monkeypatch):
     from depgen.backbones.transformer import Transformer
 
-    causal = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
+    def correlated(model, **options):
+        return correlations.correlations(system_of(model.eval()), CorrelationOptions(Treebank(SENTENCES), **options))
+
+    with pytest.raises(UserError, match="no relation 'prep'; it has det, nsubj"):
+        correlated(Shows(), relations=["det", "prep"])
     with pytest.raises(UserError, match="CausalLM is no masked language model"):
-        correlate_heads(causal.eval(), KNOWN, SENTENCES)
+        correlated(
+            CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
+        )
     monkeypatch.setattr(Shows, "encode", lambda self, tokens, *_, **__: MaskedOutput(torch.zeros(*tokens.shape, 1)))
     with pytest.raises(UserError, match="Shows does not show"):
-        correlate_heads(Shows().eval(), KNOWN, SENTENCES)
-
-
-# -- the verb -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def treebank(tmp_path):
-    """Writes sentences as the test split of a treebank; the options that name it."""
-
-    def write(sentences):
-        write_conllu([Document(tuple(sentences), "d1")], tmp_path / "en_ewt-ud-test.conllu")
-        return ["--corpus", "depgen.data.corpora.Ewt", "--corpus.folder", str(tmp_path)]
-
-    return write
-
-
-@pytest.fixture
-def runs(tmp_path, monkeypatch, udgn):
-    """Two runs: a model whose weights are known, and a UDGN."""
-    models = {"a": Shows().eval(), "b": udgn}
-    monkeypatch.setattr(
-        correlations, "load_trained", lambda name, **_: Trained(models[name], KNOWN, tmp_path / name, tmp_path)
-    )
-    return models
-
-
-def test_the_verb_prints_a_table(treebank, runs, capsys):
-    assert main(["head-correlations", "--run", "a", *treebank(SENTENCES)]) == 0, capsys.readouterr().err
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    values = expected("child_to_parent", 0, "det")
-    layer, head = np.unravel_index(values.argmax(), values.shape)
-    assert ["sentences", "5"] in lines
-    assert ["edges", "9"] in lines
-    assert ["relation", "edges", "best head", "deviation", "layer", "head"] in lines
-    assert ["det", "3", f"{values.max():.3f}", "-", str(layer), str(head)] in lines
-
-
-def test_the_verb_prints_json_of_several_runs(treebank, runs, capsys):
-    options = ["--direction", "parent_to_child", "--after-mask", "--relations", "obj", "det", "--json"]
-    assert main(["head-correlations", "--run", "a", "b", *treebank(SENTENCES), *options]) == 0, capsys.readouterr().err
-    content = json.loads(capsys.readouterr().out)
-    assert [row["relation"] for row in content["relations"]] == ["det", "obj"]
-    (row,) = [row for row in content["relations"] if row["relation"] == "obj"]
-    assert row["values"][0] == pytest.approx(expected("parent_to_child", 1, "obj").max(), abs=1e-6)
-    assert row["mean"] == pytest.approx(np.mean(row["values"]))
-    assert row["deviation"] == pytest.approx(np.std(row["values"], ddof=1))
-    assert len(content["run"]) == len(content["unknown_share"]) == len(row["layers"]) == 2
-    assert content["weights"] == "after the mask"
-
-
-@pytest.mark.parametrize(
-    ("sentence", "message"),
-    [
-        (Sentence(("it",), None, None), "expected heads and relations, found no heads"),
-        (Sentence(("it", "slept"), (2, 0), None), "found no relations"),
-        (Sentence(("slept",), (0,), ("root",)), "expected sentences with edges between words"),
-    ],
-)
-def test_treebanks_without_relations_are_refused(treebank, runs, capsys, sentence, message):
-    assert main(["head-correlations", "--run", "a", *treebank([sentence])]) == 2
-    assert message in capsys.readouterr().err
-
-
-def test_trees_whose_relations_are_blanks_have_none():
-    blank = Document((Sentence(("it", "slept"), (2, 0), ("_", "_")),), "d1")
-    corpus = SimpleNamespace(name="WSJ", published={}, fingerprint=str, documents=lambda split: iter([blank]))
-    with pytest.raises(UserError, match=r"d1 of WSJ: .*found no relations"):
-        sentences_with_relations(corpus, "test")
-
-
-def test_it_says_how_many_sentences_have_none():
-    some = Document((Sentence(("it", "slept"), (2, 0), ("nsubj", "root")), Sentence(("so",))), "d1")
-    corpus = SimpleNamespace(name="WSJ", published={}, fingerprint=str, documents=lambda split: iter([some]))
-    with pytest.raises(UserError, match=r"found no heads. 1 of 2 sentences lack them. .*steps.WithTreesOnly"):
-        sentences_with_relations(corpus, "test")
-
-
-def test_the_function_is_what_the_verb_calls(runs, tmp_path, treebank):
-    from depgen.data.corpora import Ewt
-
-    treebank(SENTENCES)
-    text = head_correlations(Ewt(str(tmp_path)), run=["a"], relations=["amod"])
-    assert text.splitlines()[-1].startswith("amod\t1\t")
+        correlated(Shows())

@@ -1,6 +1,5 @@
 """The consensus of several runs, against a loop over all pairs of words and against the runs by themselves."""
 
-import json
 from functools import cache
 from pathlib import Path
 
@@ -17,13 +16,13 @@ from depgen.data.corpora import Ewt
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
-from depgen.evaluation.reading import Reading
+from depgen.evaluation.reading import Reading, in_form
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import parsing
 from depgen.evaluation.trees.head_networks import Consensus, network_of
-from depgen.evaluation.trees.parsing import parsing_scores
+from depgen.evaluation.trees.parsing import ParsingOptions
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
@@ -120,54 +119,39 @@ def text(tmp_path):
     return path
 
 
-def scores(*runs):
-    content = parsing_scores(corpus=Ewt(), run=runs, seeds=1, resamples=50, json=True)
-    return json.loads(content)
+def rows_of(*runs):
+    first, *others = map(str, runs)
+    options = ParsingOptions(Ewt(), others=others, seeds=1, resamples=50)
+    return parsing.parsing(LOADED(first), options).rows.set_index("name")
 
 
 def test_the_consensus_of_a_run_with_itself_is_the_run(parsing_run):
-    one, two = scores(str(parsing_run)), scores(str(parsing_run), str(parsing_run))
-    assert {name: two["rows"][name] for name in one["rows"]} == one["rows"]
-    assert two["rows"]["tree, run 2"] == two["rows"]["tree, mean run"] == one["rows"]["tree"]
-    assert one["run"] == str(parsing_run)
-    assert "validation_loss" not in one
+    assert rows_of(parsing_run, parsing_run).equals(rows_of(parsing_run))
 
 
-@pytest.mark.slow
-def test_scores_of_the_consensus_come_with_those_of_the_runs_and_of_the_mean_run(parsing_run, second):
-    alone = [scores(str(run)) for run in (parsing_run, second)]
-    both, turned = scores(str(parsing_run), str(second)), scores(str(second), str(parsing_run))
-    for name in ("argmax", "tree"):
-        first, other = (each["rows"][name] for each in alone)
-        assert first != other
-        assert [both["rows"][f"{name}, run {number}"] for number in (1, 2)] == [first, other]
-        for measure in ("dda", "uda"):
-            mean = both["rows"][f"{name}, mean run"][measure]["value"]
-            assert mean == pytest.approx((first[measure]["value"] + other[measure]["value"]) / 2)
-        assert both["rows"][name] == turned["rows"][name]
-        assert turned["rows"][f"{name}, run 1"] == other
-    assert both["run"] == [str(parsing_run), str(second)]
-    loss = both["validation_loss"]
-    assert (loss[1], loss[0] > 1.25, both["lowest_validation_loss"]) == (1.25, True, "run 2")
-    assert turned["lowest_validation_loss"] == "run 1"
+def test_scores_of_the_consensus_are_those_of_its_trees_in_any_order(parsing_run, second):
+    alone = [rows_of(run).loc["tree", "uda"] for run in (parsing_run, second)]
+    both, turned = rows_of(parsing_run, second), rows_of(second, parsing_run)
+    assert both.equals(turned)
+    systems = [LOADED(str(run)) for run in (parsing_run, second)]
+    gold = parsing.gold_sentences(in_form(Ewt(), systems[0].reading), ["test"])
+    network, words = network_of(systems), [each.words for each in gold]
+    heads = parsing.predicted_heads(network, systems[0].vocabulary, words, decoding="tree")
+    right = [len(pairs(each.heads) & pairs(own)) for each, own in zip(gold, heads, strict=True)]
+    assert both.loc["tree", "uda"] == pytest.approx(100 * sum(right) / sum(map(len, words)))
+    assert alone[0] != alone[1]
+
+
+def pairs(heads):
+    return {frozenset((word, head or word)) for word, head in enumerate(heads, start=1)}
 
 
 def test_the_verb_takes_several_runs(parsing_run, second, capsys):
-    arguments = ["parsing-scores", "--corpus", "depgen.data.corpora.Ewt", "--seeds", "1"]
-    assert main([*arguments, "--run", str(parsing_run), str(second), "--resamples", "50"]) == 0, capsys.readouterr().err
-    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == ["run", str(parsing_run), str(second)]
-    assert lines[1] == ["checkpoint", "best.ckpt", "best.ckpt"]
-    assert (lines[2][0], lines[2][2], lines[3]) == ("validation_loss", "1.2500", ["lowest_validation_loss", "run 2"])
-    rows = scores(str(parsing_run), str(second))["rows"]
-    shown = {name: (values[0], values[3]) for name, *values in lines if name in rows}
-    assert shown == {name: tuple(f"{each[m]['value']:.2f}" for m in ("dda", "uda")) for name, each in rows.items()}
-
-
-def test_a_checkpoint_that_does_not_say_its_validation_loss(parsing_run, tmp_path):
-    found = scores(str(parsing_run), str(write_other_seed(parsing_run, tmp_path / "third", None)))
-    assert found["validation_loss"][1] is None
-    assert "lowest_validation_loss" not in found
+    arguments = ["evaluate", "parsing", "--corpus", "depgen.data.corpora.Ewt", "--seeds", "1", "--resamples", "50"]
+    assert main([*arguments, "--run", str(parsing_run), "--others", str(second)]) == 0, capsys.readouterr().err
+    *_, (level, name, words, dda, *_) = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    row = rows_of(parsing_run, second).loc["tree"]
+    assert (level, name, int(words), dda) == ("overall", "tree", row["words"], f"{row['dda']:.4f}")
 
 
 @pytest.mark.slow
@@ -196,13 +180,11 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
         assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
 
 
-@pytest.mark.parametrize("verb", ["parse", "parsing-scores"])
 @pytest.mark.parametrize(("written", "runs"), [("a", ["a"]), ("[a, b]", ["a", "b"]), ("null", None)])
-def test_yaml_names_a_run_or_several(verb, written, runs, tmp_path):
+def test_yaml_names_a_run_or_several(written, runs, tmp_path):
     config = tmp_path / "runs.yaml"
     config.write_text(f"run: {written}\n")
-    given = {"parse": ["--input", "text"], "parsing-scores": ["--corpus", "depgen.data.corpora.Ewt"]}[verb]
-    assert parser_of(verb, VERBS[verb]).parse_args(["--config", str(config), *given]).run == runs
+    assert parser_of("parse", VERBS["parse"]).parse_args(["--config", str(config), "--input", "text"]).run == runs
 
 
 def test_attention_heads_are_those_of_all_runs():

@@ -1,36 +1,26 @@
 """Trees that a network has found, with networks whose heads are known."""
 
-import json
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from depgen.annotation.controls import RandomTree
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
-from depgen.data.corpora import ConlluTreebank, Ptb, TextLines, WsjSample
+from depgen.data.corpora import ConlluTreebank, Ptb, WsjSample
 from depgen.data.corpus import SPLITS
-from depgen.data.steps import Normalized, WithTreesOnly
+from depgen.data.steps import Normalized
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding import spanning_tree
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees import parsing
-from depgen.evaluation.trees.parsing import (
-    accuracies,
-    floors,
-    parsing_scores,
-    predicted_heads,
-    score_parser,
-    sentences_with_trees,
-)
+from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing, predicted_heads
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
-from depgen.metrics.induction import induction_counts
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
-from depgen.trees.sentence import Sentence
+from depgen.trees.sentence import Document, Sentence
 from depgen.trees.tree import check_tree
 from tests.oracles import score_of_tree, tree_by_n_calls
 
@@ -157,40 +147,78 @@ GOLD = [
 ]
 
 
+class Treebank:
+    """A treebank of given sentences, the same in each split."""
+
+    def __init__(self, sentences):
+        self.name, self.published, self.sentences = "invented", {}, sentences
+
+    def fingerprint(self, split):
+        return "invented"
+
+    def documents(self, split):
+        yield Document(tuple(self.sentences), split)
+
+
+def system_of(network):
+    return Trained(network, KNOWN, Path("run"), Path("best.ckpt"))
+
+
+def parsed(network, sentences, **options):
+    return parsing(system_of(network), ParsingOptions(Treebank(sentences), **options))
+
+
 def test_scores_by_hand(network):
-    scores = score_parser(network, KNOWN, GOLD, seeds=3, resamples=200)
-    assert (scores.sentences, scores.words, scores.unknown_words) == (3, 8, 3 / 8)
-    figures = {name: (row.dda.value, row.uda.value) for name, row in scores.rows.items()}
+    found = parsed(network, GOLD, seeds=3, resamples=200)
+    rows = found.rows.set_index("name")
+    assert [*rows.index] == [*floors(1), "argmax", "tree"]
+    assert rows["level"].tolist() == ["floor"] * 3 + ["overall"] * 2
+    assert (found.rows[["sentences", "words", "unknown"]] == [3, 8, 37.5]).all(axis=None)
     # the last sentence's argmax: 2 3 4 1, of gold pairs 11 12 34 14 it has 12 34 14; its tree, a chain: 12 34
-    assert figures["argmax"] == pytest.approx((100 * (2 + 1 + 2) / 8, 100 * (2 + 1 + 3) / 8))
-    assert figures["tree"] == figures["next word"] == pytest.approx((100 * (3 + 1 + 1) / 8, 100 * (3 + 1 + 2) / 8))
-    assert figures["previous word"] == pytest.approx((100 * (0 + 1 + 2) / 8, 100 * (2 + 1 + 3) / 8))
-    random = scores.counts["random tree"]
-    assert len(random) == 3
-    assert figures["random tree"] == pytest.approx(
-        tuple(100 * np.mean([(each.directed.sum() / 8, each.undirected.sum() / 8) for each in random], 0))
-    )
-    assert set(figures) == {"argmax", "tree", *floors(1)}
-    for row in scores.rows.values():
-        assert row.dda.low <= row.dda.value <= row.dda.high
-        assert row.uda.low <= row.uda.value <= row.uda.high
+    right = {
+        "argmax": ([2, 1, 2], [2, 1, 3]), "tree": ([3, 1, 1], [3, 1, 2]), "next word": ([3, 1, 1], [3, 1, 2]),
+        "previous word": ([0, 1, 2], [2, 1, 3]),
+    }  # fmt: skip
+    for name, counts in right.items():
+        items = found.items[found.items["name"] == name]
+        assert items["words"].tolist() == [3, 1, 4]
+        for kind, own in zip(("dda", "uda"), counts, strict=True):
+            assert rows.loc[name, kind] == pytest.approx(100 * sum(own) / 8)
+            np.testing.assert_allclose(items[kind], 100 * np.array(own) / [3, 1, 4])
+    each = [
+        [
+            np.sum([one == two for gold, tree in zip(GOLD, RandomTree(seed).annotate(GOLD), strict=True)
+                    for one, two in zip(gold.heads, tree.heads, strict=True)])
+        ] for seed in range(3)
+    ]  # fmt: skip
+    assert rows.loc["random tree", "dda"] == pytest.approx(100 * np.mean(each) / 8)
+    for kind in ("dda", "uda"):
+        assert (rows[f"{kind}_low"] <= rows[kind]).all()
+        assert (rows[kind] <= rows[f"{kind}_high"]).all()
 
 
-def test_intervals_are_those_of_resampled_sentences():
-    generator = np.random.default_rng(0)
-    gold = [[2, 0]] * 400
-    predicted = [[2, 0] if right else [0, 1] for right in generator.random(400) < 0.3]
-    found = accuracies({"some": [induction_counts(predicted, gold)], "all": [induction_counts(gold, gold)]})
-    share = np.mean([heads == [2, 0] for heads in predicted])
-    error = 100 * 1.96 * np.sqrt(share * (1 - share) / 400)
-    assert found["some"].dda.value == pytest.approx(100 * share)
-    assert found["some"].dda.low == pytest.approx(100 * share - error, abs=0.5)
-    assert found["some"].dda.high == pytest.approx(100 * share + error, abs=0.5)
-    assert (found["all"].uda.low, found["all"].uda.value, found["all"].uda.high) == (100.0, 100.0, 100.0)
-    assert found["some"].uda.value == pytest.approx(100 * (2 * share + 1 - share) / 2)
+def test_intervals_are_those_of_resampled_sentences(network):
+    sentences = [Sentence(("next", "zebra"), (2, 0) if k % 10 < 3 else (0, 1)) for k in range(400)]
+    row = parsed(network, sentences, seeds=1).rows.set_index("name").loc["tree"]
+    error = 100 * 1.96 * np.sqrt(0.3 * 0.7 / 400)
+    assert row["dda"] == pytest.approx(30)
+    assert [row["dda_low"], row["dda_high"]] == pytest.approx([30 - error, 30 + error], abs=0.5)
+    assert row["uda"] == pytest.approx(100 * (2 * 0.3 + 0.7) / 2)
 
 
-# -- the verb -----------------------------------------------------------------------------------------------------
+class ByItsOwnRule(ByWord):
+    """Whose paper makes the first word of every sentence the head of all others."""
+
+    def own_heads(self, tokens, lengths):
+        heads = torch.ones_like(tokens)
+        heads[:, 0] = 0
+        return heads.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], -1)
+
+
+def test_a_network_with_a_rule_of_its_own_has_a_row_for_it():
+    sentences = [Sentence(("zebra",) * n, heads=(0, *range(1, n))) for n in (1, 4, 2, 3)]
+    rows = parsed(ByItsOwnRule().eval(), sentences, resamples=10, tokens_per_batch=8).rows.set_index("name")
+    assert rows.loc["own rule", "dda"] == pytest.approx(100 * (4 + 1 + 1 + 1) / 10)
 
 
 @pytest.fixture
@@ -207,98 +235,57 @@ def treebank(tmp_path):
     return ConlluTreebank(str(tmp_path), train=["train.conllu"], test=["test.conllu"], name="invented")
 
 
-@pytest.fixture
-def trained(tmp_path, monkeypatch, network):
-    found = Trained(network, KNOWN, tmp_path, tmp_path / "best.ckpt")
-    monkeypatch.setattr(parsing, "load_trained", lambda reference, **_: found)
-    return found
+def test_splits_are_taken_together_without_long_sentences(network, treebank):
+    options = ParsingOptions(treebank, splits=["train", "test"], max_words=3, seeds=1, resamples=10)
+    row = parsing(system_of(network), options).rows.iloc[-1]
+    assert (row["name"], row["sentences"], row["splits"], row["corpus"]) == ("tree", 4, "train+test", "invented")
+    assert (row["uda_low"], row["uda"], row["uda_high"]) == (100, 100, 100)
 
 
-def test_the_verb_prints_a_table(trained, treebank, capsys):
-    arguments = [
-        "parsing-scores", "--corpus", "depgen.data.corpora.ConlluTreebank", "--corpus.folder", treebank.folder,
-        "--corpus.test", "[test.conllu]", "--corpus.train", "[train.conllu]", "--seeds", "2",
-    ]  # fmt: skip
-    assert main([*arguments, "--splits", "test"]) == 0, capsys.readouterr().err
-    rows = dict(line.split("\t", 1) for line in capsys.readouterr().out.splitlines())
-    assert (rows["sentences"], rows["words"], rows["unknown_share"]) == ("3", "8", "0.3750")
-    assert rows["tree"].split("\t")[0::3] == ["62.50", "75.00"]
-    assert main([*arguments, "--splits", "train", "test", "--max-words", "3", "--json"]) == 0
-    content = json.loads(capsys.readouterr().out)
-    assert (content["sentences"], content["splits"]) == (4, "train test")
-    assert content["rows"]["tree"]["uda"] == {"value": 100.0, "low": 100.0, "high": 100.0}
+# -- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_what_can_not_be_scored_is_refused(trained, treebank, tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="expected sentences of at most 0 words in test, found none"):
-        parsing_scores(corpus=treebank, max_words=0)
+def test_what_can_not_be_scored(network):
+    with pytest.raises(UserError, match="expected sentences of at most 2 words in test, found none"):
+        parsed(network, [GOLD[0]], max_words=2)
     with pytest.raises(UserError, match="expected sentences in its splits, found none"):
-        parsing_scores(corpus=treebank, splits=())
+        parsed(network, GOLD, splits=())
     told = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, parser_layers=1, mask_from="trees")
-    monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(told.eval(), KNOWN, tmp_path, tmp_path))
     with pytest.raises(UserError, match="This UDGN is given its trees"):
-        parsing_scores(corpus=treebank)
+        parsed(told.eval(), GOLD)
     model = CausalLM(lambda size: Transformer(size, layers=1, width=8, attention_heads=1, feedforward=8), KNOWN.size)
-    monkeypatch.setattr(parsing, "load_trained", lambda *_, **__: Trained(model.eval(), KNOWN, tmp_path, tmp_path))
-    with pytest.raises(UserError, match=r"CausalLM.*not parse"):
-        parsing_scores(corpus=treebank)
+    with pytest.raises(UserError, match="CausalLM"):
+        parsed(model.eval(), GOLD)
 
 
-def test_a_treebank_without_heads_is_refused(trained, treebank, tmp_path):
-    (tmp_path / "test.conllu").write_text("1\tnext\t_\tX\tX\t_\t_\t_\t_\t_\n\n")
-    with pytest.raises(UserError, match=r"test\.conllu.*head for every word"):
-        parsing_scores(corpus=treebank)
-
-
-def test_it_says_how_many_sentences_lack_a_tree_and_how_to_leave_them_out(tmp_path):
-    rows = "1\tnext\t_\tX\tX\t_\t{}\tx\t_\t_\n\n"
-    (tmp_path / "test.conllu").write_text(rows.format("0") + rows.format("_") + rows.format("_"))
-    files = {"folder": str(tmp_path), "test": ["test.conllu"]}
-    message = "2 of 3 sentences lack a tree. .*WithTreesOnly"
+@pytest.mark.parametrize(
+    ("sentences", "options", "message"),
+    [
+        ([Sentence(("a",), (0,)), Sentence(("a",), (-1,)), Sentence(("a",))], {}, "a head .*2 of 3 .*WithTreesOnly"),
+        ([Sentence(("a",))], {}, "invented, test, sentence 1: expected a head for every word.*Name a treebank"),
+        ([Sentence(("a",), (0,), ("_",))], {"relations": True}, "expected a head and a relation for every word"),
+    ],
+)
+def test_how_many_sentences_lack_a_tree_and_how_to_leave_them_out(sentences, options, message):
     with pytest.raises(UserError, match=message):
-        sentences_with_trees(ConlluTreebank(**files), ["test"])
-    assert len(sentences_with_trees(ConlluTreebank(**files, steps=[WithTreesOnly()]), ["test"])) == 1
+        gold_sentences(Treebank(sentences), ["test"], **options)
 
 
-def test_text_without_trees_is_refused(tmp_path):
-    (tmp_path / "test.txt").write_text("next next zebra\n")
-    with pytest.raises(UserError, match="expected a head for every word"):
-        sentences_with_trees(TextLines(str(tmp_path), name="lines"), ["test"])
+# -- experiments and real data ----------------------------------------------------------------------------------------
 
 
-def test_every_experiment_of_parsing_parses():
-    paths = sorted(Path("experiments").glob("parsing_*.yaml"))
-    assert paths
-    for path in paths:
-        assert main(["parsing-scores", "--config", os.fspath(path), "--print_config"]) == 0
+def test_every_experiment_of_trees_parses():
+    for measure in ("parsing", "correlations", "bracketing"):
+        paths = sorted(Path("experiments").glob(f"{measure}_*.yaml"))
+        assert paths
+        for path in paths:
+            assert main(["evaluate", measure, "--config", str(path), "--print_config"]) == 0
 
 
 @pytest.mark.real_data
-def test_floors_of_the_wsj_sample():
-    sentences = sentences_with_trees(WsjSample(steps=[Normalized(Ptb())]), SPLITS)
-    gold = [sentence.heads for sentence in sentences]
-    found = {
-        name: [induction_counts([each.heads for each in annotators[0].annotate(sentences)], gold)]
-        for name, annotators in floors(1).items()
-    }
-    assert (len(gold), found["next word"][0].words.sum()) == (3914, 83109)
-    figures = {name: (row.dda.value, row.uda.value) for name, row in accuracies(found, resamples=10).items()}
-    assert figures["next word"] == pytest.approx((30.28, 50.62), abs=0.005)
-    assert figures["previous word"] == pytest.approx((20.42, 50.36), abs=0.005)
-
-
-class ByItsOwnRule(ByWord):
-    """Whose paper makes the first word of every sentence the head of all others."""
-
-    def own_heads(self, tokens, lengths):
-        heads = torch.ones_like(tokens)
-        heads[:, 0] = 0
-        return heads.masked_fill(torch.arange(tokens.shape[1]) >= lengths[:, None], -1)
-
-
-def test_a_network_with_a_rule_of_its_own_has_a_row_for_it():
-    sentences = [Sentence(("zebra",) * n, heads=(0, *range(1, n))) for n in (1, 4, 2, 3)]
-    options = {"seeds": 1, "resamples": 10, "tokens_per_batch": 8}
-    rows = score_parser(ByItsOwnRule().eval(), KNOWN, sentences, **options).rows
-    assert rows["own rule"].dda.value == pytest.approx(100 * (4 + 1 + 1 + 1) / 10)
-    assert "own rule" not in score_parser(ByWord().eval(), KNOWN, sentences, **options).rows
+def test_floors_of_the_wsj_sample(network):
+    treebank = ParsingOptions(WsjSample(steps=[Normalized(Ptb())]), splits=SPLITS, seeds=1, resamples=1)
+    rows = parsing(system_of(network), treebank).rows.set_index("name")
+    assert rows.loc["next word", ["sentences", "words"]].tolist() == [3914, 83109]
+    assert rows.loc["next word", ["dda", "uda"]].tolist() == pytest.approx([30.28, 50.62], abs=0.005)
+    assert rows.loc["previous word", ["dda", "uda"]].tolist() == pytest.approx([20.42, 50.36], abs=0.005)

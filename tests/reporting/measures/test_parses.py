@@ -13,12 +13,12 @@ from depgen.errors import UserError
 from depgen.evaluation import trained
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.correlations import best_heads, correlate_heads
+from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.evaluation.trees.head_networks import network_of
 from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.models.udgn import UDGN
 from depgen.reporting.jobs import Job
-from depgen.reporting.measures.parses import WORDS, Correlations, measure_floor, measure_trees, treebank_of
+from depgen.reporting.measures.parses import WORDS, Correlations, measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.reproduce import make
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
@@ -168,12 +168,10 @@ def test_every_relation_has_its_best_head_in_both_directions(run, job):
     relations = {relation for sentence in test for relation in sentence.relations} - {"root"}
     directions = ("child_to_parent", "parent_to_child")
     assert set(found.metrics) == {f"{direction}_{relation}" for direction in directions for relation in relations}
-    correlations = correlate_heads(trained.model, trained.vocabulary, test)
-    for direction in directions:
-        for best in best_heads([correlations], sorted(relations), direction=direction):
-            key = f"{direction}_{best.relation}"
-            assert found.metrics[key] == pytest.approx(best.mean)
-            assert found.settings[key] == f"generated, test, {len(test)} sentences"
+    for best in correlations(trained, CorrelationOptions(corpus)).rows.itertuples():
+        key = f"{best.level}_{best.name}"
+        assert found.metrics[key] == pytest.approx(best.correlation)
+        assert found.settings[key] == f"generated, test, {len(test)} sentences"
     assert any(
         found.metrics[f"{directions[0]}_{each}"] != found.metrics[f"{directions[1]}_{each}"] for each in relations
     )
@@ -194,20 +192,9 @@ def test_a_treebank_is_read_in_the_form_of_the_runs_text(run, job, monkeypatch):
 
 
 def test_a_treebank_is_what_its_yaml_says(job):
-    job("UDGN")
-    assert (treebank_of("parsing_stories").splits, treebank_of("parsing_stories").choose_on) == (
-        ("train", "test"),
-        ("valid",),
-    )
-    by_default = treebank_of("correlations_stories")
-    assert (by_default.splits, by_default.choose_on, by_default.corpus.name) == (("test",), ("valid",), "generated")
-
-
-def test_what_a_treebank_leaves_out_and_how_many_trees_are_drawn_is_said_too(project):
-    path = project / "experiments" / "parsing_stories.yaml"
-    path.write_text(yaml.safe_dump({"corpus": STORIES, "max_words": 7, "seeds": 3, "resamples": 10, "json": True}))
-    treebank = treebank_of("parsing_stories")
-    assert (treebank.max_words, treebank.seeds) == (7, 3)
+    options = treebank_of_table(job("UDGN"))
+    assert ([*options.splits], [*options.choose_on]) == (["train", "test"], ["valid"])
+    assert (options.corpus.name, options.seeds, options.max_words) == ("generated", 5, None)
 
 
 @pytest.mark.parametrize(
@@ -222,13 +209,14 @@ def test_what_a_treebank_leaves_out_and_how_many_trees_are_drawn_is_said_too(pro
         ("[", "expected YAML"),
     ],
 )
-def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(project, content, message):
+def test_a_treebank_that_does_not_read_as_one_is_refused_by_its_file(job, project, content, message):
+    of_table = job("UDGN")
     text = content if isinstance(content, str) else yaml.safe_dump(content)
     (project / "experiments" / "parsing_stories.yaml").write_text(text)
     with pytest.raises(UserError, match=rf"(?s)^experiments/parsing_stories\.yaml: .*{message}"):
-        treebank_of("parsing_stories")
+        treebank_of_table(of_table)
     with pytest.raises(UserError, match=r"No experiment file experiments/parsing_lost\.yaml"):
-        treebank_of("parsing_lost")
+        treebank_of_table(job("UDGN", parsing="parsing_lost"))
 
 
 # -- the consensus of a row's seeds -----------------------------------------------------------------------------------

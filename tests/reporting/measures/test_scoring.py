@@ -10,11 +10,11 @@ import pytest
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.evaluation.trained import Trained
+from depgen.evaluation.trees.parsing import ParsingOptions
 from depgen.language_models.masked import MASKED_AT_ONCE
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.reporting.measures.parses import ParsedTreebank
 from depgen.reporting.measures.scoring import TOKENS_PER_BATCH, scores_of
 from depgen.reporting.results import Budget, DataSource, RunFacts
 from depgen.reporting.table import TOKENS, load_definition
@@ -69,7 +69,7 @@ def trained(name):
 
 
 def scores(name, facts=FACTS):
-    return scores_of(trained(name), ParsedTreebank(Texts()), facts)
+    return scores_of(trained(name), ParsingOptions(Texts()), facts)
 
 
 def ids_of(lines):
