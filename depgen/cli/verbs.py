@@ -107,10 +107,6 @@ VERBS = {
         "train a parser of trees, graphs or constituents on a treebank",
         "depgen.annotation.training:train_parser",
     ),
-    "train-union": Verb(
-        "train the story metric UNION",
-        "depgen.evaluation.union:train_union",
-    ),
     "data-statistics": Verb("print the sizes of a corpus and the published ones", "depgen.data.record:data_statistics"),
     "reproduce": Verb(
         "train and test the missing rows of a table",
@@ -238,7 +234,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "export-pretrained",
         ),
         "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
-        "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
+        "Judge texts": ("evaluate-text", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",
             "attachment-scores",

@@ -13,9 +13,9 @@ from depgen.data.experiment import corpus_of
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
-from depgen.evaluation.union import ROCSTORIES, find_scorer
+from depgen.evaluation.union import ROCSTORIES
 from depgen.hub import model_folder
-from depgen.locations import cache_root, made_once
+from depgen.locations import cache_root, made_once, runs_root
 from depgen.reporting.experiments import experiment_of, experiments_root
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.texts import OF_AN_ORACLE
@@ -23,10 +23,8 @@ from depgen.reporting.needs import parsers_in
 from depgen.reporting.render import seconds_of
 from depgen.reporting.results import load_results
 from depgen.training.experiment import Experiment
-from depgen.training.experiment_runs import Depgen
-
-UNION_CONFIG = "union_rocstories.yaml"
-"""What trains the UNION scorer."""
+from depgen.training.experiment_runs import Depgen, Training
+from depgen.training.runs import all_runs, is_finished
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,13 @@ def preparations(jobs: Sequence[Job], options: TextOptions) -> tuple[Preparation
     experiments = {each.place: each.experiment for job in jobs for each in job.trainings()}
     others = list[Preparation]()
     if "union" in measures and options.union is None:
-        scorer = Experiment(experiments_root() / UNION_CONFIG)
-        if model_folder(scorer.settings["encoder"]) is not None:
-            experiments["union"] = scorer
-            command = ("train-union", *(f"--config={path}" for path in scorer.files))
-            others.append(Preparation("UNION", command, lambda: find_scorer(ROCSTORIES) is not None))
+        union = Experiment(experiments_root() / f"{ROCSTORIES}.yaml")
+        if model_folder(union.settings["model"]["init_args"]["encoder"]) is not None:
+            experiments["union"] = union
+            command = tuple(Training("UNION", union, union.settings["seed_everything"], ROCSTORIES).command)
+            others.append(
+                Preparation("UNION", command, lambda: any(map(is_finished, all_runs(runs_root() / ROCSTORIES))))
+            )
     if measures.intersection(OF_AN_ORACLE) and options.oracle is None and definition.oracle is not None:
         oracle = experiment_of(definition.oracle, size=size)
         training = oracle_training(oracle.file, oracle.size)

@@ -6,7 +6,7 @@ import yaml
 from depgen.cli import main
 from depgen.data.record import DataSource
 from depgen.errors import MissingDataError, UserError
-from depgen.locations import cache_root
+from depgen.locations import cache_root, runs_root
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, fit
 from depgen.reporting.prepare import plan_of
@@ -16,6 +16,13 @@ from tests.reporting.conftest import make_result
 
 TAGGER = "depgen.annotation.spacy.SpacyTagger"
 STORIES = {"class_path": "depgen.data.corpora.RocStories"}
+
+
+def union_of(encoder):
+    """The experiment of UNION with an encoder that is a folder."""
+    model = {"class_path": "depgen.evaluation.union.Union", "init_args": {"encoder": str(encoder)}}
+    data = {"class_path": "depgen.evaluation.union.UnionData", "init_args": {"corpus": STORIES, "tagger": TAGGER}}
+    return {"seed_everything": 1, "model": model, "data": data}
 
 
 @pytest.fixture
@@ -29,8 +36,7 @@ def needy(project, depgen, monkeypatch):
     table["oracle"] = "oracle_toy"
     (folder / "tables/toy.yaml").write_text(yaml.safe_dump(table))
     write_experiment(folder / "oracle_toy.yaml")
-    union = {"encoder": str(project), "data": {"corpus": STORIES, "tagger": TAGGER}}
-    (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union))
+    (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union_of(project)))
     settings = yaml.safe_load((folder / "dm_toy.yaml").read_text())
     settings["data"]["init_args"]["annotator"] = "depgen.annotation.spacy.SpacyAnnotator"
     (folder / "dm_toy.yaml").write_text(yaml.safe_dump(settings))
@@ -48,9 +54,10 @@ class Maker:
         self.calls.append((list(arguments), dict(environment)))
         if arguments[0] == "train-parser":
             (cache_root() / "parsers/ewt_lowercased").mkdir(parents=True)
-        elif arguments[0] == "train-union":
-            (cache_root() / "union/rocstories").mkdir(parents=True)
-            (cache_root() / "union/rocstories/union.json").touch()
+        elif arguments[0] == "fit":
+            run = runs_root() / "union_rocstories/one"
+            run.mkdir(parents=True)
+            (run / "run.json").write_text('{"finished": "2026-01-01"}')
 
     @property
     def verbs(self):
@@ -69,7 +76,7 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
     plan.make(maker)
     assert [arguments[:3] for arguments, _ in maker.calls] == [
         ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
-        ["train-union", "--config=experiments/union_rocstories.yaml"],
+        ["fit", "--config", "experiments/union_rocstories.yaml"],
         ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
     ]
     plan.make(maker)
@@ -78,7 +85,7 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
 
 def test_what_is_made_depends_on_the_rows(needy):
     for encoder, union in ((needy, ["UNION"]), (needy / "absent", [])):
-        (needy / "experiments/union_rocstories.yaml").write_text(yaml.safe_dump({"encoder": str(encoder), "data": {}}))
+        (needy / "experiments/union_rocstories.yaml").write_text(yaml.safe_dump(union_of(encoder) | {"data": {}}))
         names = [each.name for each in plan_of(jobs_of("Base"), jobs_of("Base"), None).preparations]
         assert names == [*union, "oracle oracle_toy_small"], "Base has no trees"
     path = needy / "experiments/tables/toy.yaml"
@@ -128,7 +135,7 @@ def test_the_rows_that_can_be_made_are_listed(maker):
 def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker, caplog):
     caplog.set_level("INFO")
     assert "parser ewt_lowercased: at hand" in reproduce.reproduce("toy", row="DM-Base", seeds=[1], prepare=True)
-    assert maker.verbs == ["train-parser", "train-union", "train-oracle"]
+    assert maker.verbs == ["train-parser", "fit", "train-oracle"]
     assert "parser ewt_lowercased: is made first" in caplog.text
 
 
