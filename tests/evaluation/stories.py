@@ -12,7 +12,7 @@ class PetStories:
     """Stories whose sentences come in one order, each about a single pet."""
 
     name = "pets"
-    published: Mapping[Split, SplitStatistics] = {}  # noqa: RUF012
+    published: Mapping[Split, SplitStatistics] = {}
 
     def __init__(self, train: int = 12, held_out: int = 6) -> None:
         self.sizes = {"train": train, "valid": held_out, "test": held_out}
