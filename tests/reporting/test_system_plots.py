@@ -244,12 +244,9 @@ def test_a_page_holds_the_chosen_sentences_and_needs_nothing_else(files, tmp_pat
     plot_trees(files, first=2, number=1, output=tmp_path / "trees.html")
     page = (tmp_path / "trees.html").read_text(encoding="utf-8")
     assert page.startswith("<!DOCTYPE html>")
-    assert re.findall(r"sentence 2 \(d2-1\): (\w+)</figcaption>", page) == ["gold", "predicted"]
+    assert re.findall(r"sentence 2 \(d2-1\): (\w+)</text>", page) == ["gold", "predicted"]
     assert not re.findall(r"<(?:script|link|img|iframe)|url\(|@import", page)
-    for picture in re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL):
-        assert texts(ElementTree.fromstring(picture), "word") == ['<b>&"', "{0}"]
-    plot_trees(files[:1], first=3, output=tmp_path / "trees.html")
-    assert "sentence 3 (d3-1)</figcaption>" in (tmp_path / "trees.html").read_text(encoding="utf-8")
+    assert texts(ElementTree.fromstring(re.search(r"<svg.*</svg>", page, re.DOTALL)[0]), "word") == ['<b>&"', "{0}"] * 2
 
 
 @pytest.fixture
@@ -309,11 +306,9 @@ def test_graphs_of_files_and_corpora(tmp_path):
 @pytest.mark.parametrize(
     ("sentences", "first", "message"),
     [
-        ([GOLD[0], PREDICTED[2]], 1, r"sentence 2 \(d2-1\): expected the words of .*'<b>&\" .0.', found 'yes'"),
-        (PREDICTED[:2], 1, r"predicted\.conllu has 2 sentences, but .*gold\.conllu has more"),
-        ([*PREDICTED, GOLD[0]], 1, r"gold\.conllu has 3 sentences, but .*predicted\.conllu has more"),
-        ([PREDICTED[2], *PREDICTED[1:]], 3, r"sentence 1 .*found 'yes'"),  # sentences that are not drawn count too
-        ([Sentence(GOLD[0].words), *PREDICTED[1:]], 1, r"sentence 1 .*: expected heads \(predicted\), found none"),
+        ([GOLD[0], PREDICTED[2]], 1, r"sentence 2 \(d2-1\): expected its words in .*predicted.* found 'yes'"),
+        (PREDICTED[:2], 1, r"sentence 3 .*predicted\.conllu has no such sentence"),
+        ([Sentence(GOLD[0].words), *PREDICTED[1:]], 1, r"sentence 1 .*: predicted: expected heads, found none"),
     ],
 )
 def test_files_of_other_sentences_or_without_trees_are_refused(files, tmp_path, sentences, first, message):
@@ -329,7 +324,7 @@ def test_cycles_and_missing_graphs_are_refused(files, tmp_path):
     with pytest.raises(UserError, match=r"Odd, test, sentence 1 \(d\): tokens 1 \(a\) .* in a cycle"):
         plot_trees(corpus=corpus)
     graphs = write(tmp_path / "g.conllu", [replace(GOLD[0], edges=((2, 1, "x"),))])
-    with pytest.raises(UserError, match=r"sentence 1 .*: expected a graph \(predicted\), found none"):
+    with pytest.raises(UserError, match=r"sentence 1 .*: predicted: expected a graph, found none"):
         plot_trees([graphs, files[0]], structure="graph", number=1)
 
 
