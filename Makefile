@@ -158,9 +158,8 @@ reproduce-udgn-figure5: row/udgn_table3/UDGN ## UDGN: heads and relations as a p
 
 scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed
 
-tables: $(ready) ## render every table and case study of the results so far (Markdown, LaTeX, CSV, text, HTML)
+tables: $(ready) ## render every table of the results so far (Markdown, LaTeX, CSV, text, HTML)
 	$(depgen) table $(size) --format text --files
-	$(depgen) case-study $(size)
 
 report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
 	$(depgen) report

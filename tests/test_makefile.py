@@ -94,10 +94,7 @@ def test_options_are_passed_on(checkout):
     assert calls(checkout, "row/mine/DM-Base", *variables) == [f"reproduce mine --row DM-Base {options}"]
     assert all(call.endswith(options) for call in calls(checkout, "reproduce-mine", *variables))
     assert calls(checkout, "record", "SIZE=paper") == ["record --size paper"]
-    assert calls(checkout, "tables", "SIZE=small") == [
-        "table --size small --format text --files",
-        "case-study --size small",
-    ]
+    assert calls(checkout, "tables", "SIZE=small") == ["table --size small --format text --files"]
 
 
 def test_figures_are_drawn_by_a_system_that_is_trained_first():
