@@ -192,7 +192,7 @@ class TokenHead(nn.Module):
         return logits
 
 
-class Union(L.LightningModule):
+class UNION(L.LightningModule):
     """An encoder that tells human stories from corrupted ones, by its last hidden state at the first position.
 
     Args:
@@ -426,9 +426,9 @@ def union_score(
         )
     checkpoint = best_checkpoint(run)
     content = load_checkpoint(checkpoint, mmap=True)
-    if content["hyper_parameters"].get("_class_path") != f"{Union.__module__}.{Union.__name__}":
+    if content["hyper_parameters"].get("_class_path") != f"{UNION.__module__}.{UNION.__name__}":
         raise UserError(f"{checkpoint}: expected UNION, found another system.")
-    union = Union.load_from_checkpoint(checkpoint, map_location=device, weights_only=True).eval()
+    union = UNION.load_from_checkpoint(checkpoint, map_location=device, weights_only=True).eval()
     stories = texts if prompts is None else [f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)]
     scores = union.score(stories)
     scores[[not text.strip() for text in texts]] = 0.0

@@ -13,7 +13,7 @@ from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions, text_metrics
 from depgen.evaluation.text.outcome import NotComputed
-from depgen.evaluation.union import IGNORED, Union, UnionData, reconstruction_targets, text_of, union_score
+from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_targets, text_of, union_score
 from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories
 from tests.invented_models import write_bert
@@ -39,7 +39,7 @@ def bert(tmp_path_factory):
 @pytest.fixture
 def union(bert, monkeypatch):
     torch.manual_seed(0)
-    union = Union(str(bert), max_length=LENGTH)
+    union = UNION(str(bert), max_length=LENGTH)
     monkeypatch.setattr(union, "log", lambda *args, **options: None)
     return union
 
@@ -137,7 +137,7 @@ def runs(bert, tmp_path_factory):
         "seed_everything": 1,
         "trainer": {"max_epochs": 2, "accelerator": "cpu", "devices": 1, "gradient_clip_val": 1.0},
         "model": {
-            "class_path": "depgen.evaluation.union.Union",
+            "class_path": "depgen.evaluation.union.UNION",
             "init_args": {"encoder": str(encoder), "max_length": LENGTH, "learning_rate": 3e-3},
         },
         "data": {
@@ -160,7 +160,7 @@ def runs(bert, tmp_path_factory):
 
 @pytest.fixture
 def trained(runs):
-    return Union.load_from_checkpoint(best_checkpoint(find_run("pets")), weights_only=True).eval()
+    return UNION.load_from_checkpoint(best_checkpoint(find_run("pets")), weights_only=True).eval()
 
 
 def test_the_test_split_is_judged_by_the_area_under_the_curve(runs, trained, capsys):
@@ -176,13 +176,13 @@ def test_the_test_split_is_judged_by_the_area_under_the_curve(runs, trained, cap
 def test_a_stopped_training_goes_on_to_the_same_weights(runs, bert, monkeypatch, trained):
     encoder = ["--model.init_args.encoder", str(bert)]
     with monkeypatch.context() as patch:
-        patch.setattr(Union, "on_train_epoch_start", lambda union: 1 / (1 - union.current_epoch))
+        patch.setattr(UNION, "on_train_epoch_start", lambda union: 1 / (1 - union.current_epoch))
         with pytest.raises(ZeroDivisionError):
             main(["fit", "--config", str(runs / "pets.yaml"), "--name", "stopped", *encoder])
     assert main(["fit", "--resume", "stopped"]) == 0
-    resumed = Union.load_from_checkpoint(best_checkpoint(find_run("stopped")), weights_only=True).state_dict()
+    resumed = UNION.load_from_checkpoint(best_checkpoint(find_run("stopped")), weights_only=True).state_dict()
     assert all(torch.equal(resumed[name], value) for name, value in trained.state_dict().items())
-    untrained = Union(str(bert), max_length=LENGTH).embedding
+    untrained = UNION(str(bert), max_length=LENGTH).embedding
     assert not torch.equal(trained.embedding, untrained)
 
 
@@ -218,9 +218,9 @@ def test_what_cannot_be_trained_or_read_is_refused(runs, bert, tmp_path):
     with pytest.raises(UserError, match=r"pets, test: .*3 sentences.*found 1"):
         UnionData(PetStories(held_out=1), SuffixTagger()).stories("test")
     with pytest.raises(UserError, match=r"UNION wants a pretrained encoder: .*absent"):
-        Union(str(tmp_path / "absent"))
+        UNION(str(tmp_path / "absent"))
     with pytest.raises(UserError, match="reads 60 tokens, but stories of 61"):
-        Union(str(bert), max_length=61)
+        UNION(str(bert), max_length=61)
     with pytest.raises(UserError, match="one prompt a text"):
         union_score(["a", "b"], ["a"], scorer="pets")
 

@@ -20,7 +20,7 @@ STORIES = {"class_path": "depgen.data.corpora.RocStories"}
 
 def union_of(encoder):
     """The experiment of UNION with an encoder that is a folder."""
-    model = {"class_path": "depgen.evaluation.union.Union", "init_args": {"encoder": str(encoder)}}
+    model = {"class_path": "depgen.evaluation.union.UNION", "init_args": {"encoder": str(encoder)}}
     data = {"class_path": "depgen.evaluation.union.UnionData", "init_args": {"corpus": STORIES, "tagger": TAGGER}}
     return {"seed_everything": 1, "model": model, "data": data}
 
