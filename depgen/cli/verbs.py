@@ -210,7 +210,7 @@ VERBS = {
         "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",
         "depgen.reporting.system_plots:plot_trees",
         positionals=("files",),
-        counts=("beam_size", "first", "number"),
+        counts=("first", "number"),
         also={"number": "n"},
     ),
     "plot attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.system_plots:plot_attention"),

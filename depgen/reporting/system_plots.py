@@ -30,7 +30,6 @@ from depgen.trees.conllu import read_conllu
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_files import format_of
-from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
 if TYPE_CHECKING:
@@ -114,44 +113,38 @@ def plot_heat_map(
     run: str | None = None,
     split: Split = "test",
     relations: Sequence[str] = (),
-    after_mask: bool = False,
-    form: FormName | None = None,
     device: str | None = None,
     output: Path = Path("heat-map.png"),
 ) -> str:
     """Where the plot went: Pearson's correlation of each head with each relation, in both directions.
 
-    Figure 5 of Shen et al. (2022). Relations are sorted by frequency, heads by layer; the head of a relation's highest
-    value has a dot.
+    Figure 5 of Shen et al. (2022). Weights are those before a mask between words. Relations are sorted by frequency,
+    heads by layer; the head of a relation's highest value has a dot.
 
     Args:
-        corpus: a treebank with relations; its name says where it was brought into another form.
+        corpus: a treebank with relations. It is brought into the form of the text that the run has learnt from
+            (`depgen.trees.text_form`): words that the form lacks, such as punctuation, are left out, and what hung on
+            one hangs on its nearest ancestor that stays. Its name says so.
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
         split: of the treebank.
         relations: which; by default all.
-        after_mask: take the weights that values are summed by, not those before a mask between words.
-        form: what the treebank is brought into: by default the form of the text that the run has learnt from, in which
-            a treebank that has it already stays as it is; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none
-            (`depgen.trees.text_form`). Words that the form lacks, such as punctuation, are left out, and what hung on
-            one hangs on its nearest ancestor that stays.
         device: cpu, cuda, …; by default a GPU where there is one.
         output: the plot; its name ends in .png, .pdf or .svg.
     """
     check_name(output)
-    trained = load_trained(run, device=device, form=form)
+    trained = load_trained(run, device=device)
     corpus = in_form(corpus, trained.reading)
     sentences = sentences_with_relations(corpus, split)
     correlations = correlations_of(trained, sentences)
     shown = choose_relations(correlations.relations, relations or correlations.relations)
-    frame = heat_map_frame(correlations, shown, after_mask=after_mask)
-    stage = "after" if after_mask else "before"
-    save(heat_map_figure(frame, label=f"Pearson's correlation, weights {stage} the mask"), output)
+    frame = heat_map_frame(correlations, shown)
+    save(heat_map_figure(frame, label="Pearson's correlation, weights before the mask"), output)
     edges = sum(correlations.edges)
     unknown = f"{100 * correlations.unknown_words:.1f} % of the words are unknown to the model"
     return f"{output}: {len(shown)} relations, {edges} edges of {len(sentences)} sentences of {corpus.name}; {unknown}."
 
 
-def heat_map_frame(correlations: HeadCorrelations, relations: Sequence[str], *, after_mask: bool) -> "DataFrame":
+def heat_map_frame(correlations: HeadCorrelations, relations: Sequence[str]) -> "DataFrame":
     """Pearson's correlations: a line a direction and relation (with its number of edges), a column a layer and head."""
     import pandas as pd
 
@@ -161,7 +154,7 @@ def heat_map_frame(correlations: HeadCorrelations, relations: Sequence[str], *, 
     names = [f"{relation}  {correlations.edges[index]}" for relation, index in zip(relations, chosen, strict=True)]
     panels = {}
     for direction in get_args(Direction):
-        values = correlations.of(direction, after_mask=after_mask)[..., chosen].flatten(0, 1).T
+        values = correlations.of(direction)[..., chosen].flatten(0, 1).T
         panels[direction] = pd.DataFrame(values.numpy(), index=names, columns=columns)
     return pd.concat(panels, names=["direction", "relation"])
 
@@ -214,8 +207,6 @@ def plot_trees(
     sentence: str | None = None,
     tokens: Tokens = "whitespace",
     attention_head: tuple[int, int] | None = None,
-    beam_size: int | None = None,
-    form: FormName | None = None,
     structure: Structure | None = None,
     table: str | None = None,
     row: str | None = None,
@@ -239,9 +230,6 @@ def plot_trees(
         sentence: what a run parses, in place of a file or corpus; each line is a sentence.
         tokens: (sentence) words are separated by white space, the default, or by `rules` for English.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
-        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
-        form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
-            for a corpus that is already normalised; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
             run gives, and without one graphs of SDP and trees of others.
         table: the table whose trained system is the run.
@@ -262,11 +250,11 @@ def plot_trees(
         )
     parser, of_graphs = None, any(format_of(file) == "sdp" for file in files)
     if run is not None:
-        system = load(run, form=form)
-        if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
+        system = load(run)
+        if corpus is not None and form_of(corpus) not in (None, "lower"):  # normalised already
             warn_of_another_form(system.reading.form, corpus)
             system = replace(system, reading=replace(system.reading, form="as_is"))
-        parser = parser_of_system(system, attention_head=attention_head, beam_size=beam_size)
+        parser = parser_of_system(system, attention_head=attention_head)
         of_graphs = isinstance(parser, GraphParser)
     structure = structure or ("graph" if of_graphs else "tree")
     if sentence is not None:

@@ -102,18 +102,18 @@ def test_cells_are_the_correlations_of_both_directions():
     correlations = HeadCorrelations(
         ("det", "obj", "aux"), (30, 20, 10), {"pearson": values, "mean_weight": 9 * values}, 0.0
     )
-    frame = heat_map_frame(correlations, ["det", "aux"], after_mask=True)
-    assert frame.loc[("parent_to_child", "aux  10"), (2, 1)] == values[1, 1, 2, 1, 2].item()
+    frame = heat_map_frame(correlations, ["det", "aux"])
+    assert frame.loc[("parent_to_child", "aux  10"), (2, 1)] == values[1, 0, 2, 1, 2].item()
     *panels, _ = heat_map_figure(frame, label="correlation").axes
     assert [panel.get_title() for panel in panels] == ["child to parent", "parent to child"]
     assert [tick.get_text() for tick in panels[0].get_yticklabels()] == ["det  30", "aux  10"]
-    limit = values[:, 1][..., [0, 2]].abs().max().item()
+    limit = values[:, 0][..., [0, 2]].abs().max().item()
     for direction, panel in enumerate(panels):
         (image,) = panel.images
         assert image.get_clim() == (-limit, limit)
         dots = panel.lines[0].get_xydata()
         for row, column in enumerate([0, 2]):
-            expected = values[direction, 1, :, :, column].flatten()
+            expected = values[direction, 0, :, :, column].flatten()
             torch.testing.assert_close(torch.from_numpy(image.get_array()[row].data), expected)
             assert dots[row].tolist() == [expected.argmax().item(), row]
         assert [tick.get_text() for tick in panel.get_xticklabels()] == ["0", "1", "2"]
@@ -122,7 +122,7 @@ def test_cells_are_the_correlations_of_both_directions():
 
 def test_heads_that_go_with_nothing_are_drawn_too():
     nothing = HeadCorrelations(("det",), (3,), {"pearson": torch.zeros(2, 2, 1, 1, 1).double()}, 0.0)
-    drawing = heat_map_figure(heat_map_frame(nothing, ["det"], after_mask=False), label="correlation")
+    drawing = heat_map_figure(heat_map_frame(nothing, ["det"]), label="correlation")
     assert drawing.axes[0].images[0].get_clim() == (-1, 1)
 
 
@@ -261,7 +261,7 @@ def run(monkeypatch):
         asked.append((system.reading.form, *options.values()))
         return SimpleNamespace(annotate=annotate)
 
-    monkeypatch.setattr(system_plots, "load", lambda run, *, form: System(None, None, run, None, Reading(form)))
+    monkeypatch.setattr(system_plots, "load", lambda run: System(None, None, run, None, Reading()))
     monkeypatch.setattr(system_plots, "parser_of_system", parser)
     monkeypatch.setattr(system_plots, "warn_of_another_form", lambda *given: asked.append(given))
     return asked
@@ -276,7 +276,7 @@ def test_a_runs_trees_stand_below_a_files_and_a_treebanks(files, tmp_path, run, 
     assert [caption.split(": ")[-1] for caption in captions(root)] == ["gold", "induced"] * 2
     assert drawn_arcs(ElementTree.tostring(root[3], encoding="unicode")) == {(2, 1, ""), (3, 2, "")}
     assert text.endswith(f"trees of 2 sentences of {'Invented, test' if of_corpus else files[0]}.")
-    assert run == [(None, None, None)]
+    assert run == [(None, None)]
 
 
 def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_it_is(tmp_path, run):
@@ -284,10 +284,10 @@ def test_text_without_trees_shows_the_runs_alone_and_text_in_a_form_is_read_as_i
     corpus = SimpleNamespace(
         name="Raw", published={}, fingerprint=str, form="ptb", documents=lambda split: iter(documents)
     )
-    plot_trees(corpus=corpus, run="some/run", output=tmp_path / "a.svg", attention_head=(1, 2), beam_size=3)
+    plot_trees(corpus=corpus, run="some/run", output=tmp_path / "a.svg", attention_head=(1, 2))
     root = ElementTree.fromstring((tmp_path / "a.svg").read_text(encoding="utf-8"))
     assert captions(root) == ["Raw, test, sentence 1 (raw): induced"]
-    assert run == [(None, corpus), ("as_is", (1, 2), 3)]
+    assert run == [(None, corpus), ("as_is", (1, 2))]
 
 
 def test_graphs_of_files_and_corpora(tmp_path):
