@@ -165,11 +165,7 @@ class UnionData(L.LightningDataModule):
         batches = TokenBudgetBatches(
             lengths, tokens_per_batch=self.tokens_per_batch, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None
         )
-        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=_as_it_is)  # type: ignore[arg-type]
-
-
-def _as_it_is(batch: StoryBatch) -> StoryBatch:
-    return batch
+        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=lambda batch: batch)  # type: ignore[arg-type]
 
 
 # -- network and training ---------------------------------------------------------------------------------------------
@@ -412,12 +408,7 @@ def union_score(
         prompts: the context of each; None: texts are whole stories.
         scorer: a run of UNION: its folder, or an experiment, whose newest run is taken.
         device: where to compute.
-
-    Raises:
-        UserError: unequal numbers, or a damaged run.
     """
-    if prompts is not None and len(prompts) != len(texts):
-        raise UserError(f"UNION wants one prompt a text: {len(texts)} texts, {len(prompts)} prompts.")
     try:
         run = find_run(scorer)
     except NoRunError:
