@@ -165,7 +165,7 @@ class UnionData(L.LightningDataModule):
         batches = TokenBudgetBatches(
             lengths, tokens_per_batch=self.tokens_per_batch, seed=self.seed, epoch=epoch or 0, shuffle=epoch is not None
         )
-        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=lambda batch: batch)  # type: ignore[arg-type]
+        return ResumableLoader(pairs, batch_sampler=batches, collate_fn=lambda batch: batch)
 
 
 # -- network and training ---------------------------------------------------------------------------------------------
