@@ -192,7 +192,7 @@ def curves_figure(curves: "DataFrame", *, title: str, axis: str) -> "Figure":
 # -- series: measures against what the rows vary ----------------------------------------------------------------------
 
 
-def plot_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
+def plot_series(table: str, *, size: str | None = None, output: Path | None = None) -> str:
     """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
 
     Floors are dashed lines. A row's local results replace its tracked ones.
@@ -200,7 +200,6 @@ def plot_series(table: str, *, size: str | None = None, axis: str | None = None,
     Args:
         table: the table's name, or a YAML file of one.
         size: whose results; unset: `small`, or the table's only one.
-        axis: the text below the panels; unset: the table's caption.
         output: the plot, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
     """
     results = _results(table, size)
@@ -208,7 +207,7 @@ def plot_series(table: str, *, size: str | None = None, axis: str | None = None,
     if frame.empty:
         raise _nothing(results, "a measure at an `x` of its rows")
     path = _path(results, "series", output)
-    save(series_figure(frame, axis=axis or results.definition.caption), path)
+    save(series_figure(frame, axis=results.definition.caption), path)
     return f"{path}: {', '.join(frame.measure.unique())}."
 
 

@@ -275,8 +275,3 @@ def test_the_own_list_goes_both_ways_and_never_to_itself():
     antonyms = own_antonyms()
     assert "sad" in antonyms["happy"]
     assert all(word in antonyms[other] and word != other for word, others in antonyms.items() for other in others)
-
-
-def test_a_lexicon_counts_tagged_sentences():
-    lexicon = ContentWords([sentence("Dogs/NNS saw/VBD dogs/NNS"), sentence("cats/NNS")], antonyms={})
-    assert lexicon.swap("cats", "NNS", random.Random(0)) == "dogs"

@@ -161,19 +161,6 @@ def test_each_measure_is_a_panel_from_left_to_right(series, store):
     assert Path("results/toy/series-small.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_local_results_go_before_tracked_ones(series, store, capsys):
-    for seed, value in ((1, 10.0), (2, 20.0)):
-        store("Base", seed, {"bleu1": value})
-    record("toy", size="small")
-    for path in Path("results/toy/Base").glob("small-seed*.json"):
-        path.unlink()
-    assert series_frame(toy_results(series))["mean"].tolist() == [15.0]
-    store("Base", 2, {"bleu1": 40.0})
-    assert series_frame(toy_results(series))["mean"].tolist() == [40.0]
-    assert main(["plot", "series", "toy", "--size", "small", "--axis", "heads", "--output", "a.svg"]) == 0
-    assert "heads</text>" in Path("a.svg").read_text()
-
-
 # -- quality against diversity ------------------------------------------------------------------------------------
 
 METRICS = {
