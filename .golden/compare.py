@@ -375,13 +375,16 @@ class Tree:
         """The story metric."""
         bert = self.home / "models" / "bert"
         length = json.loads((bert / "config.json").read_text())["max_position_embeddings"]
-        self.depgen(
-            "train-union", "--config", self.config("union"), "--encoder", bert, f"--data.max_length={length}"
-        )
-        (description,) = (self.home / "cache").glob("union/stories/*.json")
-        self.add("union/auc", json.loads(description.read_text())["auc"])
+        options = {"encoder": bert, "max_length": length}
+        given = [f"--model.init_args.{name}={value}" for name, value in options.items()]
+        self.depgen("fit", "--config", self.config("union"), *given, "--name", "union")
+        areas = {}
+        for split, verb, stage in (("valid", "validate", "val"), ("test", "test", "test")):
+            said = self.depgen(verb, "--run", "union")
+            areas[split] = {"all": float(str(said).split(f"{stage}/auc\t")[1].split()[0])}
+        self.add("union/auc", areas)
         none = ("--bertscore_model", "null", "--perplexity_model", "null", *CPU)
-        self.say("union", "evaluate-text", self.home / "stories.txt", "--union", "stories", "--json", *none)
+        self.say("union", "evaluate-text", self.home / "stories.txt", "--union", "union", "--json", *none)
 
     def resumed(self) -> None:
         """Runs that are killed after a step and continued."""

@@ -207,12 +207,15 @@ RESUMED = {"dmlm": (2, 5), "gilt": (2,), "udgn": (2,), "awd_lstm": (8,), "adclm"
 """By kind: the optimiser steps after which the whole form kills a run and continues it."""
 
 UNION: Settings = {
-    "name": "stories",
-    "seed": 1,
-    "data": {"corpus": STORIES, "tagger": named("annotation.tagger.SuffixTagger"), "tokens_per_batch": 400},
-    "training": {"epochs": 2, "learning_rate": 3e-3, "accelerator": "cpu"},
-}
-"""The encoder is named on the command line. Trees before `evaluation/union.py` had options of other names."""
+    "seed_everything": 1,
+    "trainer": {"max_epochs": 2, "accelerator": "cpu", "devices": 1, "gradient_clip_val": 1.0},
+    "model": named("evaluation.union.UNION", learning_rate=3e-3),
+    "data": named(
+        "evaluation.union.UnionData",
+        corpus=STORIES, tagger=named("annotation.tagger.SuffixTagger"), tokens_per_batch=400,
+    ),
+}  # fmt: skip
+"""The encoder is named on the command line. Trees before `evaluation/union.py:UNION` had a verb of their own for it."""
 SIZES = {
     "word_embedding": 4, "character_embedding": 4, "character_hidden": 4, "character_output": 4, "lstm_hidden": 8,
     "lstm_layers": 1, "arc_mlp": 8, "relation_mlp": 4, "dropout": 0.0,

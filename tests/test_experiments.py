@@ -38,7 +38,7 @@ from tests.invented_models import write_gpt2, write_gpt2_run, write_udgn_run
 from tests.invented_similarity import write_similarity
 
 NOT_FITTED = ("parser_", "parsing_", "correlations_", "union_", "bracketing_", "scoring_", "coherence_")
-"""Experiments of verbs of their own."""
+"""Experiments of verbs of their own, and UNION, which `tests/evaluation/test_union.py` trains."""
 PART_FOLDERS = ("networks", "systems", "corpora", "recipes")
 BASES = sorted(path for path in Path("experiments").glob("*.yaml") if not path.stem.startswith(NOT_FITTED))
 PARTS = {path for path in Path("experiments").glob("*/*.yaml") if path.parent.name in PART_FOLDERS}

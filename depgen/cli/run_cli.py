@@ -169,11 +169,11 @@ class RunCLI(LightningCLI):
     # -- building -------------------------------------------------------------------------------------------------
 
     def _vocabulary_size(self, data: Any) -> int:  # noqa: ANN401
-        """The vocabulary size of the data, which first take the vocabulary of the run where there is one."""
+        """The vocabulary size of the data, which first take the vocabulary of the run where there is one; 0 without."""
         run = self.initial[0] if self.initial is not None else self.source
         if run is not None and hasattr(data, "use_vocabulary"):
             data.use_vocabulary(run / VOCABULARY_FILE)
-        return checked_vocabulary_size(int(data.vocabulary_size), self.checkpoint)
+        return checked_vocabulary_size(int(getattr(data, "vocabulary_size", 0)), self.checkpoint)
 
     def before_instantiate_classes(self) -> None:
         """Own the run folder before anything is built from it."""

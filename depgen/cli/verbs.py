@@ -61,10 +61,6 @@ VERBS = {
         "train a parser of trees, graphs or constituents on a treebank",
         "depgen.annotation.training:train_parser",
     ),
-    "train-union": Verb(
-        "train the story metric UNION",
-        "depgen.evaluation.union:train_union",
-    ),
     "reproduce": Verb(
         "train and test the missing rows of a table, or of a case study, and print it",
         "depgen.reporting.reproduce:reproduce",
@@ -138,7 +134,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "push",
         ),
         "Corpora and parsers": ("train-parser", "annotate"),
-        "Judge texts": ("train-union",),
         "Evaluate": ("evaluate",),
         "Tables and reports": (
             "compare",

@@ -1,10 +1,10 @@
 """Negative samples of UNION (Guan & Huang, 2020, section 3.1): repeat, replace, shuffle, negate.
 
-A story is a tuple of tagged sentences; its first sentence is never touched. Each operation is a function of a story and
-a generator and returns the corrupted story, or None where it finds nothing to do. Rates are those of the authors' code
-(`Data/gen_train_data.py`): 1, 2, 3 or 4 different operations with probability .5, .2, .2, .1, drawn one after the other
-with weights repeat .1, replace .3, shuffle .4, negate .2 (normalised by their sum, as the code does: it is 1, and again
-among those not drawn yet), and carried out in the order drawn.
+A story is a tuple of sentences of (word, tag); its first sentence is never touched. Each operation is a function of a
+story and a generator and returns the corrupted story, or None where it finds nothing to do. Rates are those of the
+authors' code (`Data/gen_train_data.py`): 1, 2, 3 or 4 different operations with probability .5, .2, .2, .1, drawn one
+after the other with weights repeat .1, replace .3, shuffle .4, negate .2 (normalised by their sum, as the code does: it
+is 1, and again among those not drawn yet), and carried out in the order drawn.
 
 Deviations, from the authors' code:
     D1. A story that comes out unchanged is drawn again, so that no human story is labelled as corrupted; the code keeps
@@ -26,25 +26,22 @@ Deviations, from the authors' code:
 import random
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from itertools import accumulate
-from typing import Literal
 
 from depgen.annotation.tagger import FUNCTION_WORDS
-from depgen.trees.sentence import Sentence
 
-RULES = "1"
-"""Raised when the rules of this module change."""
+TaggedSentence = tuple[tuple[str, str], ...]
+Story = tuple[TaggedSentence, ...]
 
-Story = tuple[Sentence, ...]
-Operation = Literal["repeat", "replace", "shuffle", "negate"]
-Form = Literal["repeated sentences", "repeated n-grams", "replaced sentences", "replaced words", "shuffled", "negated"]
-OPERATIONS: Mapping[Operation, float] = {"repeat": 0.1, "replace": 0.3, "shuffle": 0.4, "negate": 0.2}
 NUMBERS = (0.5, 0.2, 0.2, 0.1)
 """Weights of one, two, three and four operations."""
-WHOLE_SENTENCES_REPEATED, WHOLE_SENTENCES_REPLACED = 0.7, 0.5
+OPERATIONS = {"repeat": 0.1, "replace": 0.3, "shuffle": 0.4, "negate": 0.2}
+PARTS = {
+    "repeat": (0.7, "repeat sentences", "repeat n-grams"),
+    "replace": (0.5, "replace sentences", "replace words"),
+}
 """How often whole sentences are repeated or replaced; else n-grams, or words."""
 WORDS_REPLACED = 0.15
 """The largest share of content words that is replaced, where there are enough of them."""
@@ -68,20 +65,7 @@ _WITH_NT = _PERFECT - {"'ve"} | {
 _AUXILIARIES = _WITH_NT - _PERFECT | {"may", "might", "am", "be", "been", "'m", "'re", "'ll"}
 
 
-@dataclass(frozen=True)
-class Corrupted:
-    """A negative sample.
-
-    Attributes:
-        story: what became of the story.
-        forms: what was done to it, in that order.
-    """
-
-    story: Story
-    forms: tuple[Form, ...]
-
-
-def corrupt(stories: Sequence[Story], index: int, lexicon: "ContentWords", generator: random.Random) -> Corrupted:
+def corrupt(stories: Sequence[Story], index: int, lexicon: "ContentWords", generator: random.Random) -> Story:
     """A corrupted version of one of the stories, different from it; the others lend sentences.
 
     Args:
@@ -90,72 +74,46 @@ def corrupt(stories: Sequence[Story], index: int, lexicon: "ContentWords", gener
         lexicon: words to put in.
         generator: all that the result depends on, with the stories and the words.
     """
-    story = stories[index]
+
+    def lend_sentences(story: Story) -> Story:
+        other = generator.randrange(len(stories) - 1)
+        return replace_sentences(story, stories[other + (other >= index)], generator)
+
+    operations: Mapping[str, Callable[[Story], Story | None]] = {
+        "repeat sentences": lambda story: repeat_sentences(story, generator),
+        "repeat n-grams": lambda story: repeat_ngrams(story, generator),
+        "replace sentences": lend_sentences,
+        "replace words": lambda story: replace_words(story, lexicon, generator),
+        "shuffle": lambda story: shuffle_sentences(story, generator),
+        "negate": lambda story: negate_sentences(story, lexicon, generator),
+    }
     for _ in range(ATTEMPTS):
-        corrupted, forms = story, list[Form]()
-        for form in drawn_forms(generator):
-            if (changed := _apply(form, corrupted, stories, index, lexicon, generator)) is not None:
-                corrupted = changed
-                forms.append(form)
-        if words_of(corrupted) != words_of(story):
-            return Corrupted(corrupted, tuple(forms))
-    lent = replace_sentences(story, _other(stories, index, generator), generator)
-    return Corrupted(lent, ("replaced sentences",))
+        corrupted = stories[index]
+        for name in drawn_operations(generator):
+            corrupted = operations[name](corrupted) or corrupted
+        if words_of(corrupted) != words_of(stories[index]):
+            return corrupted
+    return lend_sentences(stories[index])
 
 
-def drawn_forms(generator: random.Random) -> list[Form]:
+def drawn_operations(generator: random.Random) -> list[str]:
     """The operations of one sample, in the order in which they are carried out."""
     (number,) = generator.choices(range(1, len(NUMBERS) + 1), NUMBERS)
     left = dict(OPERATIONS)
-    forms: list[Form] = []
+    drawn: list[str] = []
     for _ in range(number):
         (operation,) = generator.choices(list(left), list(left.values()))
         del left[operation]
-        match operation:
-            case "repeat":
-                whole = generator.random() < WHOLE_SENTENCES_REPEATED
-                forms.append("repeated sentences" if whole else "repeated n-grams")
-            case "replace":
-                whole = generator.random() < WHOLE_SENTENCES_REPLACED
-                forms.append("replaced sentences" if whole else "replaced words")
-            case "shuffle":
-                forms.append("shuffled")
-            case "negate":
-                forms.append("negated")
-    return forms
-
-
-def _apply(
-    form: Form,
-    story: Story,
-    stories: Sequence[Story],
-    index: int,
-    lexicon: "ContentWords",
-    generator: random.Random,
-) -> Story | None:
-    match form:
-        case "repeated sentences":
-            return repeat_sentences(story, generator)
-        case "repeated n-grams":
-            return repeat_ngrams(story, generator)
-        case "replaced sentences":
-            return replace_sentences(story, _other(stories, index, generator), generator)
-        case "replaced words":
-            return replace_words(story, lexicon, generator)
-        case "shuffled":
-            return shuffle_sentences(story, generator)
-        case "negated":
-            return negate_sentences(story, lexicon, generator)
+        if operation in PARTS:
+            share, of_sentences, of_words = PARTS[operation]
+            operation = of_sentences if generator.random() < share else of_words
+        drawn.append(operation)
+    return drawn
 
 
 def words_of(story: Story) -> list[str]:
     """All words in order, lower-cased."""
-    return [word.lower() for sentence in story for word in sentence.words]
-
-
-def _other(stories: Sequence[Story], index: int, generator: random.Random) -> Story:
-    drawn = generator.randrange(len(stories) - 1)
-    return stories[drawn + (drawn >= index)]
+    return [word.lower() for sentence in story for word, _ in sentence]
 
 
 def repeat_sentences(story: Story, generator: random.Random) -> Story:
@@ -172,9 +130,7 @@ def repeat_ngrams(story: Story, generator: random.Random) -> Story:
         sentence = sentences[index]
         size = min(generator.randint(1, LONGEST_NGRAM), len(sentence))
         end = size + generator.randrange(len(sentence) - size + 1)
-        sentences[index] = _spliced(
-            sentence, end, end, sentence.words[end - size : end], _tags(sentence)[end - size : end]
-        )
+        sentences[index] = sentence[:end] + sentence[end - size :]
     return tuple(sentences)
 
 
@@ -190,19 +146,17 @@ def replace_words(story: Story, lexicon: "ContentWords", generator: random.Rando
     places = [
         (number, index)
         for number, sentence in enumerate(story[1:], start=1)
-        for index, (word, tag) in enumerate(zip(sentence.words, _tags(sentence), strict=True))
+        for index, (word, tag) in enumerate(sentence)
         if lexicon.is_content(word, tag)
     ]
     if not places:
         return None
-    sentences = list(story)
+    sentences = list(map(list, story))
     count = generator.randint(1, max(1, int(WORDS_REPLACED * len(places))))
     for number, index in generator.sample(places, count):
-        sentence = sentences[number]
-        tag = _tags(sentence)[index]
-        if (word := lexicon.swap(sentence.words[index], tag, generator)) is not None:
-            sentences[number] = _spliced(sentence, index, index + 1, (word,), (tag,))
-    return tuple(sentences)
+        word, tag = sentences[number][index]
+        sentences[number][index] = (lexicon.swap(word, tag, generator) or word, tag)
+    return tuple(map(tuple, sentences))
 
 
 def shuffle_sentences(story: Story, generator: random.Random) -> Story | None:
@@ -224,77 +178,60 @@ def negate_sentences(story: Story, lexicon: "ContentWords", generator: random.Ra
     """One or more sentences, all but the first at most, gain or lose a negation."""
     for _ in range(ATTEMPTS):
         drawn = generator.sample(range(1, len(story)), generator.randint(1, len(story) - 1))
-        sentences, changed = list(story), False
-        for index in drawn:
-            if (negated := negate(story[index], lexicon, generator)) is not None:
-                sentences[index], changed = negated, True
-        if changed:
-            return tuple(sentences)
+        negated = {index: sentence for index in drawn if (sentence := negate(story[index], lexicon, generator))}
+        if negated:
+            return tuple(negated.get(index, sentence) for index, sentence in enumerate(story))
     return None
 
 
-def negate(sentence: Sentence, lexicon: "ContentWords", generator: random.Random) -> Sentence | None:
+def negate(sentence: TaggedSentence, lexicon: "ContentWords", generator: random.Random) -> TaggedSentence | None:
     """The sentence without its first negation; else with one after its first auxiliary; else before its first verb.
 
     None where there is neither negation nor verb.
     """
-    for rule in (_without_negation, _negated_auxiliary, _negated_verb):
-        if (negated := rule(sentence, lexicon, generator)) is not None:
-            return negated
-    return None
+    return (
+        _without_negation(sentence)
+        or _negated_auxiliary(sentence, generator)
+        or _negated_verb(sentence, lexicon, generator)
+    )
 
 
-def _without_negation(sentence: Sentence, lexicon: "ContentWords", generator: random.Random) -> Sentence | None:
-    words = [word.lower() for word in sentence.words]
+def _without_negation(sentence: TaggedSentence) -> TaggedSentence | None:
+    words = words_of((sentence,))
     index = next((index for index, word in enumerate(words) if word in NEGATIONS), None)
     if index is None or len(words) == 1:
         return None
-    instead = tuple(NEGATIONS[words[index]].split())
-    result = _spliced(sentence, index, index + 1, instead, _tags(sentence)[index : index + 1] * len(instead))
+    before, instead = sentence[:index], NEGATIONS[words[index]]
     if words[index] in ("n't", "not") and index and words[index - 1] in _BEFORE_NOT:
-        result = _spliced(
-            result, index - 1, index, (_BEFORE_NOT[words[index - 1]],), _tags(sentence)[index - 1 : index]
-        )
-    return result
+        before = (*before[:-1], (_BEFORE_NOT[words[index - 1]], before[-1][1]))
+    return (*before, *([(instead, sentence[index][1])] if instead else []), *sentence[index + 1 :])
 
 
-def _negated_auxiliary(sentence: Sentence, lexicon: "ContentWords", generator: random.Random) -> Sentence | None:
-    words, tags = [word.lower() for word in sentence.words], _tags(sentence)
-    for index, word in enumerate(words):
-        perfect = word in _PERFECT and "VBN" in tags[index + 1 : index + 3]
+def _negated_auxiliary(sentence: TaggedSentence, generator: random.Random) -> TaggedSentence | None:
+    for index, (word, (_, tag)) in enumerate(zip(words_of((sentence,)), sentence, strict=True)):
+        perfect = word in _PERFECT and "VBN" in [tag for _, tag in sentence[index + 1 : index + 3]]
         if word in _AUXILIARIES or perfect:
             short = word in _WITH_NT and generator.random() < 0.5
-            first = _BEFORE_NT.get(word, word) if short else word
-            return _spliced(sentence, index, index + 1, (first, "n't" if short else "not"), (tags[index], "RB"))
+            auxiliary = (_BEFORE_NT.get(word, word) if short else word, tag)
+            return (*sentence[:index], auxiliary, ("n't" if short else "not", "RB"), *sentence[index + 1 :])
     return None
 
 
-def _negated_verb(sentence: Sentence, lexicon: "ContentWords", generator: random.Random) -> Sentence | None:
-    words, tags = [word.lower() for word in sentence.words], _tags(sentence)
-    index = next((index for index, tag in enumerate(tags) if tag.startswith("VB")), None)
+def _negated_verb(sentence: TaggedSentence, lexicon: "ContentWords", generator: random.Random) -> TaggedSentence | None:
+    words = words_of((sentence,))
+    index = next((index for index, (_, tag) in enumerate(sentence) if tag.startswith("VB")), None)
     if index is None:
         return None
-    tag = tags[index]
+    tag = sentence[index][1]
     if tag in ("VBG", "VBN") or (tag == "VB" and words[index - 1 : index] == ["to"]):
-        return _spliced(sentence, index, index, ("not",), ("RB",))
+        return (*sentence[:index], ("not", "RB"), *sentence[index:])
     auxiliary = {"VBD": "did", "VBZ": "does"}.get(tag, "do")
     base = {"has": "have", "had": "have"}.get(words[index]) or lexicon.base(words[index], tag)
-    negation = generator.choice(("not", "n't"))
-    return _spliced(sentence, index, index + 1, (auxiliary, negation, base), (tag, "RB", "VB"))
+    negated = ((auxiliary, tag), (generator.choice(("not", "n't")), "RB"), (base, "VB"))
+    return (*sentence[:index], *negated, *sentence[index + 1 :])
 
 
-def _tags(sentence: Sentence) -> tuple[str, ...]:
-    assert sentence.tags is not None, "stories are tagged before they are corrupted"
-    return sentence.tags
-
-
-def _spliced(sentence: Sentence, start: int, stop: int, words: Sequence[str], tags: Sequence[str]) -> Sentence:
-    """The sentence with other words from `start` up to `stop`; a tree, if any, is lost."""
-    tagged = _tags(sentence)
-    return Sentence(
-        (*sentence.words[:start], *words, *sentence.words[stop:]), tags=(*tagged[:start], *tags, *tagged[stop:])
-    )
-
+# -- words to put in --------------------------------------------------------------------------------------------------
 
 CONTENT_TAGS = frozenset(
     ("NN", "NNS", "NNP", "NNPS", "VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJ", "JJR", "JJS", "RB", "RBR", "RBS")
@@ -305,63 +242,45 @@ ENDINGS = {"VBD": "ed", "VBN": "ed", "VBG": "ing", "VBZ": "s", "NNS": "s"}
 
 _DATA = resources.files("depgen.evaluation")
 _IRREGULAR = [tuple(line.split()) for line in _DATA.joinpath("irregular_verbs.txt").read_text().splitlines()]
-_PAST = {base: past for base, past, _ in _IRREGULAR}
-_PARTICIPLE = {base: participle for base, _, participle in _IRREGULAR}
+_IRREGULAR_FORMS = {
+    "VBD": {base: past for base, past, _ in _IRREGULAR},
+    "VBN": {base: participle for base, _, participle in _IRREGULAR},
+}
 _BASE = {form: base for base, *forms in _IRREGULAR for form in forms}
 
 
-def own_lists() -> tuple[str, ...]:
-    """The package's lists as they are: antonyms, irregular verbs, function words."""
-    texts = (_DATA.joinpath(name).read_text() for name in ("antonyms.txt", "irregular_verbs.txt"))
-    return (*texts, "\n".join(sorted(FUNCTION_WORDS)))
-
-
-def own_antonyms() -> dict[str, tuple[str, ...]]:
+def own_antonyms() -> dict[str, list[str]]:
     """The package's own list, in both directions."""
     antonyms: dict[str, list[str]] = defaultdict(list)
     for line in _DATA.joinpath("antonyms.txt").read_text().splitlines():
         one, other = line.split()
         antonyms[one].append(other)
         antonyms[other].append(one)
-    return {word: tuple(dict.fromkeys(others)) for word, others in antonyms.items()}
+    return {word: list(dict.fromkeys(others)) for word, others in antonyms.items()}
 
 
 class ContentWords:
-    """The content words of a corpus by part of speech, with their frequencies.
+    """The content words of tagged sentences by part of speech, with their frequencies.
 
     Args:
-        counts: how often each word was seen with each tag.
+        sentences: of a corpus.
         antonyms: by base form; None = the package's own list.
     """
 
     def __init__(
-        self,
-        counts: Mapping[str, Counter[str]],
-        *,
-        antonyms: Mapping[str, Sequence[str]] | None = None,
+        self, sentences: Iterable[TaggedSentence], *, antonyms: Mapping[str, Sequence[str]] | None = None
     ) -> None:
         self.antonyms = own_antonyms() if antonyms is None else antonyms
-        self._forms = {tag: Counter(words) for tag, words in counts.items() if tag in CONTENT_TAGS}
-        self._bases = Counter([*_PAST, *self.antonyms])
-        for tag in ("VB", "VBP"):
-            self._bases.update(self._forms.get(tag, {}))
+        self._forms: dict[str, Counter[str]] = defaultdict(Counter)
+        for sentence in sentences:
+            for word, tag in sentence:
+                self._forms[tag][word.lower()] += 1
+        self._bases = Counter([*_IRREGULAR_FORMS["VBD"], *self.antonyms]) + self._forms["VB"] + self._forms["VBP"]
         self._words: dict[str, list[str]] = {}
         self._sums: dict[str, list[int]] = {}
-        for tag, words in self._forms.items():
-            kept = sorted(word for word in words if self.is_content(word, tag))
-            self._words[tag], self._sums[tag] = kept, list(accumulate(words[word] for word in kept))
-
-    @classmethod
-    def of(
-        cls, sentences: Iterable[Sentence], *, antonyms: Mapping[str, Sequence[str]] | None = None
-    ) -> "ContentWords":
-        """The lexicon of tagged sentences."""
-        counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for sentence in sentences:
-            assert sentence.tags is not None
-            for word, tag in zip(sentence.words, sentence.tags, strict=True):
-                counts[tag][word.lower()] += 1
-        return cls(counts, antonyms=antonyms)
+        for tag, counts in self._forms.items():
+            self._words[tag] = sorted(word for word in counts if self.is_content(word, tag))
+            self._sums[tag] = list(accumulate(counts[word] for word in self._words[tag]))
 
     def is_content(self, word: str, tag: str) -> bool:
         """Whether the word may be swapped: one of letters with a content word's tag that is no function word."""
@@ -375,11 +294,11 @@ class ContentWords:
         """
         word = word.lower()
         for known, form in ((word, None), (self.base(word, tag), tag)):
-            if opposites := [each for each in self.antonyms.get(known, ()) if each != word]:
+            if opposites := [opposite for opposite in self.antonyms.get(known, ()) if opposite != word]:
                 opposite = generator.choice(opposites)
                 return opposite if form is None else self.inflect(opposite, form)
         words, sums = self._words.get(tag, []), self._sums.get(tag, [])
-        if len(set(words) - {word}) == 0:
+        if not {*words} - {word}:
             return None
         while True:
             drawn = words[bisect(sums, generator.randrange(sums[-1]))]
@@ -393,18 +312,14 @@ class ContentWords:
         ending = ENDINGS.get(tag)
         if ending is None or not word.endswith(ending) or len(word) <= len(ending) + 1:
             return word
-        known = self._forms.get("NN", Counter()) if tag == "NNS" else self._bases
-        return _most_frequent(_stems(word, ending), known)
+        return _most_frequent(_stems(word, ending), self._forms["NN"] if tag == "NNS" else self._bases)
 
     def inflect(self, base: str, tag: str) -> str:
         """A base form in the form of a tag; where two spellings are possible, the one that the corpus has more of."""
-        if tag == "VBD" and base in _PAST:
-            return _PAST[base]
-        if tag == "VBN" and base in _PARTICIPLE:
-            return _PARTICIPLE[base]
-        if tag not in ENDINGS:
-            return base
-        return _most_frequent(_with_ending(base, ENDINGS[tag]), self._forms.get(tag, Counter()))
+        irregular = _IRREGULAR_FORMS.get(tag, {}).get(base)
+        if irregular is not None or tag not in ENDINGS:
+            return irregular or base
+        return _most_frequent(_with_ending(base, ENDINGS[tag]), self._forms[tag])
 
 
 def _most_frequent(forms: Sequence[str], known: Mapping[str, int]) -> str:

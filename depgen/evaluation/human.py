@@ -11,11 +11,9 @@ Deviations of the sheets, all where the papers are silent:
         favours none.
     D2. Items are drawn from those that can be judged: a pair with an empty text, or of two identical ones, and an empty
         sentence are left out before and counted. A system that often writes nothing is judged by its other texts.
-    D3. The instructions of wording `paper` are Yang & Wan's (Tables 14 and 15) word for word, but for layout, the
-        number of sentences, and a last line that allows ties: the paper counts them, and its questionnaire does not
-        speak of them. They describe texts of ROCStories and EMNLP News as the paper preprocessed them; `neutral` ones
-        suit any texts. Those of ratings are ours: Casas et al. print none, but that ratings are of fluency and
-        correctness.
+    D3. The instructions are Yang & Wan's (Tables 14 and 15), without what they say of their corpora, and with a last
+        line that allows ties: the paper counts them, and its questionnaire does not speak of them. Those of ratings are
+        ours: Casas et al. print none, but that ratings are of fluency and correctness.
 
 Deviations of the figures:
     D4. The column κ of Yang & Wan's Table 3 is Krippendorff's alpha, not a kappa; they do not name its level. Here it
@@ -36,8 +34,7 @@ import json
 import random
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -53,49 +50,19 @@ from depgen.metrics.significance import Interval, bootstrap_interval
 from depgen.trees.text_files import format_of
 
 Kind = Literal["pairwise", "turing", "rating"]
-Wording = Literal["neutral", "paper"]
-Level = Literal["nominal", "interval"]
 Ratings = Float[np.ndarray, "raters items"]
 
 REAL = "Real data"
 """What the paper calls the human texts of its Turing test."""
 KEY, ANSWERS, RATERS = "key.json", "answers", "raters"
 """What a questionnaire's folder holds: who wrote what, what came back, what is sent."""
-IDENTITY = ["questionnaire", "rater", "item"]
-"""The first columns of every sheet, by which answers are found."""
+SIDES = ("1", "2", "tie")
 QUESTIONS: Mapping[Kind, Mapping[str, tuple[str, ...]]] = {
-    "pairwise": {"grammaticality": ("1", "2", "tie"), "logicality": ("1", "2", "tie")},
+    "pairwise": {"grammaticality": SIDES, "logicality": SIDES},
     "turing": {"human": ("yes", "no")},
     "rating": {"rating": ("1", "2", "3", "4", "5")},
 }
 """The columns that raters fill in, and the answers that they choose from."""
-
-_SEPARATED = (
-    "preprocessed by lowercasing, separating punctuation, and splitting conjunctions. They are not grammar errors."
-)
-_ANY_FORM = (
-    "Note: the texts may be lower-cased, or cut into words and punctuation with spaces between. That is no error."
-)
-_WORDS: Mapping[Wording, Mapping[str, str]] = {
-    "paper": {
-        "stories": "Each story contains about five sentences. For each story, we will put the first four sentences "
-        "into two different systems, and then systems generate the last sentence.",
-        "beginning": "the first four sentences",
-        "ending": "generated sentence",
-        "pairwise": 'NOTE that the names in all stories are replaced with "[MALE]" or "[FEMALE]" or "[NEUTRAL]", and '
-        f"all the sentences are {_SEPARATED}",
-        "turing": f"Note: All the sentences are {_SEPARATED}",
-    },
-    "neutral": {
-        "stories": "For each story, we will put its beginning into two different systems, and then "
-        "systems generate the rest.",
-        "beginning": "the beginning",
-        "ending": "generated text",
-        "pairwise": _ANY_FORM,
-        "turing": _ANY_FORM,
-    },
-}
-"""What fills the gaps of the instructions."""
 
 
 @dataclass(frozen=True)
@@ -107,161 +74,113 @@ class Questionnaire:
         systems: in the order given.
         shown: a row for each item of each rater, in the rater's order: `rater`, `item`, `line` of the texts in their
             files, `system_1` and `text_1`; in comparisons also `system_2`, `text_2` and the `context` of both.
-        left_out: how many candidates could not be judged, by reason.
-        seed: of the draw, the orders and the sides.
-        wording: of the instructions.
-        sources: the files of the texts, by system.
+        left_out: how many texts could not be judged.
     """
 
     kind: Kind
     systems: tuple[str, ...]
     shown: pd.DataFrame
-    left_out: Mapping[str, int]
-    seed: int
-    wording: Wording = "neutral"
-    sources: Mapping[str, str] = field(default_factory=dict)
+    left_out: int
 
-    @cached_property
+    @property
     def name(self) -> str:
         """A digest of all that raters are shown, in letters that no spreadsheet takes for a number."""
         digest = hashlib.sha256(f"{self.kind}\n{self.shown.to_csv(index=False)}".encode())
         return f"q-{digest.hexdigest()[:12]}"
 
-    @property
-    def raters(self) -> list[str]:
-        """Who has a sheet."""
-        return list(self.shown["rater"].unique())
-
-    @property
-    def instructions(self) -> str:
-        """What raters read first."""
-        text = (files("depgen.evaluation") / f"human_{self.kind}.txt").read_text(encoding="utf-8")
-        words = _WORDS[self.wording]
-        return text.format(**words, form=words.get(self.kind), items=(self.shown["rater"] == self.raters[0]).sum())
-
-    def sheet(self, rater: str) -> pd.DataFrame:
-        """What one rater is given, without the systems, and an empty column for each answer."""
-        sheet = self.shown[self.shown["rater"] == rater].drop(columns=["line", *self.shown.filter(like="system_")])
-        sheet.insert(0, "questionnaire", self.name)
-        if self.kind != "pairwise":
-            sheet = sheet.rename(columns={"text_1": "text"})
-        return sheet.assign(**dict.fromkeys(QUESTIONS[self.kind], ""))
+    def sheets(self) -> dict[str, pd.DataFrame]:
+        """What each rater is given, without the systems, and an empty column for each answer."""
+        named = {} if self.kind == "pairwise" else {"text_1": "text"}
+        shown = self.shown.drop(columns=["line", *self.shown.filter(like="system_")]).rename(columns=named)
+        shown.insert(0, "questionnaire", self.name)
+        shown = shown.assign(**dict.fromkeys(QUESTIONS[self.kind], ""))
+        return {str(rater): sheet for rater, sheet in shown.groupby("rater", sort=False)}
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
 
 
-def pairwise(
-    systems: Mapping[str, Sequence[str]],
-    contexts: Sequence[str],
-    *,
-    number: int = 100,
-    raters: int = 5,
-    seed: int = 0,
-) -> Questionnaire:
-    """Two systems' texts side by side, each pair under the context that it continues.
-
-    Raises:
-        UserError: the numbers of texts and contexts differ, or there are too few pairs that can be judged.
-    """
+def pairwise(systems: Mapping[str, Sequence[str]], contexts: Sequence[str], **options: int) -> Questionnaire:
+    """Two systems' texts side by side, each pair under the context that it continues; options as those of `single`."""
     for name, texts in systems.items():
         if len(texts) != len(contexts):
             raise UserError(f"Expected a text of {name} for each of the {len(contexts)} contexts, found {len(texts)}.")
-    candidates = []
-    left_out = {"with an empty text": 0, "of identical texts": 0}
-    for line, (one, other) in enumerate(zip(*systems.values(), strict=True), start=1):
-        if not one.strip() or not other.strip():
-            left_out["with an empty text"] += 1
-        elif one.split() == other.split():
-            left_out["of identical texts"] += 1
-        else:
-            candidates.append((line, one, other))
     first, second = systems
-    what = f"pairs of {first} and {second}"
-    drawn = _drawn(random.Random(f"{seed} items"), candidates, number, what, left_out)
-    rows = [
-        {
-            "item": f"item-{place}", "line": line, "context": contexts[line - 1],
-            "system_1": first, "text_1": one, "system_2": second, "text_2": other,
-        }
-        for place, (line, one, other) in enumerate(drawn, start=1)
-    ]  # fmt: skip
-    packs = [rows] * raters
-    return Questionnaire("pairwise", (first, second), _shown(packs, seed, sides=True), left_out, seed)
+    pairs = [
+        {"line": line, "context": context, "system_1": first, "text_1": one, "system_2": second, "text_2": other}
+        for line, (context, one, other) in enumerate(zip(contexts, *systems.values(), strict=True), start=1)
+        if one.strip() and other.strip() and one.split() != other.split()
+    ]
+    return _drawn("pairwise", (first, second), {"": pairs}, len(contexts), **options)
 
 
-def single(
-    kind: Literal["turing", "rating"],
-    systems: Mapping[str, Sequence[str]],
-    *,
-    number: int = 100,
-    raters: int = 5,
-    per_sentence: int | None = None,
-    seed: int = 0,
-) -> Questionnaire:
-    """Single sentences of several systems mixed; each rater gets as many of one system as of another.
+def single(kind: Literal["turing", "rating"], systems: Mapping[str, Sequence[str]], **options: int) -> Questionnaire:
+    """Single sentences of several systems mixed, real ones among them; each rater gets as many of one as of another.
 
     Args:
         kind: whether they are judged as human or not, or rated from 1 to 5.
-        systems: each one's sentences; real ones are among them.
-        number: of sentences to draw of each system.
-        raters: how many will answer.
-        per_sentence: how many of them judge a sentence; None: all.
-        seed: of the draw and the orders.
-
-    Raises:
-        UserError: somebody has too few sentences, or they cannot be shared evenly.
+        systems: each one's sentences.
+        options: the `number` of sentences of each system (by default 100), how many `raters` answer (5), how many of
+            them judge a sentence (`per_sentence`, by default 0: all), and the `seed` of the draw and the orders (0).
     """
-    share = raters if per_sentence is None else per_sentence
-    if not 1 <= share <= raters or number * share % raters:
+    sentences = {
+        name: [
+            {"line": line, "system_1": name, "text_1": text} for line, text in enumerate(texts, start=1) if text.strip()
+        ]
+        for name, texts in systems.items()
+    }
+    return _drawn(kind, tuple(systems), sentences, sum(map(len, systems.values())), **options)
+
+
+def _drawn(
+    kind: Kind,
+    systems: tuple[str, ...],
+    groups: Mapping[str, Sequence[dict[str, Any]]],
+    candidates: int,
+    *,
+    number: int = 100,
+    raters: int = 5,
+    per_sentence: int = 0,
+    seed: int = 0,
+) -> Questionnaire:
+    """A questionnaire about as many rows of each group, each judged by the next `per_sentence` raters in turn.
+
+    Raters have an order of items of their own and, of comparisons, half of the pairs with sides swapped.
+    """
+    share = per_sentence or raters
+    if share > raters or number * share % raters:
         raise UserError(
             f"Expected {number} sentences of each system, each judged by {share}, to be shared evenly among {raters} "
             "raters: choose --number, --raters and --per_sentence such that number x per_sentence / raters is whole."
         )
-    drawn: list[tuple[str, int, str]] = []
-    left_out: dict[str, int] = {}
-    for name, texts in systems.items():
-        candidates = [(name, line, text) for line, text in enumerate(texts, start=1) if text.strip()]
-        empty = {f"empty, of {name}": len(texts) - len(candidates)}
-        drawn += _drawn(random.Random(f"{seed} items {name}"), candidates, number, f"sentences of {name}", empty)
-        left_out |= empty
-    random.Random(f"{seed} names").shuffle(drawn)  # so that an item's name says nothing of its system
+    drawn: list[dict[str, Any]] = []
+    for name, rows in groups.items():
+        if len(rows) < number:
+            raise UserError(
+                f"Expected at least {number} texts of {name or ' and '.join(systems)} to draw from, found {len(rows)} "
+                "that are neither empty nor identical. Give more texts, or a smaller --number."
+            )
+        drawn += random.Random(f"{seed} items {name}".strip()).sample(rows, number)
+    if kind != "pairwise":
+        random.Random(f"{seed} names").shuffle(drawn)  # so that an item's name says nothing of its system
     packs: list[list[dict[str, Any]]] = [[] for _ in range(raters)]
-    judged = dict.fromkeys(systems, 0)
-    for place, (name, line, text) in enumerate(drawn, start=1):
-        first = [*systems].index(name) + judged[name] * share
-        judged[name] += 1
-        row = {"item": f"item-{place}", "line": line, "system_1": name, "text_1": text}
+    first_raters = {name: place for place, name in enumerate(systems)}
+    for place, row in enumerate(drawn, start=1):
+        first = first_raters[row["system_1"]]
+        first_raters[row["system_1"]] += share
         for rater in {(first + step) % raters for step in range(share)}:
-            packs[rater].append(row)
-    return Questionnaire(kind, tuple(systems), _shown(packs, seed, sides=False), left_out, seed)
-
-
-def _drawn(
-    draw: random.Random, candidates: Sequence[Any], number: int, what: str, left_out: Mapping[str, int]
-) -> list[Any]:
-    if len(candidates) < number:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.items())
-        raise UserError(
-            f"Expected at least {number} {what} to draw from, found {len(candidates)} (left out: {reasons}). "
-            "Give more texts, or a smaller --number."
-        )
-    return draw.sample(candidates, number)
-
-
-def _shown(packs: Sequence[Sequence[dict[str, Any]]], seed: int, *, sides: bool) -> pd.DataFrame:
-    """The items of each rater in an order of their own and, of comparisons, half of them with sides swapped."""
+            packs[rater].append({"item": f"item-{place}", **row})
     swap = {"system_1": "system_2", "system_2": "system_1", "text_1": "text_2", "text_2": "text_1"}
     shown = []
-    for number, pack in enumerate(packs, start=1):
-        draw = random.Random(f"{seed} rater {number}")
+    for rater, pack in enumerate(packs, start=1):
+        draw = random.Random(f"{seed} rater {rater}")
         order = draw.sample(pack, len(pack))
         half = (len(pack) + draw.randrange(2)) // 2
-        swapped = draw.sample(range(len(pack)), half) if sides else []
+        swapped = draw.sample(range(len(pack)), half) if kind == "pairwise" else []
         for place, row in enumerate(order):
             sided = {name: row[swap.get(name, name) if place in swapped else name] for name in row}
-            shown.append({"rater": f"rater-{number}", **sided})
-    return pd.DataFrame(shown)
+            shown.append({"rater": f"rater-{rater}", **sided})
+    return Questionnaire(kind, systems, pd.DataFrame(shown), candidates - sum(map(len, groups.values())))
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -277,15 +196,14 @@ def export(
     number: int = 100,
     raters: int = 5,
     per_sentence: int | None = None,
-    wording: Wording = "neutral",
     seed: int = 0,
 ) -> str:
-    """Write blinded questionnaires: two systems compared, with `--real` a Turing test, or with `--rate` ratings.
+    """A folder with a blinded sheet for each rater, their instructions, and the key; what to do with it.
 
     Args:
-        texts: NAME=FILE for each system, one text a line, or JSON lines of `depgen generate --json`. Those of a table's
-            row lie in its run's folder `texts`.
-        output: a folder: `raters/` is for them, `key.json` is not, `answers/` awaits what comes back.
+        texts: NAME=FILE of each system, one text a line or as `depgen generate --json` writes them. Two systems are
+            compared, any number judged or rated sentence by sentence.
+        output: the folder; `raters/` is sent, `key.json` kept, `answers/` awaits what comes back.
         contexts: what the texts of a comparison continue, one a line; unset: the prompts of JSON lines.
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
             the systems' texts (case, spaces, `<unk>`), else they give themselves away.
@@ -294,12 +212,7 @@ def export(
         number: of pairs to be judged (`-n`); else of sentences of each system and of the real ones.
         raters: how many people will answer.
         per_sentence: of single sentences: how many of the raters judge one; unset: all.
-        wording: of the instructions: `paper` are those of DMLM's appendix, which describe its corpora and their
-            preprocessing; `neutral` ones suit any texts.
         seed: of the draw, the orders and the sides.
-
-    Raises:
-        UserError: texts are missing or too few, contexts differ, or another questionnaire lies in the folder.
     """
     paths: dict[str, Path] = {}
     for option in texts:
@@ -307,104 +220,64 @@ def export(
         if not name or not file or name in (*paths, REAL):
             raise UserError(f"--texts {option}: expected NAME=FILE, with another name for each system.")
         paths[name] = Path(file)
-    if real is not None and not rate:
-        paths[REAL] = real
     systems = {name: read_file_texts(path) for name, path in paths.items()}
-    if rate or real is not None:
-        if contexts is not None or (rate and real is not None):
-            raise UserError("Leave --contexts out where single sentences are judged, and --real with --rate.")
-        questionnaire = single(
-            "rating" if rate else "turing", systems, number=number, raters=raters, per_sentence=per_sentence, seed=seed
-        )
-    elif len(systems) == 2:
-        begun = _contexts(contexts, [*paths.values()])
-        questionnaire = pairwise(systems, begun, number=number, raters=raters, seed=seed)
-    else:
-        raise UserError(
-            f"Expected --texts of two systems to compare, found {len(systems)}. More want --real or --rate."
-        )
-    sources = {name: str(path) for name, path in paths.items()}
-    return write_folder(replace(questionnaire, wording=wording, sources=sources), output)
-
-
-def _contexts(contexts: Path | None, texts: Sequence[Path]) -> list[str]:
-    """What the texts continue, the same for all.
-
-    Raises:
-        UserError: no file says it, or two say different things.
-    """
-    known = {path: read_file_texts(path, ("prompt",)) for path in texts if format_of(path) == "jsonl"}
-    if contexts is not None:
-        known[contexts] = read_file_texts(contexts, PROMPT)
-    if not known:
+    options = {"number": number, "raters": raters, "per_sentence": per_sentence or raters, "seed": seed}
+    if rate:
+        return write_folder(single("rating", systems, **options), output)
+    if real is not None:
+        return write_folder(single("turing", {**systems, REAL: read_file_texts(real)}, **options), output)
+    if len(systems) != 2:
+        raise UserError(f"Expected --texts of two systems, found {len(systems)}. More want --real or --rate.")
+    sources = [path for path in paths.values() if format_of(path) == "jsonl"] + ([contexts] if contexts else [])
+    if not sources:
         raise UserError("A comparison shows what the texts continue: give --contexts FILE, one a line.")
-    (first, prompts), *others = known.items()
-    for path, other in others:
-        if other != prompts:
-            raise UserError(f"{first} and {path} have different contexts: both systems must continue the same ones.")
-    return prompts
+    begun, *others = (read_file_texts(path, PROMPT) for path in sources)
+    if any(other != begun for other in others):
+        raise UserError(f"{' and '.join(map(str, sources))} have different contexts: both systems must continue one.")
+    return write_folder(pairwise(systems, begun, **options), output)
 
 
 def write_folder(questionnaire: Questionnaire, output: Path) -> str:
-    """What was written and what to do with it; the key first, so that no rater's file lies without it.
-
-    Raises:
-        UserError: another questionnaire lies in the folder.
-    """
-    key = {**asdict(questionnaire), "shown": questionnaire.shown.to_dict("records")}
-    content = json.dumps(key, indent=1, ensure_ascii=False) + "\n"
+    """What was written and what to do with it; the key first, so that no rater's file lies without it."""
+    kind, shown, sheets = questionnaire.kind, questionnaire.shown, questionnaire.sheets()
+    content = json.dumps({**asdict(questionnaire), "shown": shown.to_dict("records")}, indent=1, ensure_ascii=False)
     path = output / KEY
     if path.is_file() and path.read_text(encoding="utf-8") != content:
         raise UserError(f"{path} belongs to another questionnaire, whose answers need it. Choose another --output.")
     write_atomically(path, content)
     (output / ANSWERS).mkdir(exist_ok=True)
-    write_atomically(output / RATERS / "instructions.txt", questionnaire.instructions)
-    for rater in questionnaire.raters:
-        sheet = questionnaire.sheet(rater).to_csv(index=False)
-        write_atomically(output / RATERS / f"{rater}.csv", f"\ufeff{sheet}")  # the mark lets spreadsheets read UTF-8
+    instructions = (files("depgen.evaluation") / f"human_{kind}.txt").read_text(encoding="utf-8")
+    write_atomically(output / RATERS / "instructions.txt", instructions.format(items=len(sheets["rater-1"])))
+    for rater, sheet in sheets.items():
+        write_atomically(output / RATERS / f"{rater}.csv", f"\ufeff{sheet.to_csv(index=False)}")  # read as UTF-8
     return (
-        f"{questionnaire.shown['item'].nunique()} items of {', '.join(questionnaire.systems)} for "
-        f"{len(questionnaire.raters)} raters in {output}.\n"
-        f"Left out before the draw: {left_out(questionnaire)}.\n"
+        f"{shown['item'].nunique()} items of {', '.join(questionnaire.systems)} for {len(sheets)} raters in {output}.\n"
+        f"Left out before the draw: {questionnaire.left_out:,} empty or identical texts.\n"
         f"Send {RATERS}/instructions.txt and {RATERS}/rater-N.csv to rater N, and nothing else.\n"
         f"Put the CSV files that come back into {output / ANSWERS}, then: depgen human-eval score {output}"
     )
 
 
-def left_out(questionnaire: Questionnaire) -> str:
-    """How many candidates could not be judged, and why."""
-    return ", ".join(f"{count:,} {reason}" for reason, count in questionnaire.left_out.items())
-
-
 def read_key(folder: Path) -> Questionnaire:
-    """The questionnaire of a folder that `export` wrote.
-
-    Raises:
-        UserError: there is none.
-    """
+    """The questionnaire of a folder that `export` wrote."""
     key = json_object(folder / KEY, remedy="Give the folder that `depgen human-eval export` wrote.")
     return Questionnaire(**{**key, "systems": tuple(key["systems"]), "shown": pd.DataFrame(key["shown"])})
 
 
-def read_answers(questionnaire: Questionnaire, paths: Sequence[Path]) -> pd.DataFrame:
-    """The rows of `shown` of all raters who answered, with a column for each question, empty where nothing was given.
-
-    Raises:
-        UserError: no file; one of another questionnaire; a rater or an item that is unknown or occurs twice; an answer
-            that is none of the choices.
-    """
+def read_answers(questionnaire: Questionnaire, folder: Path) -> pd.DataFrame:
+    """The rows of `shown` of all who answered, with a column for each question, empty where nothing was given."""
+    paths = sorted(path for path in (folder / ANSWERS).glob("*") if path.suffix.lower() == ".csv")
     if not paths:
-        raise UserError(f"No answers: put the raters' CSV files into `{ANSWERS}/` next to the key.")
+        raise UserError(f"No answers: put the raters' CSV files into {folder / ANSWERS}.")
     questions = QUESTIONS[questionnaire.kind]
-    sheets = pd.concat([_read_sheet(path, [*IDENTITY, *questions]) for path in paths])
-    known = {*zip(questionnaire.shown["rater"], questionnaire.shown["item"], strict=True)}
+    sheets = pd.concat([_read_sheet(path, ["questionnaire", "rater", "item", *questions]) for path in paths])
+    known = {(questionnaire.name, *row) for row in questionnaire.shown[["rater", "item"]].itertuples(index=False)}
     for row in sheets.to_dict("records"):
-        where = f"{row['file']}, {row['item']} of {row['rater']}"
-        if row["questionnaire"] != questionnaire.name:
-            raise UserError(f"{where}: answers questionnaire {row['questionnaire']!r}, not {questionnaire.name}.")
-        if (row["rater"], row["item"]) not in known:
-            raise UserError(f"{where}: unknown to the key, or answered twice. Keep one of the answers.")
-        known.remove((row["rater"], row["item"]))
+        where = f"{row['file']}, {row['item']} of {row['rater']} in {row['questionnaire']}"
+        place = (row["questionnaire"], row["rater"], row["item"])
+        if place not in known:
+            raise UserError(f"{where}: unknown to the key of {questionnaire.name}, or answered twice.")
+        known.remove(place)
         for question, choices in questions.items():
             if row[question] not in ("", *choices):
                 raise UserError(f"{where}: {question} is {row[question]!r}; expected {', '.join(choices)}, or nothing.")
@@ -421,7 +294,7 @@ def _read_sheet(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     separator = ";" if head.count(";") > head.count(",") else ","
     sheet = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, encoding="utf-8-sig")
     if lacking := [name for name in columns if name not in sheet.columns]:
-        raise UserError(f"{path}: expected the columns {', '.join(columns)}; {', '.join(lacking)} are not there.")
+        raise UserError(f"{path}: the columns {', '.join(lacking)} are not there.")
     sheet = sheet[columns].apply(lambda column: column.str.strip())
     sheet[columns[3:]] = sheet[columns[3:]].apply(lambda column: column.str.lower())
     return sheet[(sheet != "").any(axis=1)].assign(file=str(path))
@@ -441,52 +314,49 @@ class Outcome:
             of a comparison: `win`, `lose` and `tie` in per cent, `alpha`, and `p_items` and `p_judgements` of the
             signed-rank test; by system of a Turing test `human`, of ratings `rating` and `deviation` (the mean over
             sentences of the standard deviation over their raters, n - 1); their `alpha` where `system` is empty.
-        raters: who answered.
+        raters: how many answered.
         missing: how many answers these left out.
-        first_shown: share of the comparisons without ties that the text shown first won; None for others.
     """
 
     questionnaire: Questionnaire
     figures: pd.DataFrame
-    raters: tuple[str, ...]
+    raters: int
     missing: int
-    first_shown: float | None = None
 
 
 def read_outcome(folder: Path, pairs: Collection[str] = ()) -> Outcome:
     """What the answers in a questionnaire's folder say; a comparison in the direction that one of these pairs has.
 
     Every item counts alike, whatever the number of its raters.
-
-    Raises:
-        UserError: there is no key, or answers are missing or do not fit it.
     """
     questionnaire = read_key(folder)
-    returned = sorted(path for path in (folder / ANSWERS).glob("*") if path.suffix.lower() == ".csv")
-    answers = read_answers(questionnaire, returned)
-    systems, order = questionnaire.systems, sorted(answers["item"].unique(), key=lambda item: int(item.split("-")[1]))
+    answers, kind, systems = read_answers(questionnaire, folder), questionnaire.kind, questionnaire.systems
+    order = sorted(answers["item"].unique(), key=lambda item: int(item.split("-")[1]))
     if " vs. ".join(systems[::-1]) in pairs:
         systems = systems[::-1]
-    system_of = dict(zip(answers["item"], answers["system_1"], strict=True))
-    figures, missing = list[dict[str, Any]](), 0
-    for question in QUESTIONS[questionnaire.kind]:
+    rows = list[dict[str, Any]]()
+
+    def add(system: str, figures: Mapping[str, Interval | float | None]) -> None:
+        for measure, value in figures.items():
+            interval = asdict(value) if isinstance(value, Interval) else {"value": value, "low": None, "high": None}
+            rows.append({"system": system, "measure": measure, **interval})
+
+    missing = 0
+    for question in QUESTIONS[kind]:
         answers["value"] = _values(answers, question, systems[0])
         missing += int(answers["value"].isna().sum())
         table = answers.pivot(index="rater", columns="item", values="value")[order]
-        if questionnaire.kind == "pairwise":
-            ratings = _judged(table.to_numpy(), f"{folder}: {question}")
-            figures += _preference(ratings, question, " vs. ".join(systems))
+        if table.isna().all(axis=None):
+            raise UserError(f"{folder}: {question}: expected at least one answer, found all of them empty.")
+        if kind == "pairwise":
+            preferences = _preferences(table.to_numpy())
+            add(" vs. ".join(systems), {f"{question}_{name}": value for name, value in preferences.items()})
             continue
         for system in systems:
-            own = [item for item in order if system_of[item] == system]
-            figures += _rated(_judged(table[own].to_numpy(), f"{folder}: {system}"), question, system)
-        level: Level = "interval" if questionnaire.kind == "rating" else "nominal"
-        figures.append(_figure("", "alpha", krippendorff_alpha(table.to_numpy(), level)))
-    raters, sided = tuple(answers["rater"].unique()), [*QUESTIONS["pairwise"]]
-    first_shown = None
-    if questionnaire.kind == "pairwise" and (chosen := answers[sided].isin(["1", "2"]).to_numpy()).any():
-        first_shown = float((answers[sided].to_numpy()[chosen] == "1").mean())
-    return Outcome(questionnaire, pd.DataFrame(figures, dtype=object), raters, missing, first_shown)
+            own = answers.loc[answers["system_1"] == system, "item"]
+            add(system, _ratings(table.loc[:, table.columns.isin(own)].to_numpy(), question))
+        add("", {"alpha": krippendorff_alpha(table.to_numpy(), "interval" if kind == "rating" else "nominal")})
+    return Outcome(questionnaire, pd.DataFrame(rows, dtype=object), answers["rater"].nunique(), missing)
 
 
 def _values(answers: pd.DataFrame, question: str, first: str) -> pd.Series:
@@ -497,44 +367,27 @@ def _values(answers: pd.DataFrame, question: str, first: str) -> pd.Series:
     return answers[question].map({"yes": 1.0, "no": 0.0, **{str(rating): float(rating) for rating in range(1, 6)}})
 
 
-def _judged(ratings: Ratings, what: str) -> Ratings:
-    """The same.
-
-    Raises:
-        UserError: nobody gave an answer, and there would be no figure.
-    """
-    if np.isnan(ratings).all():
-        raise UserError(f"{what}: expected at least one answer in `{ANSWERS}/`, found all of them empty.")
-    return ratings
-
-
-def _figure(system: str, measure: str, value: Interval | float | None) -> dict[str, Any]:
-    interval = asdict(value) if isinstance(value, Interval) else {"value": value, "low": None, "high": None}
-    return {"system": system, "measure": measure, **interval}
-
-
-def _preference(ratings: Ratings, aspect: str, pair: str) -> list[dict[str, Any]]:
+def _preferences(ratings: Ratings) -> dict[str, Interval | float | None]:
     """The figures of one aspect of a comparison, from the first system's side."""
     shares = {
         name: bootstrap_interval(item_means(np.where(np.isnan(ratings), np.nan, 100.0 * (ratings == value))))
         for name, value in (("win", 1.0), ("lose", -1.0), ("tie", 0.0))
     }
-    tests = {
+    return {
+        **shares,
         "alpha": krippendorff_alpha(ratings),
         "p_items": signed_rank(item_means(ratings)),
         "p_judgements": signed_rank(ratings[~np.isnan(ratings)]),
     }
-    return [_figure(pair, f"{aspect}_{name}", value) for name, value in {**shares, **tests}.items()]
 
 
-def _rated(ratings: Ratings, question: str, system: str) -> list[dict[str, Any]]:
+def _ratings(ratings: Ratings, question: str) -> dict[str, Interval | float | None]:
     """The mean of a system's sentences and, of ratings, how far their raters lie apart."""
-    figures = [_figure(system, question, bootstrap_interval(item_means(ratings)))]
-    if question == "rating":
-        several = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
-        deviation = float(np.nanstd(several, axis=0, ddof=1).mean()) if several.size else None
-        figures.append(_figure(system, "deviation", deviation))
-    return figures
+    mean = bootstrap_interval(item_means(ratings))
+    if question != "rating":
+        return {question: mean}
+    several = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
+    return {question: mean, "deviation": float(np.nanstd(several, axis=0, ddof=1).mean()) if several.size else None}
 
 
 def item_means(ratings: Ratings) -> Float[np.ndarray, " items"]:
@@ -548,7 +401,7 @@ def item_means(ratings: Ratings) -> Float[np.ndarray, " items"]:
         return np.asarray(np.nanmean(ratings, axis=0))
 
 
-def krippendorff_alpha(ratings: Ratings, level: Level = "nominal") -> float | None:
+def krippendorff_alpha(ratings: Ratings, level: Literal["nominal", "interval"] = "nominal") -> float | None:
     """Krippendorff's alpha, items as units; None where all pairable answers are one and the same.
 
     Items with fewer than two answers count nowhere; NaN is no answer.

@@ -74,16 +74,19 @@ class CaseStudy:
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     trees: Literal["levels", "pictures"] | None = None
 
+    def places(self, count: int, generator: np.random.Generator | None = None) -> list[int]:
+        """The places of what is shown out of `count` texts, in order; drawn by the seed without a generator."""
+        shown = min(count, self.texts if self.contexts is None else self.contexts)
+        if self.first:
+            return [*range(shown)]
+        draw = generator or np.random.default_rng(self.seed)
+        places: list[int] = draw.choice(count, shown, replace=False).tolist()
+        return sorted(places)
+
 
 @dataclass(frozen=True)
 class Example:
-    """What each system wrote.
-
-    Attributes:
-        title: over it; None for nothing.
-        context: what the texts continue; None for texts without a prompt.
-        texts: by system, in order.
-    """
+    """What each system wrote: its title, the context that the texts continue, and the texts by system, in order."""
 
     title: str | None
     context: str | None
@@ -99,23 +102,35 @@ class Examples:
     notes: tuple[str, ...]
     trees: Sequence[tuple[str, str]] = ()
 
-    def render(self, ending: Literal["txt", "md", "html"]) -> str:
-        """The examples as plain text, Markdown or HTML."""
+    def text(self) -> str:
+        """Plain text."""
+        parts = [self.caption]
+        for example in self.examples:
+            lines = [] if example.title is None else [_wrapped(f"{example.title}: ", [example.context or ""], indent=4)]
+            width = max(len(system) for system, _ in example.texts) + 4
+            lines += [_wrapped(f"  {system}:".ljust(width), texts) for system, texts in example.texts]
+            parts.append("\n".join(lines))
+        parts.append("\n".join(_wrapped("- ", [note]) for note in self.notes))
+        return "\n\n".join(parts) + "\n"
+
+    def page(self, ending: Literal["md", "html"]) -> str:
+        """A page of Markdown or HTML."""
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
-        templates = Environment(
-            loader=PackageLoader("depgen.reporting"),
-            undefined=StrictUndefined,
-            autoescape=ending == "html",
-            keep_trailing_newline=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        templates.filters.update(wrapped=_wrapped, literal=_literal)
-        return templates.get_template(f"case_study.{ending}").render(vars(self))
+        environment = Environment(
+            loader=PackageLoader("depgen.reporting"), undefined=StrictUndefined, autoescape=ending == "html",
+            keep_trailing_newline=True, trim_blocks=True, lstrip_blocks=True,
+        )  # fmt: skip
+        environment.filters["literal"] = _literal
+        return environment.get_template(f"case_study.{ending}").render(vars(self))
 
 
-def _wrapped(texts: Sequence[str], lead: str, *, indent: int | None = None) -> str:
+def _literal(text: str) -> str:
+    """Text in which nothing is Markdown: words such as `<unk>`, `[MALE]` and `*` are data."""
+    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _wrapped(lead: str, texts: Sequence[str], *, indent: int | None = None) -> str:
     """Lines of texts after a lead, each text on a new line; `indent` of further lines: by default as the first text."""
     space = " " * (len(lead) if indent is None else indent)
     leads = [lead, *[space] * (len(texts) - 1)]
@@ -126,40 +141,23 @@ def _wrapped(texts: Sequence[str], lead: str, *, indent: int | None = None) -> s
     return "\n".join(line for line in lines if line)
 
 
-def _literal(text: str) -> str:
-    """Text in which nothing is Markdown: words such as `<unk>`, `[MALE]` and `*` are data."""
-    return re.sub(r"([\\`*_\[\]|#])", r"\\\1", text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def case_study(study: str | None = None, *, size: str | None = None) -> str:
+def case_study(study: str, *, size: str | None = None) -> str:
     """What the systems of a table wrote, side by side, as far as `depgen reproduce` has kept it.
 
-    Markdown and HTML are written under `results/<study>/`. A row's texts are those of its first seed that has any.
+    Markdown and HTML are written into `results/<study>/`. A row's texts are those of its first seed that has any.
 
     Args:
-        study: its name, or the path of a YAML file of your own; unset: each of the package that has texts.
+        study: its name, or the path of a YAML file of your own.
         size: whose texts; unset: `small`, or the only one of the table.
     """
-    if study is not None:
-        return _shown(load_study(study), size)
-    shown = []
-    for name in study_names():
-        try:
-            shown.append(_shown(load_study(name), size))
-        except UserError as error:
-            shown.append(f"{name}: {error}\n")
-    return "\n".join(shown)
-
-
-def _shown(study: CaseStudy, size: str | None) -> str:
-    """The text of a study, whose files are written."""
-    definition, size, _ = chosen_table(study.table, size)
-    examples, folder = examples_of(study, definition, size=size), results_root() / study.study
-    for ending in ("md", "html"):
-        write_atomically(folder / f"case-study-{size}.{ending}", examples.render(ending))
+    loaded = load_study(study)
+    definition, size, _ = chosen_table(loaded.table, size)
+    examples, folder = examples_of(loaded, definition, size=size), results_root() / loaded.study
+    write_atomically(folder / f"case-study-{size}.md", examples.page("md"))
+    write_atomically(folder / f"case-study-{size}.html", examples.page("html"))
     if examples.trees:
         write_atomically(folder / f"trees-{size}.svg", svg_of(examples.trees))
-    return examples.render("txt")
+    return examples.text()
 
 
 def study_names() -> list[str]:
@@ -179,11 +177,7 @@ def load_study(name: str) -> CaseStudy:
         meant = did_you_mean(name.replace("-", "_"), known)
         raise UserError(f"No case study {name!r}: {path} is not there.{meant} Case studies: {', '.join(known)}.")
     study = read_as(CaseStudy, read_settings(path), str(path))
-    if is_path(study.table):
-        study = replace(study, table=str(path.parent / study.table))
-    if study.invented and (study.contexts is not None or study.trees is not None):
-        raise UserError(f"{path}: invented contexts go with neither contexts of the test split nor trees.")
-    return study
+    return replace(study, table=str(path.parent / study.table)) if is_path(study.table) else study
 
 
 @dataclass(frozen=True)
@@ -210,10 +204,6 @@ class _Texts:
         """The name and the texts at these places, with a word for empty ones."""
         return self.name, tuple(self.texts[place] if self.texts[place].strip() else EMPTY for place in places)
 
-    def sentence(self, place: int) -> Sentence:
-        """A text with its tree."""
-        return sentence_of(self.texts[place], self.structures[place] or {})
-
 
 def examples_of(study: CaseStudy, definition: TableDefinition, *, size: str) -> Examples:
     """The drawn examples.
@@ -225,37 +215,15 @@ def examples_of(study: CaseStudy, definition: TableDefinition, *, size: str) -> 
     top_p = generation_of(definition).top_p if study.top_p is None else study.top_p
     find = _written if study.invented else _kept
     systems = [texts for row in rows for texts in find(study, Job(definition, row, size, 0))]
-    again = definition.command(size, option="--remeasure")
-    if not systems and study.invented:
-        raise UserError(
-            f"None of {', '.join(study.rows)} of {definition.table} is trained at size {size}. Train them first: "
-            f"{definition.command(size)}"
-        )
     if not systems:
-        nucleus = "" if study.top_p is None else f" and nucleus {study.top_p}"
-        raise UserError(f"No texts of {definition.table} at size {size}{nucleus}. Make them first: {again}")
-    first, *others = systems
-    for other in others:
-        if other.prompts != first.prompts or (first.prompts is not None and len(other.texts) != len(first.texts)):
-            raise UserError(
-                f"{first.job.row.name} and {other.job.row.name} wrote on different prompts, so that their texts do not "
-                f"compare. Make them again: {again}"
-            )
-    caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
-    written = {texts.job.row.name for texts in systems}
-    missing = [
-        f"{row.name} ({'not run yet' if is_made(row, size=size) else 'not built yet'})"
-        for row in rows
-        if row.name not in written
-    ]
+        again = definition.command(size, option="" if study.invented else "--remeasure")
+        raise UserError(f"No texts of {definition.table} at size {size}, nucleus {top_p}. Make them first: {again}")
+    examples = [*(_by_level if study.trees == "levels" else _compared)(study, systems)]
     trees = [
-        drawing_of(f"{texts.name}, text {place + 1}", texts.sentence(place))
-        for texts in systems
-        if study.trees == "pictures"
-        for place in _places(study, len(texts.texts))
+        drawing_of(title, sentence) for title, sentence in (_trees(study, systems) if study.trees == "pictures" else ())
     ]
-    notes = _notes(study, systems, missing, top_p)
-    return Examples(caption, tuple(_examples(study, systems)), tuple(notes), trees)
+    caption = f"{study.caption} (size {size})" if len(definition.sizes) > 1 else study.caption
+    return Examples(caption, tuple(examples), tuple(_notes(study, systems, top_p)), trees)
 
 
 def _kept(study: CaseStudy, job: Job) -> Iterator[_Texts]:
@@ -289,62 +257,52 @@ def _written(study: CaseStudy, job: Job) -> Iterator[_Texts]:
             return
 
 
-def _examples(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[Example]:
-    """What is shown of the systems' texts and, where there is a corpus, of the human ones."""
+def _compared(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[Example]:
+    """The systems' texts at the same places and, where there is a corpus, the human ones."""
     first = systems[0]
-    if study.trees == "levels":
-        for texts in systems:
-            for place in _places(study, len(texts.texts)):
-                yield _by_level(texts, place)
-    elif study.invented:
+    if study.invented:
         for place, context in enumerate(study.invented):
             yield Example(f"Context {place + 1}", context, tuple(texts.at([place]) for texts in systems))
-    elif first.prompts is None:
-        human = [" ".join(document.words()) for document in _corpus(first).documents("test")]
-        generator = np.random.default_rng(study.seed)
-        places = _places(study, min(len(texts.texts) for texts in systems), generator)
-        theirs = tuple(human[place] for place in _places(study, len(human), generator))
-        yield Example(None, None, (*(texts.at(places) for texts in systems), (HUMAN, theirs)))
-    else:
-        prompts, references = prompts_of(_corpus(first), generation_of(first.job.definition))
-        if prompts != first.prompts:
-            job = first.job
-            raise UserError(
-                f"The test split has changed since {job.row.name} wrote on it: make its texts again "
-                f"({job.definition.command(job.size, job.row, option='--remeasure')})."
-            )
-        for place in _places(study, len(first.prompts)):
-            written = (*(texts.at([place]) for texts in systems), (HUMAN, (references[place],)))
-            yield Example(f"Context (test document {place + 1})", first.prompts[place], written)
-
-
-def _corpus(texts: _Texts) -> Corpus:
-    corpus = data_of(texts.job.config).corpus
+        return
+    corpus = data_of(first.job.config).corpus
     assert isinstance(corpus, Corpus)
-    return corpus
+    if first.prompts is None:
+        human = [" ".join(document.words()) for document in corpus.documents("test")]
+        generator = np.random.default_rng(study.seed)
+        places = study.places(min(len(texts.texts) for texts in systems), generator)
+        theirs = tuple(human[place] for place in study.places(len(human), generator))
+        yield Example(None, None, (*(texts.at(places) for texts in systems), (HUMAN, theirs)))
+        return
+    prompts, references = prompts_of(corpus, generation_of(first.job.definition))
+    for texts in systems:
+        if texts.prompts != prompts or len(texts.texts) != len(prompts):
+            again = texts.job.definition.command(texts.job.size, texts.job.row, option="--remeasure")
+            raise UserError(f"{texts.name} wrote on other prompts than the test split has. Make them again: {again}")
+    for place in study.places(len(prompts)):
+        written = (*(texts.at([place]) for texts in systems), (HUMAN, (references[place],)))
+        yield Example(f"Context (test document {place + 1})", prompts[place], written)
 
 
-def _places(study: CaseStudy, count: int, generator: np.random.Generator | None = None) -> list[int]:
-    """The places of what is shown out of `count` texts, in order; drawn by the study's seed without a generator."""
-    wanted = min(count, study.texts if study.contexts is None else study.contexts)
-    if study.first:
-        return [*range(wanted)]
-    places: list[int] = (generator or np.random.default_rng(study.seed)).choice(count, wanted, replace=False).tolist()
-    return sorted(places)
+def _trees(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[tuple[str, Sentence]]:
+    """The texts that are shown, each under its name, with their trees."""
+    for texts in systems:
+        for place in study.places(len(texts.texts)):
+            yield f"{texts.name}, text {place + 1}", sentence_of(texts.texts[place], texts.structures[place] or {})
 
 
-def _by_level(texts: _Texts, place: int) -> Example:
-    """A text as it was written (Casas et al., 2020, Figure 7)."""
-    sentence = texts.sentence(place)
-    levels = levels_of(sentence.words, sentence.heads or (), sentence.relations or ())
-    steps = []
-    for number, level in enumerate(levels, start=1):
-        rows = {"I_tok": level.inputs, "O_tok": level.words, "O_exp": level.expansions}
-        steps.append((f"Iteration {number}", tuple(f"{name}: {' '.join(row)}" for name, row in rows.items())))
-    return Example(f"{texts.name}, text {place + 1}", texts.texts[place], tuple(steps))
+def _by_level(study: CaseStudy, systems: Sequence[_Texts]) -> Iterator[Example]:
+    """Texts as they were written (Casas et al., 2020, Figure 7)."""
+    for title, sentence in _trees(study, systems):
+        steps = []
+        for number, level in enumerate(
+            levels_of(sentence.words, sentence.heads or (), sentence.relations or ()), start=1
+        ):
+            rows = {"I_tok": level.inputs, "O_tok": level.words, "O_exp": level.expansions}
+            steps.append((f"Iteration {number}", tuple(f"{name}: {' '.join(row)}" for name, row in rows.items())))
+        yield Example(title, " ".join(sentence.words), tuple(steps))
 
 
-def _notes(study: CaseStudy, systems: Sequence[_Texts], missing: Sequence[str], top_p: float) -> Iterator[str]:
+def _notes(study: CaseStudy, systems: Sequence[_Texts], top_p: float) -> Iterator[str]:
     """Where the texts come from and how they were drawn."""
     if study.invented:
         chosen = "The contexts are invented, in no corpus; each text is the only one that its system wrote"
@@ -361,5 +319,5 @@ def _notes(study: CaseStudy, systems: Sequence[_Texts], missing: Sequence[str], 
         made.setdefault(texts.made, []).append(texts.name)
     machines = [machine if len(made) == 1 else f"{machine} ({'; '.join(names)})" for machine, names in made.items()]
     yield f"Made on {'; '.join(machines)}."
-    if missing:
+    if missing := [name for name in study.rows if name not in {texts.job.row.name for texts in systems}]:
         yield f"Without texts: {', '.join(missing)}."

@@ -1,13 +1,13 @@
 """`depgen human-eval score`: people's answers laid out like published tables, beside these."""
 
 import json as json_format
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from depgen.errors import UserError
-from depgen.evaluation.human import Kind, Outcome, left_out, read_outcome
+from depgen.evaluation.human import Kind, Outcome, read_outcome
 from depgen.locations import write_atomically
 from depgen.reporting.render import Cell, Format, Page, render, row_cells
 from depgen.reporting.table import Row, TableDefinition, load_definition
@@ -30,42 +30,40 @@ def score(folders: list[Path], *, format: Format = "markdown", output: Path | No
         format: of the table.
         output: a file for the table as well.
         json: the figures as JSON instead of a table.
-
-    Raises:
-        UserError: answers are missing or do not fit the key; folders do not belong into one table.
     """
     pairs = [row.name for row in load_definition(*PUBLISHED["pairwise"]).rows]
     outcomes = {folder: read_outcome(folder, pairs) for folder in folders}
     kinds = {outcome.questionnaire.kind for outcome in outcomes.values()}
+    figures = pd.concat([outcome.figures.assign(folder=str(folder)) for folder, outcome in outcomes.items()])
     if len(kinds) > 1 or (kinds != {"pairwise"} and len(outcomes) > 1):
         raise UserError("Expected comparisons, one Turing test, or one folder of ratings: they make different tables.")
-    systems = [system for outcome in outcomes.values() for system in outcome.figures["system"].unique()]
-    if len({*systems}) < len(systems):
-        raise UserError(f"A pair is in two folders: {', '.join(systems)}.")
+    if figures.duplicated(["system", "measure"]).any():
+        raise UserError("A pair is in two folders.")
     tables = [load_definition(name) for name in PUBLISHED[kinds.pop()]]
-    definition = max(tables, key=lambda table: len({*systems} & {row.name for row in table.rows}))
+    definition = max(tables, key=lambda table: len({*figures["system"]} & {row.name for row in table.rows}))
     if json:
-        figures = {str(folder): outcome.figures.to_dict("records") for folder, outcome in outcomes.items()}
-        text = json_format.dumps(figures, indent=2, ensure_ascii=False) + "\n"
+        text = json_format.dumps(figures.to_dict("records"), indent=2, ensure_ascii=False) + "\n"
     else:
-        text = render(_page(definition, outcomes), format=format)
+        text = render(_page(definition, figures, outcomes), format=format)
     if output is not None:
         write_atomically(output, text)
     return text
 
 
-def _page(definition: TableDefinition, outcomes: Mapping[Path, Outcome]) -> Page:
+def _page(definition: TableDefinition, figures: pd.DataFrame, outcomes: Mapping[Path, Outcome]) -> Page:
     """The published table with our lines in it; systems and pairs that it lacks follow at its end."""
+    keys = [column.key for column in definition.columns]
     ours: dict[str, list[Cell]] = {}
-    for outcome in outcomes.values():
-        for system, figures in outcome.figures.groupby("system", sort=False):
-            rows = figures.set_index("measure")
-            stars = {key for key in rows.index if _is_starred(rows["value"], key)}
-            ours[system] = [
-                Cell(system, "local", key, row["value"], low=row["low"], high=row["high"], mark="*" * (key in stars))
-                for key, row in rows.reindex([column.key for column in definition.columns]).iterrows()
-                if key in rows.index
-            ]
+    for system, of_system in figures.groupby("system", sort=False):
+        rows = of_system.set_index("measure")
+        ours[str(system)] = [
+            Cell(
+                str(system), "local", key, row["value"], low=row["low"], high=row["high"],
+                mark="*" * _is_starred(rows["value"], key),
+            )
+            for key, row in rows.reindex(keys).iterrows()
+            if key in rows.index
+        ]  # fmt: skip
     known = {row.name for row in definition.rows}
     more = tuple(Row(name=system, in_paper=False) for system in ours if system and system not in known)
     definition = definition.model_copy(update={"rows": (*definition.rows, *more)})
@@ -75,7 +73,16 @@ def _page(definition: TableDefinition, outcomes: Mapping[Path, Outcome]) -> Page
         for cell in row_cells(definition, row, ours.get(row.name, ()))
         if cell.numbers != "difference"  # other people judged other texts
     ]
-    notes = [*definition.notes, *(note for folder, outcome in outcomes.items() for note in _notes(folder, outcome))]
+    notes = list(definition.notes)
+    for folder, outcome in outcomes.items():
+        shown = outcome.questionnaire.shown
+        notes.append(
+            f"{folder}: {shown['item'].nunique()} items, {outcome.raters} of {shown['rater'].nunique()} raters, "
+            f"{outcome.missing:,} answers missing."
+        )
+    without_column = figures[~figures["measure"].isin(keys) & figures["value"].notna()]
+    notes += [f"{row.folder}: {row.measure.replace('_', ' ')} {row.value:.3g}." for row in without_column.itertuples()]
+    notes.append("Ours: every item counts alike; in brackets 95 % bootstrap intervals over items.")
     if more:
         notes.append("†: not in the paper.")
     if definition.table == "dmlm_table3":
@@ -95,22 +102,3 @@ def _is_starred(values: pd.Series, key: str) -> bool:
     if other is None:
         return False
     return bool(values[f"{aspect}_p_items"] < LEVEL and values[key] > values[f"{aspect}_{other}"])
-
-
-def _notes(folder: Path, outcome: Outcome) -> Iterator[str]:
-    """What was asked, of whom, what is missing; and the figures that have no column."""
-    questionnaire = outcome.questionnaire
-    first = "" if outcome.first_shown is None else f"; the text shown first won {100 * outcome.first_shown:.1f} %"
-    sources = ", ".join(f"{system} from {file}" for system, file in questionnaire.sources.items())
-    yield (
-        f"{folder}: {questionnaire.shown['item'].nunique()} items, {len(outcome.raters)} of "
-        f"{len(questionnaire.raters)} raters, {outcome.missing:,} answers missing{first}; left out before the draw: "
-        f"{left_out(questionnaire)}; texts of {sources}."
-    )
-    values = dict(zip(outcome.figures["measure"], outcome.figures["value"], strict=True))
-    tests = [f"{name.replace('_', ' ')} {value:.2g}" for name, value in values.items() if "_p_" in name]
-    if tests:
-        yield f"{folder}: {', '.join(tests)}."
-    elif (alpha := values["alpha"]) is not None:
-        yield f"{folder}: Krippendorff's alpha of the raters {alpha:.3f}."
-    yield "Ours: every item counts alike; in brackets 95 % bootstrap intervals over items, with the raters as they are."

@@ -1,5 +1,6 @@
 """Plots of results: each a function from a frame to a figure of matplotlib, and a verb `depgen plot` for both."""
 
+import itertools
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.results import Results, load_results, pooled_scores
 from depgen.reporting.run_facts import read_curve
-from depgen.reporting.table import TableDefinition, chosen_table
+from depgen.reporting.table import chosen_table
 from depgen.training.runs import experiment_name, find_run
 
 if TYPE_CHECKING:
@@ -49,17 +50,32 @@ def save(drawing: "Figure", path: Path) -> None:
         drawing.savefig(path, dpi=150)
 
 
-def _nothing(definition: TableDefinition, size: str, what: str) -> UserError:
+def _results(table: str, size: str | None) -> Results:
+    definition, size, _ = chosen_table(table, size)
+    return load_results(definition, size=size)
+
+
+def _path(results: Results, kind: str, output: Path | None) -> Path:
+    """Where a plot of a table goes unless the user says so."""
+    return output or results_root() / results.definition.table / f"{kind}-{results.size}.png"
+
+
+def _nothing(results: Results, what: str) -> UserError:
     """What is said where a table's results hold nothing of a plot."""
+    definition, size = results.definition, results.size
     command = f"depgen reproduce {definition.argument} --size {size}"
     return UserError(f"No result of {definition.table} at size {size} has {what}. Make one: {command}.")
 
 
-def _style(axes: "Axes") -> None:
+def _style(axes: "Axes", title: str | None = None) -> None:
     axes.grid(visible=True, which="both", alpha=0.3)
+    if title is not None:
+        axes.set_title(title, fontsize=10)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
 
 
-# -- learning curves ----------------------------------------------------------------------------------------------
+# -- learning curves --------------------------------------------------------------------------------------------------
 
 Cost = Literal["tokens", "steps", "minutes"]
 _COSTS: dict[Cost, str] = {
@@ -67,8 +83,6 @@ _COSTS: dict[Cost, str] = {
     "steps": "optimiser steps, all phases",
     "minutes": "minutes of wall time, all phases, validation included",
 }
-_CURVES = ["system", "run", "cost", "perplexity"]
-_Curves = Iterator[tuple[str, str, float, float]]
 _Points = Sequence[tuple[float, float]]
 
 
@@ -76,7 +90,6 @@ def plot_curves(
     table: str | None = None,
     *,
     size: str | None = None,
-    rows: Sequence[str] = (),
     runs: Sequence[str] = (),
     against: Cost | None = None,
     output: Path | None = None,
@@ -89,7 +102,6 @@ def plot_curves(
     Args:
         table: the table's name, or a YAML file of one.
         size: whose results; unset: `small`, or the table's only one.
-        rows: which systems; none: all that have a curve.
         runs: run folders to be drawn beside the table's, finished or not; costs are then steps or minutes.
         against: the cost on the axis; unset: `tokens`, with `--runs` `steps`.
         output: the plot, .png, .pdf or .svg; unset: `results/<table>/curves-<size>.png`, without a table `curves.png`;
@@ -97,41 +109,35 @@ def plot_curves(
     """
     from pandas import DataFrame
 
-    usual: Cost = "steps" if table is None else "tokens"
     cost: Cost = against or ("steps" if runs else "tokens")
     if runs and cost == "tokens":
         raise UserError("Runs do not say how many tokens a step has: take --against steps or minutes.")
     if table is None and not runs:
         raise UserError("Name a table, or --runs.")
-    lines, title, path = [*_of_runs(runs, cost)], "Validation perplexity", Path("curves.png")
+    title, path, lines = "Validation perplexity", Path("curves.png"), [*_curves_of_runs(runs, cost)]
     if table is not None:
-        definition, size, _ = chosen_table(table, size)
-        names = [definition.row(name).name for name in rows] or [row.name for row in definition.rows]
-        lines = [*_of_results(load_results(definition, size=size), names, cost), *lines]
+        results = _results(table, size)
+        title, path = f"{results.definition.caption} ({results.size})", _path(results, "curves", None)
+        lines = [
+            (row.name, f"{row.name}, seed {result.seed}", *point)
+            for row in results.definition.rows
+            for result in results.of(row.name)
+            for point in _points(result.curve, result.clock, cost)
+        ] + lines
         if not lines:
-            raise _nothing(definition, size, f"a validation curve against {cost}")
-        title, path = f"{definition.caption} ({size})", results_root() / definition.table / f"curves-{size}.png"
-    frame = DataFrame(lines, columns=_CURVES)
-    path = output or (path if cost == usual else path.with_stem(f"{path.stem}-{cost}"))
-    save(curves_figure(frame, title=title, axis=_COSTS[cost]), path)
-    digits = 1 if cost == "minutes" else 0
+            raise _nothing(results, f"a validation curve against {cost}")
+    if cost != ("steps" if table is None else "tokens"):
+        path = path.with_stem(f"{path.stem}-{cost}")
+    frame = DataFrame(lines, columns=["system", "run", "cost", "perplexity"])
+    save(curves_figure(frame, title=title, axis=_COSTS[cost]), output or path)
     lowest = [
-        f"{best.run}: lowest {best.perplexity:.2f} after {best.cost:,.{digits}f} {cost}"
+        f"{best.run}: lowest {best.perplexity:.2f} after {best.cost:,.{int(cost == 'minutes')}f} {cost}"
         for best in _lowest(frame).itertuples()
     ]
-    missing = [name for name in rows if definition.row(name).name not in {*frame.system}] if table is not None else []
-    lacking = [f"Without a curve: {'; '.join(missing)}."] if missing else []
-    return "\n".join([f"{path}: validation perplexity against {_COSTS[cost]}.", *lowest, *lacking])
+    return "\n".join([f"{output or path}: validation perplexity against {_COSTS[cost]}.", *lowest])
 
 
-def _of_results(results: Results, rows: Sequence[str], cost: Cost) -> _Curves:
-    for row in rows:
-        for result in results.of(row):
-            for x, y in _points(result.curve, result.clock, cost):
-                yield row, f"{row}, seed {result.seed}", x, y
-
-
-def _of_runs(runs: Sequence[str], cost: Cost) -> _Curves:
+def _curves_of_runs(runs: Sequence[str], cost: Cost) -> Iterator[tuple[str, str, float, float]]:
     for reference in runs:
         run = find_run(reference)
         _, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=0)
@@ -139,8 +145,7 @@ def _of_runs(runs: Sequence[str], cost: Cost) -> _Curves:
         if not points:
             raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
         name = f"{experiment_name(run)}/{run.name}"
-        for x, y in points:
-            yield name, name, x, y
+        yield from ((name, name, *point) for point in points)
 
 
 def _points(curve: _Points, clock: _Points, cost: Cost) -> _Points:
@@ -159,8 +164,6 @@ def _lowest(curves: "DataFrame") -> "DataFrame":
 def curves_figure(curves: "DataFrame", *, title: str, axis: str) -> "Figure":
     """Lines of one colour a system, the best point of each marked, on a logarithmic axis.
 
-    Log-likelihood on a linear axis would give the same plot upside down.
-
     Args:
         curves: a line a validation, with columns `system run cost perplexity`, in the order of training.
         title: over the plot.
@@ -177,44 +180,35 @@ def curves_figure(curves: "DataFrame", *, title: str, axis: str) -> "Figure":
             best = _lowest(run)
             axes.plot(best.cost, best.perplexity, "o", color=f"C{number}", markersize=4)
     axes.set_yscale("log")
-    for show in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        show("{x:.4g}")
+    axes.yaxis.set_major_formatter("{x:.4g}")
+    axes.yaxis.set_minor_formatter("{x:.4g}")
     axes.xaxis.set_major_formatter(EngFormatter())
     axes.set_xlabel(axis)
     axes.set_ylabel("validation perplexity")
-    axes.set_title(textwrap.fill(title, 85), fontsize=10)
-    axes.legend(fontsize=8)
-    _style(axes)
+    _style(axes, textwrap.fill(title, 85))
     return drawing
 
 
-# -- series: measures against what the rows vary ------------------------------------------------------------------
+# -- series: measures against what the rows vary ----------------------------------------------------------------------
 
 
-def plot_series(table: str, *, size: str | None = None, axis: str | None = None, output: Path | None = None) -> str:
+def plot_series(table: str, *, size: str | None = None, output: Path | None = None) -> str:
     """Each measure of a table against the `x` of its rows, one panel a measure; deviations over seeds as bars.
 
-    Floors are dashed lines. A row's local results replace its tracked ones. Returns the path of the plot and the rows
-    without results.
+    Floors are dashed lines. A row's local results replace its tracked ones.
 
     Args:
         table: the table's name, or a YAML file of one.
         size: whose results; unset: `small`, or the table's only one.
-        axis: the text below the panels; unset: the table's caption.
         output: the plot, .png, .pdf or .svg; unset: `results/<table>/series-<size>.png`.
     """
-    definition, size, _ = chosen_table(table, size)
-    if all(row.x is None for row in definition.rows):
-        raise UserError(f"The rows of {definition.table} have no x: it is no series.")
-    results = load_results(definition, size=size)
+    results = _results(table, size)
     frame = series_frame(results)
-    if frame.x.isna().all():
-        raise _nothing(definition, size, "a measure at an x")
-    path = output or results_root() / definition.table / f"series-{size}.png"
-    save(series_figure(frame, axis=axis or definition.caption), path)
-    missing = [row.name for row in definition.rows if row.x is not None and not results.of(row.name)]
-    lacking = f" Rows without results: {'; '.join(missing)}." if missing else ""
-    return f"{path}: {', '.join(frame.measure.unique())}.{lacking}"
+    if frame.empty:
+        raise _nothing(results, "a measure at an `x` of its rows")
+    path = _path(results, "series", output)
+    save(series_figure(frame, axis=results.definition.caption), path)
+    return f"{path}: {', '.join(frame.measure.unique())}."
 
 
 def series_frame(results: Results) -> "DataFrame":
@@ -225,17 +219,14 @@ def series_frame(results: Results) -> "DataFrame":
     from pandas import DataFrame
 
     lines = [
-        (column.header, row.name, row.x, value.mean, value.deviation)
-        for column in results.definition.columns
+        (number, column.header, row.name, row.x, value.mean, value.deviation)
+        for number, column in enumerate(results.definition.columns)
         for row in results.definition.rows
         if (row.x is not None or row.is_floor) and (value := results.figure(row.name, column.key)) is not None
     ]
-    frame = DataFrame(lines, columns=["measure", "row", "x", "mean", "deviation"])
-    frame = frame.astype({"x": float, "deviation": float})
-    with_x = frame.groupby("measure", sort=False).x.transform("count") > 0
-    return (
-        frame[with_x].groupby("measure", sort=False, group_keys=False)[[*frame]].apply(lambda of: of.sort_values("x"))
-    )
+    frame = DataFrame(lines, columns=["number", "measure", "row", "x", "mean", "deviation"])
+    frame = frame.astype({"x": float, "deviation": float}).sort_values(["number", "x"], kind="stable")
+    return frame[frame.groupby("number").x.transform("count") > 0].drop(columns="number")
 
 
 def series_figure(series: "DataFrame", *, axis: str) -> "Figure":
@@ -253,16 +244,13 @@ def series_figure(series: "DataFrame", *, axis: str) -> "Figure":
         axes.errorbar(points.x, points["mean"], yerr=points.deviation.fillna(0.0), marker="o", capsize=3)
         for number, floor in enumerate(floors.to_dict("records"), start=1):
             axes.axhline(floor["mean"], linestyle="--", linewidth=1, color=f"C{number}", label=floor["row"])
-        if len(floors):
-            axes.legend(fontsize=7)
-        axes.set_title(measure, fontsize=10)
         axes.set_xticks(points.x, [f"{x:g}" for x in points.x], fontsize=8)
-        _style(axes)
+        _style(axes, measure)
     drawing.supxlabel(axis, fontsize=9)
     return drawing
 
 
-# -- quality against diversity ------------------------------------------------------------------------------------
+# -- quality against diversity ----------------------------------------------------------------------------------------
 
 _QUALITY, _DIVERSITY = "valid_bleu", "self_bleu"
 _MARKERS = "sDov^<>*"
@@ -281,11 +269,11 @@ def plot_tradeoff(table: str, *, size: str | None = None, output: Path | None = 
         size: whose results; unset: `small`, or the table's only one.
         output: the plot, .png, .pdf or .svg; unset: `results/<table>/tradeoff-<size>.png`.
     """
-    definition, size, _ = chosen_table(table, size)
-    frame = tradeoff_frame(load_results(definition, size=size))
+    results = _results(table, size)
+    frame = tradeoff_frame(results)
     if frame.empty:
-        raise _nothing(definition, size, f"{_QUALITY} and {_DIVERSITY}")
-    path = output or results_root() / definition.table / f"tradeoff-{size}.png"
+        raise _nothing(results, f"{_QUALITY} and {_DIVERSITY}")
+    path = _path(results, "tradeoff", output)
     save(tradeoff_figure(frame), path)
     return f"{path}: BLEU-5 against the validation split and Self-BLEU-5. {'; '.join(frame.system.unique())}."
 
@@ -320,35 +308,30 @@ def tradeoff_figure(tradeoff: "DataFrame") -> "Figure":
     real = tradeoff.temperature == ""
     groups = [*tradeoff.group[~real].unique()] or [""]
     drawing = figure(4.2 * len(groups), 4.2)
+    from matplotlib.patches import Ellipse
+
     for axes, group in zip(drawing.subplots(1, len(groups), squeeze=False, sharey=True)[0], groups, strict=True):
         shown = tradeoff[real | (tradeoff.group == group)]
         for number, (system, points) in enumerate(shown.groupby("system", sort=False)):
-            style = {"marker": "x", "linestyle": ""} if (points.temperature == "").all() else {}
-            axes.plot(points.diversity, points.quality, color=f"C{number}", label=system, **style)
-            if not style:
-                _draw_temperatures(axes, points, colour=f"C{number}")
-        axes.set_title(group, fontsize=10)
+            colour = f"C{number}"
+            if (points.temperature == "").all():
+                axes.plot(points.diversity, points.quality, "x", color=colour, label=system)
+                continue
+            axes.plot(points.diversity, points.quality, color=colour, label=system)
+            for marker, point in zip(itertools.cycle(_MARKERS), points.itertuples(), strict=False):
+                place = (point.diversity, point.quality)
+                filled = colour if point.chosen else "white"
+                axes.plot(*place, marker, color=colour, markersize=6, markerfacecolor=filled)
+                axes.annotate(point.temperature, place, (4, 4), textcoords="offset points", fontsize=6)
+                width, height = 2 * point.diversity_deviation, 2 * point.quality_deviation
+                axes.add_patch(Ellipse(place, width, height, color=colour, alpha=0.2, linewidth=0))
         axes.set_xlabel("Self-BLEU-5 (less: more diverse)", fontsize=9)
         axes.set_ylabel("BLEU-5 against the validation split", fontsize=9)
-        axes.legend(fontsize=7)
-        _style(axes)
+        _style(axes, group)
     return drawing
 
 
-def _draw_temperatures(axes: "Axes", points: "DataFrame", *, colour: str) -> None:
-    from matplotlib.patches import Ellipse
-
-    for number, point in enumerate(points.itertuples()):
-        place = (point.diversity, point.quality)
-        filled = colour if point.chosen else "white"
-        marker = _MARKERS[number % len(_MARKERS)]
-        axes.plot(*place, marker, color=colour, markersize=6, markerfacecolor=filled)
-        axes.annotate(point.temperature, place, (4, 4), textcoords="offset points", fontsize=6)
-        width, height = 2 * point.diversity_deviation, 2 * point.quality_deviation
-        axes.add_patch(Ellipse(place, width, height, color=colour, alpha=0.2, linewidth=0))
-
-
-# -- histograms ---------------------------------------------------------------------------------------------------
+# -- histograms -------------------------------------------------------------------------------------------------------
 
 _BINS = 25
 """Of values that are not whole numbers."""
@@ -365,29 +348,21 @@ def plot_histogram(table: str, *, size: str | None = None, output: Path | None =
         size: whose results; unset: `small`, or the table's only one.
         output: the plot, .png, .pdf or .svg; unset: `results/<table>/histogram-<size>.png`.
     """
-    definition, size, _ = chosen_table(table, size)
-    results = load_results(definition, size=size)
+    results = _results(table, size)
     items = {
         (row.name, column.header): scores[~np.isnan(scores)]
-        for row in definition.rows
-        for column in definition.columns
+        for row in results.definition.rows
+        for column in results.definition.columns
         if (scores := pooled_scores(results.of(row.name), column.key)) is not None and not np.isnan(scores).all()
     }
     if not items:
-        raise _nothing(definition, size, "scores of single items")
-    rows, headers = ({place[axis] for place in items} for axis in range(2))
+        raise _nothing(results, "scores of single items")
     # A distribution is named by what tells it from the others: its row, its measure, or both.
-    named = {
-        row
-        if len(headers) == 1 < len(rows)
-        else header
-        if len(rows) == 1 < len(headers)
-        else f"{row}, {header}": scores
-        for (row, header), scores in items.items()
-    }
-    frame = histogram_frame(named)
-    path = output or results_root() / definition.table / f"histogram-{size}.png"
-    save(histogram_figure(frame, axis=definition.caption if len(headers) > 1 else headers.pop()), path)
+    varied = [axis for axis in range(2) if len({place[axis] for place in items}) > 1] or [0, 1]
+    named = {", ".join(place[axis] for axis in varied): scores for place, scores in items.items()}
+    headers = {header for _, header in items}
+    frame, path = histogram_frame(named), _path(results, "histogram", output)
+    save(histogram_figure(frame, axis=results.definition.caption if len(headers) > 1 else headers.pop()), path)
     table_of_bins = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     write_atomically(path.with_suffix(".csv"), table_of_bins)
     means = "; ".join(f"{name} {scores.mean():.3g} over {len(scores):,}" for name, scores in named.items())
@@ -423,6 +398,5 @@ def histogram_figure(bins: "DataFrame", *, axis: str) -> "Figure":
         axes.stairs(100 * bins[name], edges, color=axes.patches[-1].get_facecolor()[:3])
     axes.set_xlabel(axis, fontsize=9)
     axes.set_ylabel("% of texts", fontsize=9)
-    axes.legend(fontsize=8)
     _style(axes)
     return drawing

@@ -23,7 +23,6 @@ from depgen.trees.conllu import read_conllu
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_files import format_of
-from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
 if TYPE_CHECKING:
@@ -107,12 +106,12 @@ def plot_heat_map(
     form: FormName | None = None,
     device: str | None = None,
     output: Path = Path("heat-map.png"),
-    **options: Any,
+    **options: Any,  # noqa: ANN401
 ) -> str:
     """Where the plot went: Pearson's correlation of each head with each relation, in both directions.
 
-    Figure 5 of Shen et al. (2022). Relations are sorted by frequency, heads by layer; the head of a relation's highest
-    value has a dot.
+    Figure 5 of Shen et al. (2022). Weights are those before a mask between words. Relations are sorted by frequency,
+    heads by layer; the head of a relation's highest value has a dot.
 
     Args:
         run: a run folder (its best checkpoint) or a checkpoint file; by default the newest run.
@@ -164,23 +163,11 @@ def heat_map_figure(correlations: "DataFrame", *, label: str) -> "Figure":
     return drawing
 
 
-# -- trees and graphs ---------------------------------------------------------------------------------------------
+# -- trees and graphs -------------------------------------------------------------------------------------------------
 
 _PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<style>
-body {{ font-family: Arial, sans-serif; margin: 1.5rem }}
-figure {{ margin: 0 0 2.5rem; break-inside: avoid; overflow-x: auto }}
-@page {{ size: landscape }}
-</style>
-</head>
-<body>
-{figures}
-</body>
-</html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body>
+{picture}</body></html>
 """
 
 
@@ -193,8 +180,6 @@ def plot_trees(
     sentence: str | None = None,
     tokens: Tokens = "whitespace",
     attention_head: tuple[int, int] | None = None,
-    beam_size: int | None = None,
-    form: FormName | None = None,
     structure: Structure | None = None,
     table: str | None = None,
     row: str | None = None,
@@ -218,9 +203,6 @@ def plot_trees(
         sentence: what a run parses, in place of a file or corpus; each line is a sentence.
         tokens: (sentence) words are separated by white space, the default, or by `rules` for English.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
-        beam_size: (run of GiLT) hypotheses about the graph of a sentence; by default 20.
-        form: what words are brought into before the run reads them: by default the form of the run's corpus, and none
-            for a corpus that is already normalised; `bare`, `ptb`, `stories`, `lower`, or `as_is` for none.
         structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
             run gives, and without one graphs of SDP and trees of others.
         table: the table whose trained system is the run.
@@ -228,8 +210,7 @@ def plot_trees(
         size: at which it was trained; unset: `small`, or the only one of the table.
         first: the number of the first sentence to be drawn.
         number: how many are drawn.
-        output: `.html` makes one page, `.svg` one picture; unset: `trees.html`, of a table
-            `results/<table>/trees-<row>.svg`.
+        output: `.html` or `.svg`; unset: `trees.html`, of a table `results/<table>/trees-<row>.svg`.
     """
     path = output or picture_path("trees.html" if table is None else "trees.svg", table, row=row or "UDGN")
     check_name(path, (".html", ".svg"))
@@ -240,57 +221,73 @@ def plot_trees(
             "Name one file of gold trees, --corpus or (with --run) --sentence, and for the trees to set below them a "
             "second file or --run."
         )
-    parser = None
+    parser, of_graphs = None, any(format_of(file) == "sdp" for file in files)
     if run is not None:
-        parser = _parser(run, corpus, form=form, attention_head=attention_head, beam_size=beam_size)
-    if structure is None:
-        of_graphs = any(map(_is_sdp, files)) if parser is None else parser.structure == "graph"
-        structure = "graph" if of_graphs else "tree"
+        system = load(run)
+        if corpus is not None and form_of(corpus) not in (None, "lower"):  # normalised already
+            warn_of_another_form(system.reading.form, corpus)
+            system = replace(system, reading=replace(system.reading, form="as_is"))
+        parser = SystemParser([system], attention_head=attention_head)
+        of_graphs = parser.structure == "graph"
+    structure = structure or ("graph" if of_graphs else "tree")
     if sentence is not None:
         origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
     elif corpus is not None:
         origin, documents = f"{corpus.name}, {split}", corpus.documents(split)
     else:
         origin, documents = str(files[0]), _read(files[0], structure)
-    chosen = list(islice(_numbered(documents, origin), first - 1, first - 1 + number))
+    chosen = _sentences(documents, origin, first, number)
     if not chosen:
         raise UserError(f"{origin}: there is no sentence {first}.")
     above, below, others = "", "", list[Sentence]()
     if parser is not None:
         above, below, others = "gold", "induced", parser.annotate([gold for _, gold in chosen])
     elif len(files) == 2:
-        others = [*_same_sentences(files[0], files[1], structure, first=first, number=number)]
         above, below = "gold", "predicted"
+        others = [other for _, other in _sentences(_read(files[1], structure), str(files[1]), first, number)]
     drawings = list[tuple[str, str]]()
-    for (place, gold), other in zip_longest(chosen, others):
+    for (place, gold), other in zip_longest(chosen, others[: len(chosen)]):
         if parser is None or _edges(gold, structure) is not None:
             drawings.append(drawing_of(place, gold, structure, name=above))
         if other is not None:
+            if parser is None and other.words != gold.words:
+                raise UserError(f"{place}: expected its words in {files[1]} too, found {' '.join(other.words)!r}.")
             drawings.append(drawing_of(place, other, structure, name=below))
-    if path.suffix.lower() == ".svg":
-        write_atomically(path, svg_of(drawings))
-    else:
-        figures = [f"<figure>\n<figcaption>{escape(name)}</figcaption>{svg}\n</figure>" for name, svg in drawings]
-        write_atomically(path, _PAGE.format(title=escape(origin), figures="\n".join(figures)))
+        elif others:
+            raise UserError(f"{place}: {files[1]} has no such sentence.")
+    picture = svg_of(drawings)
+    if path.suffix.lower() == ".html":
+        picture = _PAGE.format(title=escape(origin), picture=picture)
+    write_atomically(path, picture)
     return f"{path}: {structure}s of {len(chosen)} sentences of {origin}."
 
 
-def drawing_of(place: str, sentence: Sentence, structure: Structure = "tree", *, name: str = "") -> tuple[str, str]:
-    """The caption of a sentence's tree or graph, and its picture as SVG.
+def _read(path: Path, structure: Structure) -> Iterator[Document]:
+    if format_of(path) == "sdp":
+        return read_sdp(path)
+    return read_conllu(path, by_document=False, graphs=structure == "graph")
 
-    Raises:
-        UserError: there is none, or what should be a tree is not one.
-    """
-    edges = _edges(sentence, structure)
+
+def _sentences(documents: Iterator[Document], origin: str, first: int, number: int) -> list[tuple[str, Sentence]]:
+    """Some successive sentences, each with its place."""
+    sentences = ((document.identifier, sentence) for document in documents for sentence in document.sentences)
+    return [
+        (f"{origin}, sentence {place} ({identifier})", sentence)
+        for place, (identifier, sentence) in islice(enumerate(sentences, start=1), first - 1, first - 1 + number)
+    ]
+
+
+def drawing_of(place: str, sentence: Sentence, structure: Structure = "tree", *, name: str = "") -> tuple[str, str]:
+    """The caption of a sentence's tree or graph, and its picture as SVG."""
+    edges, caption = _edges(sentence, structure), f"{place}: {name}" if name else place
     if edges is None:
-        needed = "heads" if structure == "tree" else "a graph"
         raise UserError(
-            f"{place}: expected {needed}{f' ({name})' if name else ''}, found none. Draw other sentences (--first), or "
-            "leave those of a corpus out that have none, by the step depgen.data.steps.WithTreesOnly."
+            f"{caption}: expected {'heads' if structure == 'tree' else 'a graph'}, found none. Draw other sentences "
+            "(--first), or leave those of a corpus out by the step depgen.data.steps.WithTreesOnly."
         )
     if structure == "tree" and sentence.heads is not None:
         check_tree(sentence.heads, place, words=sentence.words)
-    return (f"{place}: {name}" if name else place), dependency_svg(sentence.words, edges)
+    return caption, dependency_svg(sentence.words, edges)
 
 
 def _edges(sentence: Sentence, structure: Structure) -> tuple[Edge, ...] | None:
@@ -351,57 +348,3 @@ def svg_of(drawings: Sequence[tuple[str, str]]) -> str:
         height += 30 + of_picture["height"]
     size = f'width="{widest:g}" height="{height:g}" viewBox="0 0 {widest:g} {height:g}"'
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>\n' + "\n".join(parts) + "\n</svg>\n"
-
-
-def _read(path: Path, structure: Structure) -> Iterator[Document]:
-    if _is_sdp(path):
-        return read_sdp(path)
-    return read_conllu(path, by_document=False, graphs=structure == "graph")
-
-
-def _is_sdp(path: Path) -> bool:
-    return format_of(path) == "sdp"
-
-
-def _numbered(documents: Iterator[Document], origin: str) -> Iterator[tuple[str, Sentence]]:
-    """Each sentence and its place."""
-    sentences = ((document.identifier, sentence) for document in documents for sentence in document.sentences)
-    for number, (identifier, sentence) in enumerate(sentences, start=1):
-        yield f"{origin}, sentence {number} ({identifier})", sentence
-
-
-def _parser(
-    run: str,
-    corpus: Corpus | None,
-    *,
-    form: FormName | None,
-    attention_head: tuple[int, int] | None,
-    beam_size: int | None,
-) -> SystemParser:
-    """The parser that a run is; without `form`, a corpus that is already normalised stays as it is."""
-    system = load(run, form=form)
-    if form is None and corpus is not None and form_of(corpus) not in (None, "lower"):
-        warn_of_another_form(system.reading.form, corpus)
-        system = replace(system, reading=replace(system.reading, form="as_is"))
-    return SystemParser([system], attention_head=attention_head, beam_size=beam_size)
-
-
-def _same_sentences(gold: Path, other: Path, structure: Structure, *, first: int, number: int) -> Iterator[Sentence]:
-    """The second file's sentences, from `first` on.
-
-    Raises:
-        UserError: the two files differ in their words up to there, or one has fewer sentences.
-    """
-    pairs = zip_longest(*(_numbered(_read(path, structure), str(path)) for path in (gold, other)))
-    for index, (one, another) in enumerate(islice(pairs, first - 1 + number), start=1):
-        if one is None or another is None:
-            shorter, longer = (gold, other) if one is None else (other, gold)
-            raise UserError(f"{shorter} has {index - 1} sentences, but {longer} has more: they are not the same.")
-        (place, expected), (other_place, found) = one, another
-        if expected.words != found.words:
-            raise UserError(
-                f"{other_place}: expected the words of {place}, {' '.join(expected.words)!r}, found "
-                f"{' '.join(found.words)!r}."
-            )
-        if index >= first:
-            yield found

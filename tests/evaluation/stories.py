@@ -1,7 +1,8 @@
 """Invented stories, in memory."""
 
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
 
+from depgen.data.corpus import Split, SplitStatistics
 from depgen.trees.sentence import Document, Sentence
 
 PETS = ("dog", "cat", "goat", "bird", "horse", "pig", "duck", "hen", "cow", "mouse", "fox", "owl")
@@ -11,12 +12,12 @@ class PetStories:
     """Stories whose sentences come in one order, each about a single pet."""
 
     name = "pets"
-    published: ClassVar = {}
+    published: Mapping[Split, SplitStatistics] = {}
 
-    def __init__(self, train=12, held_out=6):
+    def __init__(self, train: int = 12, held_out: int = 6) -> None:
         self.sizes = {"train": train, "valid": held_out, "test": held_out}
 
-    def documents(self, split):
+    def documents(self, split: Split) -> Iterator[Document]:
         for number in range(self.sizes[split]):
             pet = PETS[number % len(PETS)]
             texts = (
@@ -29,5 +30,5 @@ class PetStories:
             yield Document(tuple(Sentence(tuple(text.split())) for text in texts), f"{split}:{number}")
         yield Document((Sentence(("short", ".")),), f"{split}:short")
 
-    def fingerprint(self, split):
+    def fingerprint(self, split: Split) -> str:
         return f"pets {split} {self.sizes[split]}"

@@ -9,7 +9,7 @@ from depgen.evaluation import corruption
 from depgen.evaluation.corruption import (
     ContentWords,
     corrupt,
-    drawn_forms,
+    drawn_operations,
     negate,
     negate_sentences,
     own_antonyms,
@@ -21,7 +21,6 @@ from depgen.evaluation.corruption import (
     words_of,
 )
 from depgen.evaluation.union import UnionData
-from depgen.trees.sentence import Sentence
 from tests.evaluation.stories import PetStories
 
 DRAWS = 3000
@@ -35,9 +34,11 @@ def stories():
 
 def sentence(text):
     """A sentence from word/TAG, the tag being X where none is given."""
-    pairs = [each.rsplit("/", 1) if "/" in each else (each, "X") for each in text.split()]
-    words, tags = zip(*pairs, strict=True)
-    return Sentence(words, tags=tags)
+    return tuple(tuple(each.rsplit("/", 1)) if "/" in each else (each, "X") for each in text.split())
+
+
+def text(sentence):
+    return " ".join(word for word, _ in sentence)
 
 
 def story(letters):
@@ -104,13 +105,13 @@ def test_repeated_ngrams_stand_twice():
     told = (sentence("a"), sentence("b c d e f"), sentence("g h"))
     expected = Counter()
     for index, size in product((1, 2), range(1, 5)):
-        words = told[index].words
+        words = [word for word, _ in told[index]]
         size = min(size, len(words))
         for start in range(len(words) - size + 1):
             twice = (*words[: start + size], *words[start:])
-            texts = [" ".join(twice) if i == index else " ".join(each.words) for i, each in enumerate(told)]
+            texts = [" ".join(twice) if i == index else text(each) for i, each in enumerate(told)]
             expected["|".join(texts)] += 1 / 8 / (len(words) - size + 1)
-    agree(lambda generator: "|".join(" ".join(s.words) for s in repeat_ngrams(told, generator)), expected)
+    agree(lambda generator: "|".join(map(text, repeat_ngrams(told, generator))), expected)
 
 
 def test_a_story_of_five_sentences_repeats_two_ngrams():
@@ -118,9 +119,7 @@ def test_a_story_of_five_sentences_repeats_two_ngrams():
     assert lengths == {7, 8}  # 8: the word that already stood twice was repeated as a bigram
 
 
-LEXICON = ContentWords(
-    {"NN": Counter({"dog": 1, "cat": 1}), "VB": Counter({"like": 1, "open": 1})}, antonyms={"hot": ("cold",)}
-)
+LEXICON = ContentWords([sentence("dog/NN cat/NN like/VB open/VB")], antonyms={"hot": ["cold"]})
 
 
 def test_replaced_words_keep_their_tag_and_are_few():
@@ -130,9 +129,8 @@ def test_replaced_words_keep_their_tag_and_are_few():
     for seed in range(600):
         found = replace_words(told, LEXICON, random.Random(seed))
         assert found[0] == told[0]
-        pairs = [(a, b) for a, b in zip(told[1].words, found[1].words, strict=True) if a != b]
-        assert set(pairs) <= {("dog", "cat"), ("hot", "cold")}
-        assert found[1].tags == told[1].tags
+        pairs = [(a, b) for a, b in zip(told[1], found[1], strict=True) if a != b]
+        assert set(pairs) <= {(("dog", "NN"), ("cat", "NN")), (("hot", "JJ"), ("cold", "JJ"))}
         changes[len(pairs)] += 1
     assert set(changes) == {1, 2}  # 15 % of 14 content words
     assert changes[1] / 600 == pytest.approx(0.5, abs=0.1)
@@ -140,7 +138,7 @@ def test_replaced_words_keep_their_tag_and_are_few():
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("tagged", "expected"),
     [
         ("she/PRP did/VBD n't/RB open/VB it", {"she did open it"}),
         ("she/PRP ca/MD n't/RB go/VB", {"she can go"}),
@@ -160,9 +158,8 @@ def test_replaced_words_keep_their_tag_and_are_few():
         ("a dog barking/VBG", {"a dog not barking"}),
     ],
 )  # fmt: skip
-def test_negation(text, expected):
-    found = {" ".join(negate(sentence(text), LEXICON, random.Random(seed)).words) for seed in range(20)}
-    assert found == expected
+def test_negation(tagged, expected):
+    assert {text(negate(sentence(tagged), LEXICON, random.Random(seed))) for seed in range(20)} == expected
 
 
 def test_what_has_neither_negation_nor_verb_is_left():
@@ -191,36 +188,34 @@ def test_operations_are_drawn_at_the_published_rates():
                 chance *= weights[operation] / left
                 left -= weights[operation]
             expected[order] += chance
-    names = {"repeated": "repeat", "replaced": "replace", "shuffled": "shuffle", "negated": "negate"}
-    agree(lambda generator: tuple(names[form.split()[0]] for form in drawn_forms(generator)), expected)
+    agree(lambda generator: tuple(name.split()[0] for name in drawn_operations(generator)), expected)
 
 
 def test_sentences_and_words_are_drawn_at_the_published_rates():
     generator = random.Random(0)
-    forms = Counter(form for _ in range(DRAWS) for form in drawn_forms(generator))
-    repeated = forms["repeated sentences"] + forms["repeated n-grams"]
-    replaced = forms["replaced sentences"] + forms["replaced words"]
-    assert forms["repeated sentences"] / repeated == pytest.approx(0.7, abs=0.05)
-    assert forms["replaced sentences"] / replaced == pytest.approx(0.5, abs=0.05)
+    drawn = Counter(name for _ in range(DRAWS) for name in drawn_operations(generator))
+    for whole, part, share in (
+        ("repeat sentences", "repeat n-grams", 0.7),
+        ("replace sentences", "replace words", 0.5),
+    ):
+        assert drawn[whole] / (drawn[whole] + drawn[part]) == pytest.approx(share, abs=0.05)
 
 
 def test_a_corrupted_story_differs_after_its_first_sentence_and_depends_on_the_generator_alone(stories):
-    lexicon = ContentWords.of(sentence for told in stories for sentence in told)
+    lexicon = ContentWords(sentence for told in stories for sentence in told)
     for index in range(len(stories)):
         for seed in range(30):
-            sample = corrupt(stories, index, lexicon, random.Random(f"{seed}"))
-            assert sample.story[0] == stories[index][0]
-            assert words_of(sample.story) != words_of(stories[index])
-            assert len(sample.story) == 5
-            assert 1 <= len(sample.forms) <= 4
-            assert sample == corrupt(stories, index, lexicon, random.Random(f"{seed}"))
+            corrupted = corrupt(stories, index, lexicon, random.Random(f"{seed}"))
+            assert corrupted[0] == stories[index][0]
+            assert words_of(corrupted) != words_of(stories[index])
+            assert len(corrupted) == 5
+            assert corrupted == corrupt(stories, index, lexicon, random.Random(f"{seed}"))
 
 
 def test_where_no_operation_finds_anything_to_do_sentences_are_replaced(monkeypatch):
-    monkeypatch.setattr(corruption, "drawn_forms", lambda generator: ["shuffled"])
-    sample = corrupt([story("abbb"), story("wxyz")], 0, LEXICON, random.Random(0))
-    assert sample.forms == ("replaced sentences",)
-    assert set(letters(sample.story)) & set("wxyz")
+    monkeypatch.setattr(corruption, "drawn_operations", lambda generator: ["shuffle"])
+    corrupted = corrupt([story("abbb"), story("wxyz")], 0, LEXICON, random.Random(0))
+    assert set(letters(corrupted)) & set("wxyz")
 
 
 COUNTS = {
@@ -234,7 +229,9 @@ COUNTS = {
 
 @pytest.fixture
 def lexicon():
-    return ContentWords(COUNTS, antonyms={"love": ("hate",), "happy": ("sad", "happy")})
+    """The words of COUNTS as often as it says."""
+    seen = [tuple((word, tag) for word in words.elements()) for tag, words in COUNTS.items()]
+    return ContentWords(seen, antonyms={"love": ["hate"], "happy": ["sad", "happy"]})
 
 
 def test_other_words_of_the_tag_come_by_frequency(lexicon):
@@ -278,9 +275,3 @@ def test_the_own_list_goes_both_ways_and_never_to_itself():
     antonyms = own_antonyms()
     assert "sad" in antonyms["happy"]
     assert all(word in antonyms[other] and word != other for word, others in antonyms.items() for other in others)
-
-
-def test_a_lexicon_counts_tagged_sentences():
-    sentence = Sentence(("Dogs", "saw", "dogs"), tags=("NNS", "VBD", "NNS"))
-    drawn = ContentWords.of([sentence, Sentence(("cats",), tags=("NNS",))], antonyms={})
-    assert drawn.swap("cats", "NNS", random.Random(0)) == "dogs"

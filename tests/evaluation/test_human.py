@@ -4,7 +4,6 @@ import itertools
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,10 +137,9 @@ def test_the_seed_decides_everything_and_another_rater_changes_nothing_for_the_o
 def test_empty_and_identical_pairs_are_left_out_and_counted():
     systems = {"A": ["a", "", "same  text", "b", "c"], "B": ["x", "y", " same text", "  ", "z"]}
     questionnaire = pairwise(systems, ["k"] * 5, number=2)
-    assert questionnaire.left_out == {"with an empty text": 2, "of identical texts": 1}
+    assert questionnaire.left_out == 3
     assert {*questionnaire.shown["line"]} == {1, 5}
-    questionnaire = single("turing", {"A": ["a", "", "b"], "B": ["x", "y"]}, number=2)
-    assert questionnaire.left_out == {"empty, of A": 1, "empty, of B": 0}
+    assert single("turing", {"A": ["a", "", "b"], "B": ["x", "y"]}, number=2).left_out == 1
 
 
 def test_single_sentences_are_mixed():
@@ -150,7 +148,6 @@ def test_single_sentences_are_mixed():
     assert items["system_1"].value_counts().to_dict() == {"Net": 20, "Web": 20, "Real data": 20}
     changes = sum(one != other for one, other in itertools.pairwise(items["system_1"]))
     assert changes > 25  # 40 expected by chance, 2 if the names told who wrote
-    assert "you will read 60 sentences" in questionnaire.instructions
 
 
 def test_ratings_are_shared_evenly():
@@ -161,7 +158,6 @@ def test_ratings_are_shared_evenly():
     assert shown["item"].nunique() == 180
     owners = list(shown.loc[shown["rater"] == "rater-1", "system_1"])
     assert owners != sorted(owners)
-    assert "read 30 sentences" in questionnaire.instructions
 
 
 # -- folders ----------------------------------------------------------------------------------------------------------
@@ -206,17 +202,11 @@ def test_contexts_are_the_prompts_of_json_lines(files):
         export(texts=["A=a.jsonl", "B=b.jsonl"], contexts=Path("contexts.txt"), number=4, output=files / "other")
 
 
-@pytest.mark.parametrize(("make", "words"), [(compared, "the first four sentences"), (mixed, "by lowercasing")])
-def test_the_papers_words_about_its_corpora_are_for_its_texts_alone(make, words):
-    neutral = make(number=5)
-    assert words not in neutral.instructions
-    assert words in replace(neutral, wording="paper").instructions
-    assert "{" not in neutral.instructions
-
-
 @pytest.mark.parametrize("questionnaire", [compared(number=5), mixed(number=5), mixed("rating", number=5)])
 def test_the_key_restores_the_questionnaire(questionnaire, tmp_path):
     write_folder(questionnaire, tmp_path)
+    instructions = (tmp_path / "raters/instructions.txt").read_text()
+    assert questionnaire.kind == "pairwise" or "read 15 sentences" in instructions
     restored = read_key(tmp_path)
     assert (restored.name, restored.systems) == (questionnaire.name, questionnaire.systems)
     assert restored.shown.equals(questionnaire.shown)
@@ -252,7 +242,6 @@ def test_sides_are_undone(tmp_path):
     # In 4 of 8 items 4 of 6 ordered pairs of raters differ; of all 24 answers 20 are 1 and 4 are -1.
     alpha = 1 - (4 * 4 / 2 / 24) / (2 * 20 * 4 / (24 * 23))
     assert values["DM-Net vs. Net", "logicality_alpha"] == pytest.approx(alpha)
-    assert outcome.first_shown == pytest.approx((12 + 8 + 8) / 48)
     turned = figures(read_outcome(tmp_path, ["Net vs. DM-Net"]))
     assert turned["Net vs. DM-Net", "logicality_lose"] == pytest.approx(100 * 20 / 24)
     assert turned["Net vs. DM-Net", "logicality_alpha"] == pytest.approx(values["DM-Net vs. Net", "logicality_alpha"])
@@ -272,7 +261,7 @@ def test_missing_answers_and_raters_are_counted(tmp_path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(line for line in lines if ",item-3," not in line) + ",,,,,,,\n")
     outcome = read_outcome(tmp_path)
-    assert outcome.raters == ("rater-2", "rater-3")
+    assert outcome.raters == 2
     assert outcome.missing == 5  # three blanks and a line with two answers
     values = figures(outcome)
     assert (values["DM-Net vs. Net", "grammaticality_tie"], values["DM-Net vs. Net", "logicality_win"]) == (100, 100)
@@ -289,7 +278,6 @@ def test_sentences_are_judged_by_their_writers(tmp_path):
     assert [values[name, "human"] for name in ("Net", "Web", "Real data")] == pytest.approx([0.8, 0.0, 0.8])
     # 8 of 12 items have 4 yes and 1 no: 8 of their 20 ordered pairs differ; of 60 answers 32 are yes.
     assert values["", "alpha"] == pytest.approx(1 - (8 * 8 / 4 / 60) / (2 * 32 * 28 / (60 * 59)))
-    assert outcome.first_shown is None
 
 
 def test_ratings_are_means_and_deviations_over_sentences(tmp_path):
@@ -333,10 +321,10 @@ def test_what_spreadsheets_make_of_a_sheet_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.replace("rater-1", "rater-9"), "of rater-9: unknown to the key"),
-        (lambda text: text.replace("item-2,", "item-77,"), "item-77 of rater-1: unknown to the key"),
-        (lambda text: text.replace("item-2,", "item-1,"), "item-1 of rater-1: .* answered twice"),
-        (lambda text: text.replace("q-", "p-"), "answers questionnaire 'p-"),
+        (lambda text: text.replace("rater-1", "rater-9"), "of rater-9 in .*: unknown to the key"),
+        (lambda text: text.replace("item-2,", "item-77,"), "item-77 of rater-1 in .*: unknown to the key"),
+        (lambda text: text.replace("item-2,", "item-1,"), "item-1 of rater-1 in .*: .* answered twice"),
+        (lambda text: text.replace("q-", "p-"), "in p-.*: unknown to the key"),
         (lambda text: text.replace(",tie", ",draw", 1), "grammaticality is 'draw'; expected 1, 2, tie"),
         (lambda text: text.replace("logicality", "logic"), "logicality are not there"),
         (lambda text: re.sub(",tie,1", ",tie,", text), "logicality: expected at least one answer"),
@@ -356,12 +344,11 @@ def test_answers_that_do_not_fit_are_refused(tmp_path, change, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"texts": ["A=a.txt"]}, "two systems to compare, found 1"),
+        ({"texts": ["A=a.txt"]}, "two systems, found 1"),
         ({"texts": ["A=a.txt", "A=b.txt"]}, "A=b.txt: expected NAME=FILE, with another name"),
         ({"contexts": None}, "give --contexts FILE"),
-        ({}, "at least 100 pairs of A and B to draw from, found 8"),
+        ({}, "at least 100 texts of A and B to draw from, found 8"),
         ({"contexts": Path("short.txt"), "number": 1}, "a text of A for each of the 1 contexts, found 8"),
-        ({"real": Path("real.txt")}, "Leave --contexts out"),
         ({"rate": True, "contexts": None, "number": 5, "raters": 4, "per_sentence": 3}, "--per_sentence"),
     ],
 )

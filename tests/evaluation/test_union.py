@@ -1,49 +1,30 @@
-"""The batches, the loss and the training of UNION; scores by what lies in the cache."""
+"""The batches, the loss and the training of UNION; scores by a run."""
 
-import json
 import shutil
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+import yaml
 
 from depgen.annotation.tagger import SuffixTagger
 from depgen.cli import main
 from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
-from depgen.evaluation import corruption, union
-from depgen.evaluation.pretrained import load_pretrained
 from depgen.evaluation.text.measures import TextOptions, text_metrics
 from depgen.evaluation.text.outcome import NotComputed
-from depgen.evaluation.union import (
-    HEAD,
-    IGNORED,
-    UnionData,
-    UnionModule,
-    UnionNetwork,
-    UnionTraining,
-    areas,
-    load_scorer,
-    reconstruction_targets,
-    report,
-    scorer_folder,
-    text_of,
-    train_union,
-    union_score,
-)
-from depgen.metrics.roc import auc
+from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_targets, text_of, union_score
+from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories
 from tests.invented_models import write_bert
 
 LENGTH = 60
-TRAINING = UnionTraining(epochs=2, learning_rate=3e-3, accelerator="cpu")
 TOKENS = torch.tensor([[2, 5, 6, 7, 3], [2, 6, 5, 3, 0]])
 MASK = torch.tensor([[True] * 5, [True] * 4 + [False]])
 
 
 def pets(**options):
-    return UnionData(PetStories(), SuffixTagger(), **{"tokens_per_batch": 200, "max_length": LENGTH, **options})
+    return UnionData(PetStories(), SuffixTagger(), **{"tokens_per_batch": 200, **options})
 
 
 @pytest.fixture(scope="module")
@@ -56,256 +37,191 @@ def bert(tmp_path_factory):
 
 
 @pytest.fixture
-def data(bert):
-    data = pets()
-    data.tokenizer = load_pretrained(str(bert), "encoder").tokenizer
-    return data
-
-
-@pytest.fixture
-def module(bert, monkeypatch):
+def union(bert, monkeypatch):
     torch.manual_seed(0)
-    module = UnionModule(load_pretrained(str(bert), "encoder").model, TRAINING)
-    monkeypatch.setattr(module, "log", lambda *args, **options: None)
-    return module
+    union = UNION(str(bert), max_length=LENGTH)
+    monkeypatch.setattr(union, "log", lambda *args, **options: None)
+    return union
 
 
 def batch_of(data, indices):
     return data.pairs("train", epoch=0).__getitems__(RankBatch(np.array(indices), 0, len(indices)))
 
 
-def test_a_batch_holds_stories_and_then_their_corrupted_versions(data):
-    pairs, batch = data.pairs("train", epoch=0), batch_of(data, [4, 1])
-    stories = [pairs.stories[4], pairs.stories[1], pairs.corrupted(4).story, pairs.corrupted(1).story]
-    for tokens, mask, story in zip(batch.tokens, batch.is_word, stories, strict=True):
-        assert tokens[mask].tolist() == data.tokenizer.encode(text_of(story))
-    assert batch.human.tolist() == [True, True, False, False]
-    assert batch.untouched.tolist() == [8, 8, 8, 8]  # [CLS] [ female ] wanted a goat .
-    assert batch.items.tolist() == [4, 1]
+def test_a_batch_holds_stories_and_their_corrupted_versions():
+    pairs, batch = pets().pairs("train", epoch=0), batch_of(pets(), [4, 1])
+    assert batch.human == [text_of(pairs.stories[4]), text_of(pairs.stories[1])]
+    assert batch.corrupted == [text_of(pairs.corrupted(4)), text_of(pairs.corrupted(1))]
+    assert batch.first == ["[female] wanted a horse .", "[female] wanted a cat ."]
 
 
-def test_every_epoch_has_negative_samples_of_its_own_and_held_out_ones_stay(data):
-    def samples(split, epoch=None):
-        pairs = data.pairs(split, epoch=epoch)
-        return [text_of(pairs.corrupted(index).story) for index in range(len(pairs))]
+def test_every_epoch_has_corrupted_versions_of_its_own_and_held_out_ones_stay():
+    def corrupted(split, epoch=None, **options):
+        pairs = pets(**options).pairs(split, epoch=epoch)
+        return [text_of(pairs.corrupted(index)) for index in range(len(pairs))]
 
-    first, second, held_out = samples("train", 0), samples("train", 1), samples("valid")
-    assert first == samples("train", 0)
-    assert sum(a != b for a, b in zip(first, second, strict=True)) > 8
-    data.seed = 7
-    assert samples("train", 0) != first
-    assert samples("valid") == held_out
+    first = corrupted("train", 0)
+    assert first == corrupted("train", 0) != corrupted("train", 0, seed=7)
+    assert sum(a != b for a, b in zip(first, corrupted("train", 1), strict=True)) > 8
+    assert corrupted("valid") == corrupted("valid", seed=7)
 
 
-def test_batches_stay_within_the_budget_and_hold_every_story_once(data):
-    items = [batch.items.tolist() for batch in data.train_dataloader()]
-    assert sorted(item for batch in items for item in batch) == list(range(12))
-    assert max(map(len, items)) <= 200 // 31
+def test_batches_stay_within_the_budget_and_hold_every_story_once():
+    batches = [batch.human for batch in pets().train_dataloader()]
+    assert sorted(story for batch in batches for story in batch) == sorted(map(text_of, pets().stories("train")))
+    assert max(map(len, batches)) <= 200 // 31
 
 
-def test_the_fingerprint_knows_all_that_stories_and_samples_depend_on(data, tmp_path, monkeypatch):
-    fingerprints = [data.fingerprint(), pets(max_length=50).fingerprint(), pets(tokens_per_batch=100).fingerprint()]
-    fingerprints.append(UnionData(PetStories(train=11), SuffixTagger(), max_length=LENGTH).fingerprint())
-    for name in ("antonyms.txt", "irregular_verbs.txt"):
-        for other in ("antonyms.txt", "irregular_verbs.txt"):
-            lines = (corruption._DATA / other).read_text()
-            (tmp_path / other).write_text(lines + "up down\n" * (other == name))
-        with monkeypatch.context() as patch:
-            patch.setattr(corruption, "_DATA", tmp_path)
-            fingerprints.append(data.fingerprint())
-    with monkeypatch.context() as patch:
-        patch.setattr(union, "RULES", "0")
-        fingerprints.append(data.fingerprint())
-    assert data.fingerprint() == fingerprints[0] == pets().fingerprint()
-    assert len({*fingerprints}) == len(fingerprints)
-
-
-def test_the_classifier_sees_the_first_state_and_no_padding(module, tmp_path):
-    network = module.network.eval()
-    logits = network.head(network.states(TOKENS, MASK)[:, 0])
+def test_the_classifier_sees_the_first_state_and_no_padding(union):
+    union.eval()
+    logits = union.classifier(union.states(TOKENS, MASK)[:, 0])
     padded = torch.nn.functional.pad(TOKENS, (0, 3), value=7)
-    assert torch.allclose(network(TOKENS, MASK), logits)
-    assert torch.allclose(network(padded, torch.nn.functional.pad(MASK, (0, 3))), logits, atol=1e-6)
-    network.save(tmp_path)
-    loaded = UnionNetwork.load(tmp_path)
-    assert not loaded.training
-    assert torch.allclose(loaded(TOKENS, MASK), logits, atol=1e-6)
-    (tmp_path / HEAD).write_bytes(b"cut")
-    with pytest.raises(UserError, match="expected a UNION scorer"):
-        UnionNetwork.load(tmp_path)
+    assert torch.allclose(union(TOKENS, MASK), logits)
+    assert torch.allclose(union(padded, torch.nn.functional.pad(MASK, (0, 3))), logits, atol=1e-6)
 
 
 def test_reconstruction_asks_for_the_human_word_at_each_later_place():
     tokens = torch.tensor([[2, 5, 6, 7, 3, 0], [2, 5, 8, 3, 0, 0], [2, 5, 7, 6, 9, 3], [2, 5, 3, 0, 0, 0]])
     mask = tokens != 0
-    untouched = torch.tensor([2, 3, 2, 3])
-    targets = reconstruction_targets(tokens, mask, untouched)
+    first = torch.tensor([2, 3, 2, 3])
+    targets = reconstruction_targets(tokens, mask, first)
     for text in range(4):
         for place in range(6):
             human = text % 2
-            scored = place >= untouched[human] and mask[text, place] and mask[human, place]
+            scored = place >= first[human] and mask[text, place] and mask[human, place]
             assert targets[text, place] == (tokens[human, place] if scored else IGNORED)
     assert targets[3].eq(IGNORED).all()
 
 
-def test_the_loss_is_that_of_the_equations(data, module):
-    batch = batch_of(data, range(3))
-    module.eval()
-    states = module.network.states(batch.tokens, batch.is_word)
-    logits = module.network.classify(states)
-    expected = torch.stack([-logits[i].log_softmax(-1)[int(i < 3)] for i in range(6)]).mean()
-    targets = reconstruction_targets(batch.tokens, batch.is_word, batch.untouched)
-    embedding = module.network.encoder.get_input_embeddings().weight
-    for text in range(6):
+def test_the_loss_is_that_of_the_equations(union):
+    batch = batch_of(pets(), range(3))
+    union.eval()
+    texts = [union.encode([text])[0] for text in (*batch.human, *batch.corrupted)]
+    expected = 0.0
+    for number, ids in enumerate(texts):
+        tokens = torch.tensor([ids])
+        states = union.states(tokens, torch.ones_like(tokens, dtype=torch.bool))[0]
+        expected = expected - union.classifier(states[0]).log_softmax(-1)[int(number < 3)] / 6
+        human = texts[number % 3]
+        after_first = len(union.encode([batch.first[number % 3]])[0]) - 1
         nats = [
-            -module.token_head(states[text, place], embedding).log_softmax(-1)[target]
-            for place, target in enumerate(targets[text].tolist())
-            if target != IGNORED
+            -union.token_head(states[place], union.embedding).log_softmax(-1)[human[place]]
+            for place in range(after_first, min(len(ids), len(human)))
         ]
         expected = expected + 0.1 * torch.stack(nats).mean() / 6
-    assert module.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-5)
+    assert union.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-5)
 
 
 @pytest.mark.slow
-def test_it_overfits_eight_stories(data, monkeypatch):
-    from transformers import BertConfig, BertModel
-
-    torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
-    config = BertConfig(vocab_size=len(data.tokenizer), hidden_dropout_prob=0.0, **sizes)
-    module = UnionModule(BertModel(config), TRAINING)
-    monkeypatch.setattr(module, "log", lambda *args, **options: None)
-    batch = batch_of(data, range(8))
-    optimizer = torch.optim.AdamW(module.parameters(), lr=3e-3)
-    module.train()
-    for _ in range(120):
-        loss = module.training_step(batch, 0)
+def test_it_overfits_eight_stories(union):
+    for module in union.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    batch = batch_of(pets(), range(8))
+    optimizer = torch.optim.AdamW(union.parameters(), lr=3e-3)
+    for _ in range(150):
+        loss = union.training_step(batch, 0)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    probabilities = module.eval().network(batch.tokens, batch.is_word).softmax(-1)[:, 1]
-    assert probabilities[:8].min() > 0.9 > 0.1 > probabilities[8:].max()
-
-
-def train(name, bert, **options):
-    return train_union(pets(), TRAINING, name, str(bert), progress=False, **options)
+    scores = union.eval().score([*batch.human, *batch.corrupted])
+    assert scores[:8].min() > 90 > 10 > scores[8:].max()
 
 
 @pytest.fixture(scope="module")
-def cache(bert, tmp_path_factory):
-    """The cache with a trained scorer, `pets`; its report."""
+def runs(bert, tmp_path_factory):
+    """A folder with the run `pets`, whose encoder's folder is gone, and the experiment it is of."""
+    folder = tmp_path_factory.mktemp("union")
+    encoder = shutil.copytree(bert, folder / "bert")
+    settings = {
+        "seed_everything": 1,
+        "trainer": {"max_epochs": 2, "accelerator": "cpu", "devices": 1, "gradient_clip_val": 1.0},
+        "model": {
+            "class_path": "depgen.evaluation.union.UNION",
+            "init_args": {"encoder": str(encoder), "max_length": LENGTH, "learning_rate": 3e-3},
+        },
+        "data": {
+            "class_path": "depgen.evaluation.union.UnionData",
+            "init_args": {
+                "corpus": "tests.evaluation.stories.PetStories",
+                "tagger": "depgen.annotation.tagger.SuffixTagger",
+                "tokens_per_batch": 200,
+            },
+        },
+    }
+    (folder / "pets.yaml").write_text(yaml.safe_dump(settings))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield train("pets", bert)
+        patch.setenv("DEPGEN_RUNS", str(folder / "runs"))
+        patch.setenv("DEPGEN_CACHE", str(folder / "cache"))
+        assert main(["fit", "--config", str(folder / "pets.yaml")]) == 0
+        encoder.rename(folder / "elsewhere")
+        yield folder
 
 
 @pytest.fixture
-def scorer(cache):
-    return load_scorer(scorer_folder("pets"))
+def trained(runs):
+    return UNION.load_from_checkpoint(best_checkpoint(find_run("pets")), weights_only=True).eval()
 
 
-def test_the_report_says_how_well_stories_are_told_apart(cache, tmp_path):
-    path = scorer_folder("pets") / "union.json"
-    description = json.loads(path.read_text())
-    assert cache.splitlines()[0].startswith("bert, pets (12 stories)")
-    for split in ("valid", "test"):
-        assert f"{description['auc'][split]['all']:.4f}" in cache
-    description["auc"] = {"valid": {"all": 0.5, "shuffled": 0.25}, "test": {"all": 0.5}}
-    (tmp_path / "union.json").write_text(json.dumps(description))
-    assert report(tmp_path).splitlines()[3].split() == ["shuffled", "0.2500", "none"]
+def test_the_test_split_is_judged_by_the_area_under_the_curve(runs, trained, capsys):
+    assert main(["test", "--run", "pets"]) == 0
+    pairs = pets().pairs("test")
+    human = trained.score([text_of(story) for story in pairs.stories])
+    corrupted = trained.score([text_of(pairs.corrupted(index)) for index in range(len(pairs))])
+    higher = (human[:, None] > corrupted).mean() + (human[:, None] == corrupted).mean() / 2
+    area = float(capsys.readouterr().out.split("test/auc\t")[1])
+    assert area == pytest.approx(higher, abs=1e-5)
 
 
-def test_it_is_trained_once_and_another_of_that_name_is_refused(cache, bert, tmp_path):
-    path = scorer_folder("pets") / "union.json"
-    before = path.read_bytes()
-    assert "is up to date" in train("pets", bert)
-    other = shutil.copytree(bert, tmp_path / "bert")
-    weights = load_file(other / "model.safetensors")
-    save_file({name: value + 1 for name, value in weights.items()}, other / "model.safetensors", {"format": "pt"})
-    for options in ({"bert": bert, "seed": 2}, {"bert": other}):
-        with pytest.raises(UserError, match="trained otherwise"):
-            train("pets", **options)
-    assert path.read_bytes() == before
-
-
-def test_a_stopped_training_goes_on_to_the_same_weights(cache, bert, monkeypatch, scorer):
-    def stop(module):
-        if module.current_epoch == 1:
-            raise KeyboardInterrupt
-
+def test_a_stopped_training_goes_on_to_the_same_weights(runs, bert, monkeypatch, trained):
+    encoder = ["--model.init_args.encoder", str(bert)]
     with monkeypatch.context() as patch:
-        patch.setattr(UnionModule, "on_train_epoch_start", stop)
-        with pytest.raises(KeyboardInterrupt):
-            train("stopped", bert)
-    assert not scorer_folder("stopped").exists()
-    epochs = []
-    monkeypatch.setattr(UnionModule, "on_train_epoch_start", lambda module: epochs.append(module.current_epoch))
-    train("stopped", bert)
-    assert epochs == [1]
-    resumed, unbroken = (each.network.state_dict() for each in (load_scorer(scorer_folder("stopped")), scorer))
-    untrained = load_pretrained(str(bert), "encoder").model.state_dict()
-    assert all(torch.equal(resumed[name], value) for name, value in unbroken.items())
-    name = "embeddings.word_embeddings.weight"
-    assert not torch.equal(unbroken[f"encoder.{name}"], untrained[name])
+        patch.setattr(UNION, "on_train_epoch_start", lambda union: 1 / (1 - union.current_epoch))
+        with pytest.raises(ZeroDivisionError):
+            main(["fit", "--config", str(runs / "pets.yaml"), "--name", "stopped", *encoder])
+    assert main(["fit", "--resume", "stopped"]) == 0
+    resumed = UNION.load_from_checkpoint(best_checkpoint(find_run("stopped")), weights_only=True).state_dict()
+    assert all(torch.equal(resumed[name], value) for name, value in trained.state_dict().items())
+    untrained = UNION(str(bert), max_length=LENGTH).embedding
+    assert not torch.equal(trained.embedding, untrained)
 
 
-def test_scores_depend_neither_on_batch_nor_on_order_nor_on_case(scorer, caplog):
+def test_scores_depend_neither_on_batch_nor_on_order_nor_on_case(trained, caplog):
     texts = [text_of(story) for story in pets().stories("train")]
     texts += ["a dog .", " ".join(texts[:3])]
-    together = scorer.score(texts)
+    together = trained.score(texts)
     assert "UNION reads no more than 60 tokens: 1 texts" in caplog.text
-    tokens = torch.tensor([scorer.tokenizer.encode(texts[0])])
-    logits = scorer.network(tokens, torch.ones_like(tokens, dtype=torch.bool))
+    tokens = torch.tensor(trained.encode(texts[:1]))
+    logits = trained(tokens, torch.ones_like(tokens, dtype=torch.bool))
     assert together[0] == pytest.approx(100 * logits.softmax(-1)[0, 1].item(), abs=1e-3)
     assert len(np.unique(together.round(6))) > 3
-    assert scorer.score(texts, batch_size=1) == pytest.approx(together, abs=1e-3)
-    assert scorer.score(texts[::-1], batch_size=3)[::-1] == pytest.approx(together, abs=1e-3)
-    assert scorer.score([text.upper().replace(" ", "  ") for text in texts]) == pytest.approx(together, abs=1e-3)
+    assert trained.score(texts, batch_size=1) == pytest.approx(together, abs=1e-3)
+    assert trained.score(texts[::-1], batch_size=3)[::-1] == pytest.approx(together, abs=1e-3)
+    assert trained.score([text.upper().replace(" ", "  ") for text in texts]) == pytest.approx(together, abs=1e-3)
 
 
-def test_texts_are_read_after_their_prompts_and_empty_ones_score_zero(scorer):
+def test_texts_are_read_after_their_prompts_and_empty_ones_score_zero(trained):
     prompts, texts = ["[FEMALE] wanted a dog .", "a cat", "x"], ["she paid .", "", "the dog was found ."]
     prompted = union_score(texts, prompts, scorer="pets")
-    whole = scorer.score([f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)])
+    whole = trained.score([f"{prompt} {text}" for prompt, text in zip(prompts, texts, strict=True)])
     assert prompted.items == pytest.approx([whole[0], 0.0, whole[2]])
-    alone = union_score(texts, scorer=str(scorer_folder("pets")))
+    alone = union_score(texts, scorer=str(find_run("pets")))
     assert alone.items[0] != pytest.approx(prompted.items[0])
-    assert "of our own, not the published one: bert, trained on pets (12 stories)" in prompted.description
-    assert "texts after their prompts" in prompted.description
-    assert "whole stories" in alone.description
+    assert "not the published one: pets, encoder bert, trained on pets, valid AUC 0.472" in prompted.description
     options = TextOptions(bertscore_model=None, perplexity_model=None, union="pets", device="cpu", resamples=20)
     metrics = text_metrics(texts, None, options, prompts=prompts)
     assert metrics.items["union"].tolist() == prompted.items.tolist()
     assert isinstance(union_score(["a"], scorer="absent"), NotComputed)
 
 
-def test_areas_are_by_what_was_done(scorer):
-    data = pets()
-    data.tokenizer = scorer.tokenizer
-    pairs = data.pairs("train", epoch=0)
-    areas_of = areas(scorer, pairs)
-    human = scorer.score([text_of(story) for story in pairs.stories])
-    samples = [pairs.corrupted(index) for index in range(len(pairs))]
-    scores = scorer.score([text_of(sample.story) for sample in samples])
-    assert areas_of["all"] == pytest.approx(auc(human, scores))
-    two = [score for score, sample in zip(scores, samples, strict=True) if len(sample.forms) == 2]
-    assert areas_of["2 operations"] == pytest.approx(auc(human, np.array(two)))
-    assert {sample.forms[0] for sample in samples if len(sample.forms) == 1} <= set(areas_of)
-
-
-def test_what_cannot_be_trained_or_read_is_refused(cache, bert, tmp_path):
+def test_what_cannot_be_trained_is_refused(bert, tmp_path):
     with pytest.raises(UserError, match=r"pets, test: .*3 sentences.*found 1"):
         UnionData(PetStories(held_out=1), SuffixTagger()).stories("test")
     with pytest.raises(UserError, match=r"UNION wants a pretrained encoder: .*absent"):
-        train("absent", tmp_path / "absent")
+        UNION(str(tmp_path / "absent"))
     with pytest.raises(UserError, match="reads 60 tokens, but stories of 61"):
-        train_union(pets(max_length=61), TRAINING, "long", str(bert))
-    with pytest.raises(UserError, match="one prompt a text"):
-        union_score(["a", "b"], ["a"], scorer="pets")
-    (tmp_path / "union.json").write_text("{")
-    with pytest.raises(UserError, match=r"union\.json: expected JSON"):
-        union_score(["a"], scorer=str(tmp_path))
+        UNION(str(bert), max_length=61)
 
 
 def test_the_experiment_parses():
-    assert main(["train-union", "--config", "experiments/union_rocstories.yaml", "--print_config"]) == 0
+    assert main(["fit", "--config", "experiments/union_rocstories.yaml", "--print_config"]) == 0

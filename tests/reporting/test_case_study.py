@@ -150,10 +150,9 @@ def test_the_files_and_the_text_say_where_texts_come_from(studies):
     assert text.count("  Base:    b0 <unk> [MALE]\n") == 2
     assert "- Texts of toy, nucleus 0.5; seeds of training: Base 2; DM-Base 1.\n" in text
     assert "2 cores, 1 thread, 2026-01-02 (Base); CPU" in text
-    assert "2026-01-03 (DM-Base).\n- Without texts: Later (not built yet).\n" in text
+    assert "2026-01-03 (DM-Base).\n- Without texts: Later.\n" in text
     markdown, page = ((folder / f"case-study-small.{ending}").read_text() for ending in ("md", "html"))
     assert "| Base | b0 &lt;unk&gt; \\[MALE\\] |\n" in markdown
-    assert markdown.index("| Base |") < markdown.index("| human |")
     assert page.count("<tr><th>Base</th><td>b0 &lt;unk&gt; [MALE]</td></tr>") == 2
     assert "http" not in page
 
@@ -163,36 +162,19 @@ def test_the_files_and_the_text_say_where_texts_come_from(studies):
     [
         ("stories", [("Base", ["b0"], [""], {"generation": FROM_NOTHING})], "No texts of toy at size small"),
         ("news", [("Base", ["b0"], ["old"], {})], r"No texts of toy .*small.*0\.7.*--remeasure"),
-        ("stories", [("Base", ["b0"], ["another"], {})], "The test split has changed since Base wrote on it"),
+        ("stories", [("Base", ["b0"], ["another"], {})], "Base wrote on other prompts than the test split has"),
         (
             "stories",
             [("Base", ["b"] * 3, PROMPTS, {}), ("DM-Base", ["d"] * 2, PROMPTS[:2], {})],
-            "Base and DM-Base wrote on different prompts",
+            "DM-Base wrote on other prompts",
         ),
     ],
 )
-def test_texts_that_do_not_compare_are_refused_and_all_studies_go_on(studies, name, kept, message):
+def test_texts_that_do_not_compare_are_refused(studies, name, kept, message):
     for row, texts, prompts, how in kept:
         keep(row, 1, texts, prompts=prompts, **how)
     with pytest.raises(UserError, match=message):
         case_study(name, size="small")
-    assert f"{name}: " in case_study(size="small")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("", "context: 3\n", r"stories\.yaml: context: "),
-        ("contexts: 2", "contexts: 2\ninvented: [it rained .]", "go with neither contexts"),
-        ("contexts: 2", "trees: levels\ninvented: [it rained .]", "nor trees"),
-    ],
-)
-def test_slips_in_the_file_are_named(studies, old, new, message):
-    (studies / "stories.yaml").write_text(STUDY.replace(old, new) if old else STUDY + new)
-    with pytest.raises(UserError, match=message):
-        load_study("stories")
-    with pytest.raises(UserError, match="Case studies: news, stories"):
-        load_study("poems")
 
 
 def test_a_study_and_its_table_may_be_files_of_ones_own(studies, project, tmp_path):
@@ -210,7 +192,7 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
     invented = ["[MALE] was tired .", "it rained ."]
     (studies / "ours.yaml").write_text(STUDY.replace("contexts: 2", f"invented: {json.dumps(invented)}"))
     study, definition = load_study("ours"), load_definition("toy")
-    with pytest.raises(UserError, match="Train them first: depgen reproduce toy"):
+    with pytest.raises(UserError, match="Make them first: depgen reproduce toy"):
         examples_of(study, definition, size="small")
     run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
     found = examples_of(study, definition, size="small")
@@ -221,18 +203,7 @@ def test_trained_systems_continue_invented_contexts(studies, depgen):
     assert [each.texts for each in found.examples] == [(("DM-Base", (text or EMPTY,)),) for text in texts]
     assert "seeds of training: DM-Base 2." in found.notes[1]
     assert read_record(run)["finished"][:10] in found.notes[2]
-    assert found.notes[3] == "Without texts: Base (not run yet), Later (not built yet)."
-
-
-def test_the_papers_three_case_studies(monkeypatch):
-    monkeypatch.chdir(Path(__file__).parents[2])
-    dmlm = [name for name in study_names() if not name.startswith("itexp_")]
-    assert dmlm == ["demo_endings", "dmlm_invented", "dmlm_table16", "dmlm_table8", "dmlm_table9"]
-    systems = [row.name for row in load_definition("dmlm_table2").rows if row.in_paper]
-    for name, shown in (("dmlm_table8", (3, 1)), ("dmlm_table9", (None, 1)), ("dmlm-table16", (None, 4))):
-        study = load_study(name)
-        assert (study.contexts, study.texts) == shown
-        assert list(study.rows) == systems
+    assert found.notes[3] == "Without texts: Base, Later."
 
 
 def test_the_case_studies_of_itexp_show_the_first_texts_that_their_tables_make(monkeypatch):

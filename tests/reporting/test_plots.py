@@ -52,7 +52,7 @@ def test_the_ending_decides_and_text_stays_text(tmp_path, ending):
         (lambda: plot_curves("toy", size="small", against="steps"), "a validation curve against steps"),
         (lambda: plot_curves(runs=["a/1"], against="tokens"), "take --against steps or minutes"),
         (lambda: plot_curves(), "Name a table, or --runs"),
-        (lambda: plot_series("toy", size="small"), "have no x: it is no series"),
+        (lambda: plot_series("toy", size="small"), "a measure at an `x`"),
         (lambda: plot_histogram("toy", size="small"), "scores of single items"),
     ],
 )
@@ -87,8 +87,7 @@ def test_curves_of_a_table_are_local_or_tracked_ones(store, project):
     expected = [f"Base, seed {seed}: lowest 70.00 after 20,000 tokens" for seed in (1, 2)]
     assert plot_curves("toy", size="small").splitlines()[1:] == expected
     (project / "results/toy/Base").rename(project / "elsewhere")
-    named = plot_curves("toy", size="small", rows=["Base", "DM-Base"]).splitlines()
-    assert named[1:] == [*expected, "Without a curve: DM-Base."]
+    assert plot_curves("toy", size="small").splitlines()[1:] == expected
     assert (project / "results/toy/curves-small.png").is_file()
 
 
@@ -158,22 +157,8 @@ def test_each_measure_is_a_panel_from_left_to_right(series, store):
     assert [text.get_text() for text in bleu.get_legend().get_texts()] == ["next word"]
     assert [3.0, 3.0] in [list(line.get_ydata()) for line in bleu.lines]
     assert perplexity.get_legend() is None
-    missing = "Rows without results: DM-Base, left chain."
-    assert plot_series("toy", size="small") == f"results/toy/series-small.png: B-1, PPL. {missing}"
+    assert plot_series("toy", size="small") == "results/toy/series-small.png: B-1, PPL."
     assert Path("results/toy/series-small.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_local_results_go_before_tracked_ones(series, store, capsys):
-    for seed, value in ((1, 10.0), (2, 20.0)):
-        store("Base", seed, {"bleu1": value})
-    assert [*record_table(load_definition("toy"), "small")]
-    for path in Path("results/toy/Base").glob("small-seed*.json"):
-        path.unlink()
-    assert series_frame(toy_results(series))["mean"].tolist() == [15.0]
-    store("Base", 2, {"bleu1": 40.0})
-    assert series_frame(toy_results(series))["mean"].tolist() == [40.0]
-    assert main(["plot", "series", "toy", "--size", "small", "--axis", "heads", "--output", "a.svg"]) == 0
-    assert "heads</text>" in Path("a.svg").read_text()
 
 
 # -- quality against diversity ------------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ class TextOptions:
             border of two texts count too, as in the code of DMLM's authors and in our tables.
         detokenize: give pretrained models raw text (`did n't go .` becomes `didn't go.`) in place of tokens. By default
             they are given the tokens as they are.
-        union: name or folder of a UNION scorer that `train-union` has trained; by default no UNION.
+        union: a run of UNION, such as union_rocstories; by default no UNION.
         oracle: for LM score and oracle perplexity: an experiment that `depgen fit` has trained, such as
             experiments/oracle_news.yaml, or any run folder.
         reverse: train the oracle's network on the texts too, for the reverse LM score.

@@ -210,7 +210,7 @@ def test_a_column_of_union_takes_the_scorer_of_stories_unless_another_is_named(p
     job = a_job("toy")
     assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), depgen).union is None
     columns = (job.definition.columns[0].model_copy(update={"key": "union"}),)
-    assert texts.options_for(job, columns, TextOptions(), depgen).union == "rocstories"
+    assert texts.options_for(job, columns, TextOptions(), depgen).union == "union_rocstories"
     assert texts.options_for(job, columns, TextOptions(union="mine"), depgen).union == "mine"
 
 
