@@ -9,7 +9,7 @@ from importlib import import_module
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
 from depgen.errors import UserError, nearest
 
-_TRAINING = ("fit", "train-parser", "train-union", "train-oracle")
+_TRAINING = ("fit", "train-union", "train-oracle")
 OTHER_WORDS = {"train": _TRAINING, "training": _TRAINING, "evaluate": ("test", "validate", "evaluate-text")}
 """Words that other programs have for our verbs."""
 MODULES = "--modules"

@@ -98,14 +98,10 @@ VERBS = {
         "depgen.evaluation.text.oracle:train_oracle",
     ),
     "annotate": Verb(
-        "parse a configuration's corpus before training, into the cache",
+        "parse a configuration's corpus before training, into the cache; or train a parser",
         "depgen.annotation.annotate:annotate",
         counts=("processes", "max_documents"),
         also={"max_documents": "data.init_args.max_documents"},
-    ),
-    "train-parser": Verb(
-        "train a parser of trees, graphs or constituents on a treebank",
-        "depgen.annotation.training:train_parser",
     ),
     "train-union": Verb(
         "train the story metric UNION",
@@ -237,7 +233,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "push",
             "export-pretrained",
         ),
-        "Corpora and parsers": ("data-statistics", "train-parser", "annotate"),
+        "Corpora and parsers": ("data-statistics", "annotate"),
         "Judge texts": ("evaluate-text", "train-union", "train-oracle"),
         "Judge trees and attention": (
             "parsing-scores",

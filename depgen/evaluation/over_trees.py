@@ -193,7 +193,7 @@ class TreeScorer:
         if not isinstance(annotator, SuparAnnotator):
             raise UserError(
                 f"parser {self.parser}: expected a dependency parser of SuPar, whose scores of arcs make a "
-                "distribution over trees, found another kind. Train one by `depgen train-parser --config "
+                "distribution over trees, found another kind. Train one by `depgen annotate --train "
                 "experiments/parser_ewt_supar.yaml`."
             )
         return annotator

@@ -150,7 +150,7 @@ def _parser(name: str) -> Preparation:
             return False
         return True
 
-    return Preparation(f"parser {name}", ("train-parser", "--config", str(config)), is_made)
+    return Preparation(f"parser {name}", ("annotate", "--train", str(config)), is_made)
 
 
 def plan_of(

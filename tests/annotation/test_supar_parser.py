@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from depgen.annotation.supar import SuparAnnotator, _parse_by_supar, apply_fixes
-from depgen.annotation.supar_training import (
+from depgen.annotation.supar import (
     WORD_PAIRS,
     BiaffineSizes,
     LengthBatches,

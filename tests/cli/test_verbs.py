@@ -95,7 +95,7 @@ def test_an_unknown_verb_suggests_the_nearest(capsys):
     assert "There is no verb 'tets'. Did you mean 'test'? `depgen --help`" in capsys.readouterr().err
     for arguments in (["traning"], ["help", "traning"]):
         assert main(arguments) == 2
-        meant = "Did you mean 'fit', 'train-parser', 'train-union' or 'train-oracle'?"
+        meant = "Did you mean 'fit', 'train-union' or 'train-oracle'?"
         assert meant in capsys.readouterr().err
     assert {verb for verbs in OTHER_WORDS.values() for verb in verbs} <= {*TRAINING_VERBS, *VERBS}
     assert main(["qqq"]) == 2
@@ -142,7 +142,7 @@ def test_an_option_that_is_given_twice_is_refused(again):
         run_function("show", VERB._replace(also={"count": "k"}), ["a.txt", "--corpus", "c", *again])
 
 
-@pytest.mark.parametrize("verb", ["train-parser", "train-union"])
+@pytest.mark.parametrize("verb", ["annotate", "train-union"])
 def test_a_bare_overwrite_is_understood_as_messages_advise(verb, capsys):
     assert main([verb, "--overwrite", "--print_config"]) == 0
     assert "overwrite: true" in capsys.readouterr().out

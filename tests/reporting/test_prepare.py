@@ -46,7 +46,7 @@ class Maker:
 
     def __call__(self, arguments, environment):
         self.calls.append((list(arguments), dict(environment)))
-        if arguments[0] == "train-parser":
+        if arguments[0] == "annotate":
             (cache_root() / "parsers/ewt_lowercased").mkdir(parents=True)
         elif arguments[0] == "train-union":
             (cache_root() / "union/rocstories").mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_parsers_come_first_then_union_then_the_oracle(needy):
     assert [each.name for each in plan.preparations] == names
     plan.make(maker)
     assert [arguments[:3] for arguments, _ in maker.calls] == [
-        ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
+        ["annotate", "--train", "experiments/parser_ewt_lowercased.yaml"],
         ["train-union", "--config=experiments/union_rocstories.yaml"],
         ["train-oracle", "--config", "experiments/oracle_toy.yaml"],
     ]
@@ -91,7 +91,7 @@ def test_what_is_made_depends_on_the_rows(needy):
 
 def test_a_parser_that_nothing_trains_is_named(needy):
     (needy / "experiments/parser_ewt_lowercased.yaml").unlink()
-    with pytest.raises(UserError, match=r"'ewt_lowercased'.*train-parser"):
+    with pytest.raises(UserError, match=r"'ewt_lowercased'.*annotate --train"):
         str(plan_of(jobs_of("DM-Base"), jobs_of("DM-Base"), None))
 
 
@@ -109,7 +109,7 @@ def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store):
     text = reproduce.reproduce("toy", check=True)
     assert maker.calls == []
     assert text.startswith("toy, size small: 1 of 6 results are at hand.\n  corpus generated: at hand\n")
-    assert "  parser ewt_lowercased: is made first by `depgen train-parser --config " in text
+    assert "  parser ewt_lowercased: is made first by `depgen annotate --train " in text
     assert "Base, seed 1: trained already\n" in text
     assert "DM-Base, seeds 1, 2: of unknown length\n" in text
     partly = reproduce.reproduce("toy", row="Base", seeds=[1, 3], check=True)
@@ -128,7 +128,7 @@ def test_the_rows_that_can_be_made_are_listed(maker):
 def test_what_rows_need_is_made_before_them_and_alone_if_wanted(maker, caplog):
     caplog.set_level("INFO")
     assert "parser ewt_lowercased: at hand" in reproduce.reproduce("toy", row="DM-Base", seeds=[1], prepare=True)
-    assert maker.verbs == ["train-parser", "train-union", "train-oracle"]
+    assert maker.verbs == ["annotate", "train-union", "train-oracle"]
     assert "parser ewt_lowercased: is made first" in caplog.text
 
 

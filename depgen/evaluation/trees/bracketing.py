@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch.nn.utils.rnn import pad_sequence
 
-from depgen.annotation.scores import labelled_scores
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
 from depgen.errors import UserError
 from depgen.evaluation.trained import load_trained
 from depgen.locations import find_data, matching
+from depgen.metrics.labelled import labelled_scores
 from depgen.nn.lengths import mask_of
 from depgen.trees.constituency import (
     CURRENCY_TAGS,
@@ -227,7 +227,7 @@ def _labelled(trees: Sequence[Sentence], found: Sequence[Sequence[Constituent]])
         [[part for part in each if part[2] != UNNAMED] for each in side]
         for side in ([tree.spans or () for tree in trees], found)
     )
-    scores = labelled_scores(gold, own, words=sum(len(tree.words) for tree in trees), seconds=0.0).as_dict()
+    scores = labelled_scores(gold, own)
     return {key: scores[key] for key in ("labelled_precision", "labelled_recall", "labelled_f1")}
 
 

@@ -14,9 +14,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from depgen.annotation.scores import labelled_scores
 from depgen.errors import UserError
 from depgen.metrics.attachment import Attachment, ComparedWord, compared_words
+from depgen.metrics.labelled import labelled_scores
 from depgen.trees.conllu import ConlluBlock, read_blocks
 from depgen.trees.punctuation import Punctuation, is_punctuation
 from depgen.trees.sdp import TOP, SdpBlock, read_sdp_blocks
@@ -282,6 +282,6 @@ def _scores_of_relation(graphs: Sequence[_Graphs], label: str) -> Row:
 def _graph_scores(graphs: Sequence[_Graphs]) -> Row:
     """Per cent; NaN for a share of nothing."""
     gold, found = ([each.gold for each in graphs], [each.found for each in graphs])
-    scores = labelled_scores(gold, found, words=sum(each.length for each in graphs), seconds=0.0).as_dict()
+    scores = labelled_scores(gold, found)
     parts = {"precision": scores["found"], "recall": scores["gold"], "f1": scores["found"] + scores["gold"]}
     return {key: scores[key] if parts.get(key.rpartition("_")[2], 1) else NAN for key in GRAPH_SCORES}
