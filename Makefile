@@ -73,7 +73,7 @@ bench: $(developer) ## measure speed and memory into results/bench/ (no corpus, 
 parser: $(patsubst experiments/parser_%.yaml,parser/%,$(wildcard experiments/parser_*.yaml)) ## train every parser (tables train those that they need)
 
 parser/%: experiments/parser_%.yaml $(ready)
-	$(depgen) train-parser --config $<
+	$(depgen) annotate --train $<
 
 union: $(ready) ## train the story metric UNION of Table 2, and the parser that it needs (wants BERT's weights at hand)
 	$(depgen) train-union --config experiments/union_rocstories.yaml

@@ -142,6 +142,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
             for kind in ("Trees", "Graphs")
         },
     ),
+    Generation(
+        "a parser's treebank is a corpus", "!depgen/annotation/supar_training.py", move="w6_anno.py",
+        verbs={"train-parser": "annotate"}, options={"train-parser --config": "--train"},
+    ),
 ]  # fmt: skip
 
 

@@ -9,7 +9,6 @@ that a stepped experiment runs with other sizes.
 
 import gc
 import json
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -20,7 +19,7 @@ import yaml
 from jsonargparse import ArgumentParser, Namespace
 from lightning import LightningDataModule, LightningModule
 
-from depgen.annotation.training import CorpusTreebank, Treebank, train_parser
+from depgen.annotation.training import train_parser
 from depgen.cli import main
 from depgen.cli.requests import with_settings
 from depgen.cli.run_cli import RunCLI
@@ -117,19 +116,15 @@ def write_place(folder):
 
 def write_parsers(parsers):
     """Train a parser of each kind for some steps, and copy it under all names of its kind."""
-    treebank = {
-        split: f"ud_english_ewt/en_ewt-ud-{part}.conllu"
-        for split, part in (("train", "train"), ("valid", "dev"), ("test", "test"))
-    }
-    invented = Treebank(name="invented", lowercase=True, **treebank)
+    invented = Ewt(name="invented")
     parts = {"train": ["0?/*.mrg"], "valid": ["1?/*.mrg"], "test": ["2?/*.mrg"]}
-    brackets = CorpusTreebank(PennTreebank("wsj", **parts, name="invented"))
-    graphs = CorpusTreebank(Ewt(format=Conllu(graphs=True), name="invented"))
+    brackets = PennTreebank("wsj", **parts, name="invented")
+    graphs = Ewt(format=Conllu(graphs=True), name="invented")
     few = {"steps": 2, "evaluate_every": 2}
-    train_parser(invented, "ewt", parser=tiny_spacy(steps=4))
-    train_parser(invented, "ewt_supar", parser=tiny_supar(**few))
-    train_parser(brackets, "wsj_constituency", parser=tiny_supar(**few, structure="constituency"))
-    train_parser(graphs, "ewt_graph", parser=tiny_supar(**few, structure="graph"))
+    train_parser(invented, "ewt", tiny_spacy(steps=4), lowercase=True)
+    train_parser(invented, "ewt_supar", tiny_supar(**few), lowercase=True)
+    train_parser(brackets, "wsj_constituency", tiny_supar(**few, structure="constituency"))
+    train_parser(graphs, "ewt_graph", tiny_supar(**few, structure="graph"))
     copies = {
         "ewt": ("ewt_lowercased", "wsj_normalized"),
         "ewt_supar": ("ewt_supar_small",),
@@ -460,9 +455,3 @@ def test_one_preset_is_the_code_of_2015(name, own, capsys):
     wanted = dict(leaves(experiment.settings)) | dict(leaves(yaml.safe_load(AUTHORS_CODE.read_text())))
     wanted |= {("model", "init_args", "context", "init_args", key): value for key, value in own.items()}
     assert {key: found[key] for key in wanted} == wanted
-
-
-@pytest.mark.slow
-def test_every_parser_experiment_parses(place):
-    for path in sorted(Path("experiments").glob("parser_*.yaml")):
-        assert main(["train-parser", "--config", os.fspath(path), "--print_config"]) == 0

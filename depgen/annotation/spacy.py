@@ -4,24 +4,13 @@ import logging
 import random
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from importlib.metadata import version
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from depgen.annotation.annotator import (
-    Parse,
-    ParserAnnotator,
-    check_kind,
-    files_digest,
-    find_parser,
-    lowercase,
-    read_description,
-)
-from depgen.annotation.scores import ParserScores, attachment_scores
-from depgen.annotation.training import ParserTraining
-from depgen.errors import UserError, check_at_least
-from depgen.locations import lines_sha256
+from depgen.annotation.annotator import ParserAnnotator, content_of, find_parser, lowercased, read_description
+from depgen.annotation.training import ParserTraining, scores_of, summary_of
+from depgen.errors import UserError
 from depgen.progress import progress_bar
 from depgen.trees.annotator import check_words
 from depgen.trees.sentence import Sentence
@@ -32,13 +21,6 @@ SHARED = ("tok2vec", "transformer")
 """Components that others read from."""
 GROWTH = 1.004
 """Factor by which the words of a batch grow at each step, until they reach `words_per_batch`."""
-
-
-def bare_document(vocab: Any, sentence: Sentence) -> Any:  # noqa: ANN401  (spaCy's types)
-    """A spaCy `Doc` that holds exactly the words of a sentence, so that the parser cannot split it into two trees."""
-    from spacy.tokens import Doc
-
-    return Doc(vocab, words=list(sentence.words), sent_starts=[True] + [False] * (len(sentence) - 1))
 
 
 def parsed_document(vocab: Any, sentences: Sequence[Sentence], *, spaces: Sequence[bool] | None = None) -> Any:  # noqa: ANN401
@@ -66,25 +48,48 @@ def parsed_document(vocab: Any, sentences: Sequence[Sentence], *, spaces: Sequen
     return Doc(vocab, words=words, spaces=spaces, tags=whole or None, heads=heads, deps=relations)
 
 
-def with_tree_of(sentence: Sentence, doc: Any) -> Sentence:  # noqa: ANN401  (a spaCy Doc)
-    """The sentence with the heads and relations of a parsed `Doc`; spaCy's `ROOT` becomes `root`."""
-    return replace(
-        sentence,
-        heads=tuple(0 if token.head.i == token.i else token.head.i + 1 for token in doc),
-        relations=tuple("root" if token.head.i == token.i else token.dep_ for token in doc),
-    )
-
-
 # -- pipelines that are there -------------------------------------------------------------------------------------
 
 
-def load_pipeline(name: str, component: str, *, remedy: str = "") -> tuple[Any, bool]:
-    """A spaCy `Language` that has nothing but a component and what it reads from; whether it learnt from lower case.
+class SpacyPipeline:
+    """A spaCy `Language` that parses or tags words that are already separated."""
+
+    def __init__(self, pipeline: Any) -> None:  # noqa: ANN401  (spaCy's Language)
+        self.pipeline = pipeline
+
+    def documents(self, sentences: Sequence[Sentence], batch_size: int) -> Iterator[Any]:
+        """The processed `Doc` of each sentence, which holds exactly its words, as one sentence of spaCy's."""
+        yield from self.pipeline.pipe(map(self.bare, sentences), batch_size=batch_size)
+
+    def bare(self, sentence: Sentence) -> Any:  # noqa: ANN401
+        """The `Doc` of a sentence's words, which the parser can't split into two trees."""
+        from spacy.tokens import Doc
+
+        starts = [True] + [False] * (len(sentence) - 1)
+        return Doc(self.pipeline.vocab, words=list(sentence.words), sent_starts=starts)
+
+    def parse(self, sentences: Sequence[Sentence], *, batch_size: int = 64) -> list[Sentence]:
+        """The sentences with their trees; spaCy's `ROOT` becomes `root`."""
+        return [
+            replace(
+                sentence,
+                heads=tuple(0 if token.head.i == token.i else token.head.i + 1 for token in doc),
+                relations=tuple("root" if token.head.i == token.i else token.dep_ for token in doc),
+            )
+            for sentence, doc in zip(sentences, self.documents(sentences, batch_size), strict=True)
+        ]
+
+    def save(self, folder: Path) -> None:
+        """Write the pipeline as spaCy does; `spacy.load` reads it."""
+        self.pipeline.to_disk(folder)
+
+
+def load_pipeline(name: str, component: str) -> tuple[SpacyPipeline, bool]:
+    """A pipeline of nothing but a component and what it reads from; whether it was trained on lower-cased words.
 
     Args:
         name: of one that was trained here, a folder, or an installed package such as `en_core_web_sm`.
         component: spaCy's name of it, such as `parser`.
-        remedy: what a message says to do where the pipeline lacks it.
 
     Raises:
         UserError: no such pipeline, or one without the component.
@@ -92,27 +97,16 @@ def load_pipeline(name: str, component: str, *, remedy: str = "") -> tuple[Any, 
     import spacy
 
     folder = find_parser(name, packages=True)
-    check_kind(folder, "spaCy")
+    description = read_description(folder, "spaCy")
     use_numpy_ops()
     try:
         nlp = spacy.load(folder if (folder / "config.cfg").is_file() else name)
     except OSError as error:
         raise UserError(f"{folder}: expected a spaCy pipeline; spaCy says: {error}") from error
     if component not in nlp.pipe_names:
-        raise UserError(
-            f"{folder}: expected a spaCy pipeline with the component {component}, found {nlp.pipe_names}. {remedy}"
-        )
-    nlp.select_pipes(enable=[name for name in nlp.pipe_names if name in (*SHARED, component)])
-    return nlp, bool(read_description(folder).get("lowercase", False))
-
-
-def pipeline_fingerprint(name: str) -> str:
-    """A digest of what annotations by a pipeline depend on: its files and spaCy's version.
-
-    Raises:
-        UserError: no such pipeline.
-    """
-    return lines_sha256(["spacy", version("spacy"), files_digest(find_parser(name, packages=True))])
+        raise UserError(f"{folder}: expected a spaCy pipeline with the component {component}, found {nlp.pipe_names}.")
+    nlp.select_pipes(enable=[pipe for pipe in nlp.pipe_names if pipe in (*SHARED, component)])
+    return SpacyPipeline(nlp), bool(description.get("lowercase", False))
 
 
 def use_numpy_ops() -> None:
@@ -128,36 +122,23 @@ def use_numpy_ops() -> None:
 class SpacyAnnotator(ParserAnnotator):
     """Gives each sentence the tree that a spaCy pipeline finds; always a single root.
 
-    The pipeline is loaded at the first sentence. A pipeline trained here on a lower-cased treebank sees the words
-    lower-cased; the sentences keep theirs.
-
     Args:
-        pipeline: the name of one that was trained here (`depgen train-parser`), a folder, or an installed package such
-            as `en_core_web_sm`.
+        pipeline: the name of one that was trained here (`depgen annotate --train`), a folder, or an installed package
+            such as `en_core_web_sm`.
         batch_size: sentences parsed at a time; 64 was the fastest on a CPU. The trees do not depend on it.
     """
 
-    library, packages = "spaCy", True
+    library, versions_of, packages = "spaCy", ("spacy",), True
 
     def __init__(self, pipeline: str = "ewt_lowercased", batch_size: int = 64) -> None:
-        self.pipeline = pipeline
         super().__init__(pipeline, batch_size)
 
-    def _content(self) -> str:
-        return pipeline_fingerprint(self.pipeline)
-
-    def _load(self) -> Parse:
-        nlp, self._lowercase = load_pipeline(self.pipeline, "parser")
-
-        def parse(sentences: list[Sentence]) -> list[Sentence]:
-            docs = nlp.pipe((bare_document(nlp.vocab, each) for each in sentences), batch_size=self.batch_size)
-            return [with_tree_of(sentence, doc) for sentence, doc in zip(sentences, docs, strict=True)]
-
-        return parse
+    def _load(self) -> tuple[SpacyPipeline, bool]:
+        return load_pipeline(self.name, "parser")
 
 
 class SpacyTagger:
-    """The tagger of a spaCy pipeline, which `depgen train-parser` trains with the parser.
+    """The tagger of a spaCy pipeline, which is trained with the parser where the treebank has tags.
 
     Args:
         pipeline: the name of one that was trained here, a folder, or an installed package such as `en_core_web_sm`.
@@ -170,7 +151,7 @@ class SpacyTagger:
 
     def fingerprint(self) -> str:
         """Of the pipeline's files and spaCy's version."""
-        return pipeline_fingerprint(self.pipeline)
+        return content_of(find_parser(self.pipeline, packages=True), ("spacy",))
 
     def tag(self, sentences: Sequence[Sentence]) -> list[Sentence]:
         """The same sentences with tags.
@@ -179,29 +160,23 @@ class SpacyTagger:
             UserError: no such pipeline, a pipeline without a tagger, a sentence or a word is empty.
         """
         check_words(sentences)
-        nlp, lower = load_pipeline(
-            self.pipeline,
-            "tagger",
-            remedy="Train one on a tagged treebank, or name depgen.annotation.tagger.SuffixTagger, which wants none.",
-        )
-        seen = [lowercase(sentence) for sentence in sentences] if lower else sentences
-        docs = nlp.pipe((bare_document(nlp.vocab, each) for each in seen), batch_size=self.batch_size)
+        pipeline, lower = load_pipeline(self.pipeline, "tagger")
+        spelt = [lowercased(sentence) for sentence in sentences] if lower else sentences
         return [
             replace(sentence, tags=tuple(token.tag_ for token in doc))
-            for sentence, doc in zip(sentences, docs, strict=True)
+            for sentence, doc in zip(sentences, pipeline.documents(spelt, self.batch_size), strict=True)
         ]
 
 
 # -- training -----------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
 class SpacyTraining(ParserTraining):
-    """A spaCy pipeline of tagger and parser over one tok2vec network, trained on the CPU.
-
-    The sizes are those of spaCy's own `efficiency` settings.
+    """Training of spaCy's transition-based parser over a small convolutional network.
 
     Args:
-        steps: updates of the weights; the budget is steps, so that the result does not depend on the machine's load.
+        steps: updates of the weights.
         words_per_batch: words an update sees; it grows to this from `first_words_per_batch`.
         first_words_per_batch: words of the first update.
         learning_rate: the peak of Adam's rate, reached after `warmup` steps; it then falls to 0 in a line.
@@ -211,37 +186,26 @@ class SpacyTraining(ParserTraining):
         width: of the tok2vec network.
         depth: convolutions of the tok2vec network.
         min_action_freq: relations rarer than this are given the relation `dep`.
-        tagger: also train a tagger where the treebank has tags, which helps the shared network.
     """
 
     kind = "spaCy"
 
-    def __init__(
-        self,
-        *,
-        steps: int = 3000,
-        words_per_batch: int = 1000,
-        first_words_per_batch: int = 100,
-        learning_rate: float = 2e-3,
-        warmup: int = 100,
-        dropout: float = 0.1,
-        evaluate_every: int = 300,
-        width: int = 96,
-        depth: int = 4,
-        min_action_freq: int = 10,
-        tagger: bool = True,
-    ) -> None:
-        check_at_least(1, steps=steps, evaluate_every=evaluate_every)
-        self.steps, self.warmup, self.learning_rate, self.dropout = steps, warmup, learning_rate, dropout
-        self.words_per_batch, self.first_words_per_batch = words_per_batch, first_words_per_batch
-        self.evaluate_every, self.width, self.depth = evaluate_every, width, depth
-        self.min_action_freq, self.tagger = min_action_freq, tagger
+    steps: int = 3000
+    words_per_batch: int = 1000
+    first_words_per_batch: int = 100
+    learning_rate: float = 2e-3
+    warmup: int = 100
+    dropout: float = 0.1
+    evaluate_every: int = 300
+    width: int = 96
+    depth: int = 4
+    min_action_freq: int = 10
 
     def options(self) -> dict[str, Any]:
         """All arguments."""
-        return dict(vars(self))
+        return asdict(self)
 
-    def train(self, train: list[Sentence], valid: list[Sentence], *, seed: int) -> "SpacyPipeline":
+    def train(self, train: list[Sentence], valid: list[Sentence], *, seed: int) -> SpacyPipeline:
         """The pipeline with the weights that had the best LAS on `valid`."""
         from spacy.training import Example
         from spacy.util import fix_random_seed
@@ -249,38 +213,36 @@ class SpacyTraining(ParserTraining):
 
         use_numpy_ops()
         fix_random_seed(seed)
-        pipeline = self._blank_pipeline(tagged=self.tagger and train[0].tags is not None)
-        vocab = pipeline.vocab
-        examples = [Example(bare_document(vocab, each), parsed_document(vocab, [each])) for each in train]
+        nlp = self._blank_pipeline(tagged=train[0].tags is not None)
+        parser = SpacyPipeline(nlp)
+        examples = [Example(parser.bare(each), parsed_document(nlp.vocab, [each])) for each in train]
         # as in spaCy's own configuration, but for a rate that falls to 0 with the budget
         schedule = warmup_linear(self.learning_rate, self.warmup, self.steps)
         adam = Adam(schedule, L2=0.01, L2_is_weight_decay=True, grad_clip=1.0, use_averages=True)
-        optimizer = pipeline.initialize(lambda: examples, sgd=adam)
-        best: tuple[float, bytes] | None = None
+        optimizer = nlp.initialize(lambda: examples, sgd=adam)
+        best, content = -1.0, b""
         started = time.perf_counter()
         batches = self._batches(examples, random.Random(seed))
         with progress_bar("Training the parser", total=self.steps, unit="steps") as advance:
             for step in range(1, self.steps + 1):
-                pipeline.update(next(batches), drop=self.dropout, sgd=optimizer)
+                nlp.update(next(batches), drop=self.dropout, sgd=optimizer)
                 optimizer.step_schedules()
                 advance(1)
                 if step % self.evaluate_every == 0 or step == self.steps:
-                    with pipeline.use_params(optimizer.averages):
-                        scores = SpacyPipeline(pipeline).evaluate(valid)
-                        content = pipeline.to_bytes()
+                    with nlp.use_params(optimizer.averages):
+                        scores = scores_of(parser, valid)
+                        if scores["las"] > best:
+                            best, content = scores["las"], nlp.to_bytes()
                     seconds = time.perf_counter() - started
-                    logger.info("step %d of %d (%.0f s): valid %s", step, self.steps, seconds, scores.summary())
-                    if best is None or scores.las > best[0]:
-                        best = (scores.las, content)
-        assert best is not None
-        pipeline.from_bytes(best[1])
-        return SpacyPipeline(pipeline)
+                    logger.info("step %d of %d (%.0f s): valid %s", step, self.steps, seconds, summary_of(scores))
+        nlp.from_bytes(content)
+        return parser
 
     def _blank_pipeline(self, *, tagged: bool) -> Any:  # noqa: ANN401  (spaCy's Language)
         from spacy.cli.init_config import init_config
         from spacy.util import load_model_from_config
 
-        names = ["tagger", "parser"] if tagged else ["parser"]
+        names = ["tagger", "parser"] if tagged else ["parser"]  # tags help the network that both share
         config = init_config(lang="en", pipeline=names, optimize="efficiency", silent=True)
         encoder = config["components"]["tok2vec"]["model"]["encode"]
         encoder["width"], encoder["depth"] = self.width, self.depth
@@ -303,28 +265,3 @@ class SpacyTraining(ParserTraining):
                     size = min(float(self.words_per_batch), size * GROWTH)
             if batch:
                 yield batch
-
-
-class SpacyPipeline:
-    """A trained spaCy pipeline, with its scores and its files."""
-
-    def __init__(self, pipeline: Any) -> None:  # noqa: ANN401  (spaCy's Language)
-        self.pipeline = pipeline
-
-    def evaluate(self, gold: Sequence[Sentence]) -> ParserScores:
-        """Attachment scores on sentences with gold words, and the speed of the whole pipeline in words per second."""
-        pipeline = self.pipeline
-        started = time.perf_counter()
-        docs = list(pipeline.pipe((bare_document(pipeline.vocab, each) for each in gold), batch_size=64))
-        seconds = time.perf_counter() - started
-        tagged = "tagger" in pipeline.pipe_names
-        predicted = [
-            with_tree_of(Sentence(sentence.words, tags=tuple(token.tag_ for token in doc) if tagged else None), doc)
-            for sentence, doc in zip(gold, docs, strict=True)
-        ]
-        return attachment_scores(gold, predicted, seconds=seconds)
-
-    def save(self, folder: Path, description: dict[str, Any]) -> None:
-        """Write the pipeline as spaCy does; `spacy.load` reads it."""
-        self.pipeline.meta["description"] = description["scheme"]
-        self.pipeline.to_disk(folder)

@@ -54,12 +54,8 @@ VERBS = {
         options="depgen.cli.verb_options:options_of_measures",
     ),
     "annotate": Verb(
-        "parse a configuration's corpus before training, into the cache",
+        "parse a configuration's corpus before training, into the cache; or train a parser",
         "depgen.annotation.annotate:annotate",
-    ),
-    "train-parser": Verb(
-        "train a parser of trees, graphs or constituents on a treebank",
-        "depgen.annotation.training:train_parser",
     ),
     "reproduce": Verb(
         "train and test the missing rows of a table, or of a case study, and print it",
@@ -133,7 +129,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "predict",
             "push",
         ),
-        "Corpora and parsers": ("train-parser", "annotate"),
+        "Corpora and parsers": ("annotate",),
         "Evaluate": ("evaluate",),
         "Tables and reports": (
             "compare",

@@ -223,7 +223,7 @@ def _annotator(parser: str) -> SuparAnnotator:
     if not isinstance(annotator, SuparAnnotator):
         raise UserError(
             f"parser {parser}: expected a dependency parser of SuPar, whose scores of arcs make a distribution over "
-            "trees, found another kind. Train one by `depgen train-parser --config experiments/parser_ewt_supar.yaml`."
+            "trees, found another kind. Train one by `depgen annotate --train experiments/parser_ewt_supar.yaml`."
         )
     return annotator
 

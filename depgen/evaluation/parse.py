@@ -52,7 +52,8 @@ def parse(
         run: a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run. Several
             runs that give trees and differ in their seed alone parse by their consensus, the mean of their
             probabilities of heads.
-        parser: in place of a run, a parser of `depgen train-parser` (name or folder), or an installed spaCy package.
+        parser: in place of a run, a parser of `depgen annotate --train` (name or folder), or an installed spaCy
+            package.
         output: where the result goes; by default it is printed.
         decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where one
             head in each cycle is changed to make a tree. The row `argmax` of `parsing-scores` is of unchanged heads.

@@ -96,4 +96,4 @@ def _parser(name: str) -> Need:
             return False
         return True
 
-    return Need(f"parser {name}", ("train-parser", "--config", str(config)), is_made)
+    return Need(f"parser {name}", ("annotate", "--train", str(config)), is_made)

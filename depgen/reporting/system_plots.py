@@ -23,6 +23,7 @@ from depgen.trees.conllu import read_conllu
 from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Document, Edge, Sentence
 from depgen.trees.text_files import format_of
+from depgen.trees.text_form import FormName
 from depgen.trees.tree import check_tree
 
 if TYPE_CHECKING:

@@ -7,12 +7,14 @@ import shutil
 import pytest
 
 from depgen.annotation.spacy import SpacyTraining
-from depgen.annotation.supar_training import BiaffineSizes, SuparTraining
-from depgen.annotation.training import Treebank
+from depgen.annotation.supar import BiaffineSizes, SuparTraining
+from depgen.annotation.training import train_parser
+from depgen.data.corpora import ConlluTreebank
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
 
 ANIMALS = ("cat", "dog", "bird", "horse")
+SPLITS = (("train", 40), ("valid", 10), ("test", 10))
 
 
 def toy_sentences(number, seed):
@@ -54,14 +56,18 @@ def tiny_supar(**options):
     })  # fmt: skip
 
 
+def write_treebank(folder, changed=lambda sentence: sentence, format=None, name="Toy"):
+    """A treebank on disk: 40 sentences to train on, 10 for each of the others."""
+    for seed, (part, number) in enumerate(SPLITS):
+        documents = [Document((changed(s),), f"{part}-{i}") for i, s in enumerate(toy_sentences(number, seed))]
+        write_conllu(documents, folder / f"{part}.conllu")
+    options = {} if format is None else {"format": format}
+    return ConlluTreebank(str(folder), **options, **{part: f"{part}.conllu" for part, _ in SPLITS}, name=name)
+
+
 @pytest.fixture(scope="session")
 def toy_treebank(tmp_path_factory):
-    """A treebank on disk: 40 sentences to train on, 10 for each of the others."""
-    folder = tmp_path_factory.mktemp("treebank")
-    for seed, (part, number) in enumerate((("train", 40), ("valid", 10), ("test", 10))):
-        documents = [Document((s,), f"{part}-{i}") for i, s in enumerate(toy_sentences(number, seed))]
-        write_conllu(documents, folder / f"{part}.conllu")
-    return Treebank("Toy", *(str(folder / f"{part}.conllu") for part in ("train", "valid", "test")))
+    return write_treebank(tmp_path_factory.mktemp("treebank"))
 
 
 @pytest.fixture(scope="session")
@@ -81,12 +87,10 @@ def toy_parsers(cache, toy_treebank, made_once):
     """A spaCy and a SuPar parser of the toy treebank in the cache, `toy` and `toy_supar`: the reports of training."""
 
     def make(folder):
-        from depgen.annotation.training import train_parser
-
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DEPGEN_CACHE", str(folder))
             parsers = {"toy": tiny_spacy(), "toy_supar": tiny_supar()}
-            reports = {name: train_parser(toy_treebank, name, parser=parser) for name, parser in parsers.items()}
+            reports = {name: train_parser(toy_treebank, name, parser) for name, parser in parsers.items()}
         (folder / "reports.json").write_text(json.dumps(reports))
 
     made = made_once("toy_parsers", make)

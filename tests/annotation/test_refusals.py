@@ -67,7 +67,7 @@ def treebank(name, **options):
         (SuparAnnotator("nowhere").fingerprint, r"experiments/parser_ewt_supar\.yaml --name nowhere"),
         (SuparConstituencyAnnotator("nowhere").fingerprint, r"parser_wsj_constituency\.yaml --name nowhere"),
         (lambda: SuparGraphAnnotator("ewt_graph").annotate(ONE), r"No parser 'ewt_graph'.*parser_ewt_graph\.yaml"),
-        (SpacyAnnotator("ewt").fingerprint, "Train it by `depgen train-parser --config experiments/parser_ewt.yaml`"),
+        (SpacyAnnotator("ewt").fingerprint, "Train it by `depgen annotate --train experiments/parser_ewt.yaml`"),
         (SpacyAnnotator("en_core_web_xx").fingerprint, "--name en_core_web_xx"),
         (SpacyAnnotator("xx_core_news_sm").fingerprint, "python -m spacy download xx_core_news_sm"),
         (lambda: annotate(Path("bare.yaml")), "names no annotator"),

@@ -99,7 +99,7 @@ def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache
         message = str(caught.value)
         for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "DEPGEN_CACHE"):
             assert part in message
-        assert "depgen train-parser --config experiments/parser_ewt.yaml --name nowhere" in message
+        assert "depgen annotate --train experiments/parser_ewt.yaml --name nowhere" in message
 
 
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):

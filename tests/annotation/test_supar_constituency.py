@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from depgen.annotation.annotator import parser_named
-from depgen.annotation.supar import SuparConstituencyAnnotator
-from depgen.annotation.supar_training import BiaffineSizes, ConstituencyParser, ParserVocabulary
-from depgen.annotation.training import CorpusTreebank, train_parser
+from depgen.annotation.supar import BiaffineSizes, ConstituencyParser, ParserVocabulary, SuparConstituencyAnnotator
+from depgen.annotation.training import train_parser
 from depgen.cli import main
 from depgen.data.corpora import PennTreebank
 from depgen.data.rows import document_of_row
@@ -54,7 +53,7 @@ def report(tmp_path_factory, treebank):
     training = tiny_supar(structure="constituency", steps=60)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        return folder, train_parser(CorpusTreebank(treebank), "brackets", parser=training)
+        return folder, train_parser(treebank, "brackets", training)
 
 
 @pytest.fixture

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 
 from depgen.annotation.annotate import annotate_corpus
 from depgen.annotation.annotator import parser_named
-from depgen.annotation.supar import SuparAnnotator, SuparGraphAnnotator
-from depgen.annotation.supar_training import BiaffineSizes, GraphParser, ParserVocabulary, graph_loss
-from depgen.annotation.training import CorpusTreebank, Treebank, train_parser
+from depgen.annotation.supar import (
+    BiaffineSizes,
+    GraphParser,
+    ParserVocabulary,
+    SuparAnnotator,
+    SuparGraphAnnotator,
+    graph_loss,
+)
+from depgen.annotation.training import train_parser
 from depgen.cli import main
 from depgen.data.corpora import ConlluTreebank
 from depgen.data.formats import Conllu
@@ -66,7 +72,7 @@ def report(tmp_path_factory, graph_treebank):
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DEPGEN_CACHE", str(folder))
-        text = train_parser(CorpusTreebank(graph_treebank), "graphs", parser=tiny_graphs(steps=120))
+        text = train_parser(graph_treebank, "graphs", tiny_graphs(steps=120))
     return folder, text
 
 
@@ -115,7 +121,7 @@ def test_whatever_the_weights_it_gives_graphs_without_self_loops(seed, lengths):
 
 @pytest.mark.parametrize("bias", [50.0, -50.0])
 def test_all_pairs_or_none_may_be_edges(bias, monkeypatch):
-    monkeypatch.setattr("depgen.annotation.supar_training.EDGES", 4)
+    monkeypatch.setattr("depgen.annotation.supar.EDGES", 4)
     parser = GraphParser(VOCABULARY, SIZES)
     torch.nn.init.zeros_(parser.model.edge_attn.weight)
     parser.model.edge_attn.weight.data[1, -1, -1] = bias
@@ -199,12 +205,3 @@ def test_a_parser_goes_by_its_kind(graphs, report):
         SuparAnnotator("graphs").annotate([Sentence(("Go",))])
     assert graphs.scheme == "Toy graphs, SuPar biaffine graph"
     assert graphs.fingerprint() == SuparGraphAnnotator(str(report[0] / "parsers/graphs")).fingerprint()
-
-
-def test_files_of_trees_may_hold_graphs_too(graph_treebank):
-    files = [f"{graph_treebank.folder}/{part}.conllu" for part in ("train", "valid", "test")]
-    treebank = Treebank("Toy", *files, lowercase=True)
-    (first, *_) = treebank.sentences("test", "graph")
-    assert first.edges == graph_of(toy_sentences(10, 2)[0]).edges
-    assert first.words == tuple(word.lower() for word in toy_sentences(10, 2)[0].words)
-    assert treebank.sentences("test")[0].edges is None

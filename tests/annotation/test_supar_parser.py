@@ -9,13 +9,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from depgen.annotation.supar import SuparAnnotator, _parse_by_supar, apply_fixes
-from depgen.annotation.supar_training import (
+from depgen.annotation.supar import (
     WORD_PAIRS,
     BiaffineSizes,
     LengthBatches,
     ParserVocabulary,
+    SuparAnnotator,
     TreeParser,
+    _parse_by_supar,
+    apply_fixes,
     single_root_trees,
 )
 from depgen.decoding.spanning_tree import maximum_spanning_trees

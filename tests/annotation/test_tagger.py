@@ -12,7 +12,7 @@ from tests.annotation.conftest import tiny_spacy, toy_sentences
 
 @pytest.mark.slow
 def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
-    train_parser(toy_treebank, "tagged", parser=tiny_spacy())
+    train_parser(toy_treebank, "tagged", tiny_spacy())
     gold = toy_sentences(20, seed=9)
     tagger = SpacyTagger("tagged", batch_size=3)
     found = tagger.tag([replace(sentence, tags=None) for sentence in gold])
@@ -25,7 +25,7 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
 
 @pytest.mark.slow
 def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
-    train_parser(toy_treebank, "untagged", parser=tiny_spacy(steps=2, tagger=False))
+    train_parser(toy_treebank, "untagged", tiny_spacy(steps=2, tagger=False))
     with pytest.raises(UserError, match="expected a spaCy pipeline with the component tagger"):
         SpacyTagger("untagged").tag(toy_sentences(1, seed=0))
 

@@ -9,8 +9,7 @@ import torch
 import yaml
 
 from depgen.annotation.annotator import parser_folder
-from depgen.annotation.supar import KINDS
-from depgen.annotation.supar_training import BiaffineSizes, ParserVocabulary, TreeParser
+from depgen.annotation.supar import KINDS, BiaffineSizes, ParserVocabulary, TreeParser
 from depgen.cli import main
 from depgen.evaluation.system import load
 from depgen.training.checkpoints import load_checkpoint
@@ -134,7 +133,7 @@ def parser(run):
     for name, kind in (("stories", KINDS["tree"]), ("other", "spaCy")):
         folder = parser_folder(name)
         folder.mkdir(parents=True)
-        network.save(folder, {})
+        network.save(folder)
         (folder / "parser.json").write_text(json.dumps({"kind": kind, "scheme": "Stories, SuPar biaffine"}))
     return "stories"
 

@@ -370,11 +370,12 @@ def maker(needy, monkeypatch):
 
     def make(arguments, environment):
         calls.append(arguments)
-        if arguments[0] == "train-parser":
+        if arguments[0] == "annotate":
             (cache_root() / "parsers/ewt_lowercased").mkdir(parents=True)
-        elif arguments[0] == "train-union":
-            (cache_root() / "union/rocstories").mkdir(parents=True)
-            (cache_root() / "union/rocstories/union.json").touch()
+        elif "experiments/union_rocstories.yaml" in arguments:
+            run = runs_root() / "union_rocstories/one"
+            run.mkdir(parents=True)
+            (run / "run.json").write_text('{"finished": "2026-01-01"}')
 
     monkeypatch.setattr(reproduce, "run_depgen", make)
     monkeypatch.setattr(reproduce, "make", lambda job, **options: job.name)
@@ -384,8 +385,8 @@ def maker(needy, monkeypatch):
 def test_parsers_come_first_then_union_then_the_oracle(maker):
     reproduce.reproduce("toy", rows=["Base", "DM-Base"])
     assert [[*arguments[:3]] for arguments in maker] == [
-        ["train-parser", "--config", "experiments/parser_ewt_lowercased.yaml"],
-        ["train-union", "--config", "experiments/union_rocstories.yaml"],
+        ["annotate", "--train", "experiments/parser_ewt_lowercased.yaml"],
+        ["fit", "--config", "experiments/union_rocstories.yaml"],
         ["fit", "--config", "experiments/oracle_toy.yaml"],
     ]
     reproduce.reproduce("toy", rows=["DM-Base"])
@@ -405,7 +406,7 @@ def test_what_is_made_depends_on_the_rows(needy):
     change(needy / "experiments/tables/toy.yaml", measures=measures)
     assert needs("Base")[0] == "parser ewt_lowercased", "a measure loads it"
     (needy / "experiments/parser_ewt_lowercased.yaml").unlink()
-    with pytest.raises(UserError, match=r"'ewt_lowercased'.*train-parser"):
+    with pytest.raises(UserError, match=r"'ewt_lowercased'.*annotate --train"):
         next(needs_of([job_of("Base")], TextOptions())).is_made()
 
 
@@ -418,7 +419,7 @@ def test_the_check_says_what_is_at_hand_and_runs_nothing(maker, depgen, store, m
     monkeypatch.setattr(reproduce, "run_depgen", lambda arguments, environment: pytest.fail(f"{arguments} was called"))
     text = reproduce.reproduce("toy", check=True)
     assert text.startswith("toy, size small: 1 of 6 results are at hand.\n")
-    assert "  parser ewt_lowercased: made first by `depgen train-parser --config " in text
+    assert "  parser ewt_lowercased: made first by `depgen annotate --train " in text
     assert "  train chain_toy_small, seed 1, then base_toy_small, seed 1, for Base, small, seed 1\n" in text
     fit(job_of("DM-Base, left chain", 1), depgen)
     assert "  train base_toy_small, seed 1, for Base, small, seed 1\n" in reproduce.reproduce("toy", check=True)
