@@ -18,7 +18,7 @@ from depgen.cli import main
 from depgen.data.experiment import data_of
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.locations import cache_root, file_sha256
+from depgen.locations import cache_root, file_sha256, runs_root
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run, fit
 from depgen.reporting.measures.texts import texts_of
@@ -354,7 +354,12 @@ def needy(project, monkeypatch):
     columns += [{"key": key, "header": key, "higher_better": True} for key in ("union", "oracle_perplexity")]
     change(folder / "tables/toy.yaml", columns=columns, oracle="oracle_toy")
     write_experiment(folder / "oracle_toy.yaml")
-    union = {"encoder": str(project), "data": {"corpus": STORIES, "tagger": "depgen.annotation.spacy.SpacyTagger"}}
+    options = {"corpus": STORIES, "tagger": "depgen.annotation.spacy.SpacyTagger"}
+    union = {
+        "seed_everything": 1,
+        "model": {"class_path": "depgen.evaluation.union.UNION", "init_args": {"encoder": str(project)}},
+        "data": {"class_path": "depgen.evaluation.union.UnionData", "init_args": options},
+    }
     (folder / "union_rocstories.yaml").write_text(yaml.safe_dump(union))
     data = yaml.safe_load((folder / "dm_toy.yaml").read_text())["data"]
     data["init_args"]["annotator"] = "depgen.annotation.spacy.SpacyAnnotator"
@@ -398,7 +403,9 @@ def test_what_is_made_depends_on_the_rows(needy):
         return [need.name for need in needs_of([job_of(row)], TextOptions())]
 
     assert needs("Base") == ["parser ewt_lowercased", "UNION", "oracle oracle_toy_small"], "UNION tags names"
-    (needy / "experiments/union_rocstories.yaml").write_text(yaml.safe_dump({"encoder": "absent", "data": {}}))
+    union = yaml.safe_load((needy / "experiments/union_rocstories.yaml").read_text())["model"]
+    union["init_args"]["encoder"] = "absent"
+    change(needy / "experiments/union_rocstories.yaml", model=union)
     assert needs("DM-Base") == ["parser ewt_lowercased", "oracle oracle_toy_small"]
     assert needs("Base") == ["oracle oracle_toy_small"]
     other = {"temperatures": [1.0], "other_parser": {"class_path": "depgen.annotation.spacy.SpacyAnnotator"}}
