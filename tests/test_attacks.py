@@ -206,7 +206,7 @@ TRUST = [
     (setting("backbone", value=HOSTILE), SCORE, 2, EVIL),
     (setting("_instantiator", value="os.system"), "generate --run lm", 2, "os.system"),
     (pickled_checkpoint, SCORE, 2, "running code"),
-    (pickled_parser, "validate --run lm", 2, "is a pickle"),
+    (pickled_parser, "validate --run lm", 2, "a pickle"),
     (induced, MINE, 2, EVIL),
 ]
 DAMAGE = [

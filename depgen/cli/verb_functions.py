@@ -59,6 +59,7 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
             parser.add_argument(*names, help=described.get(name), **kind)
             own.add(name)
     left_out = inspect.signature(function).parameters.keys() - parameters.keys()
+    left_out |= _parameters(*kinds).keys() - _parameters(function).keys()  # jsonargparse may follow `**options` to them
     parser.add_function_arguments(function, as_group=False, skip=own | left_out, sub_configs=True)
     own |= _parameters(function).keys()
     for kind in kinds:

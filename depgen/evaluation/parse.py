@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 def parse(
     *,
     input: Path,
-    run: Sequence[str] | str | None = None,
+    run: Sequence[str] | None = None,
     parser: str | None = None,
     output: Path | None = None,
     decoding: Decoding = "tree",

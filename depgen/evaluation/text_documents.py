@@ -61,6 +61,11 @@ class TextDocument:
             return self.string
         return "\n".join(" ".join(sentence.words) for sentence in self.sentences)
 
+    @property
+    def spans_of_sentences(self) -> Sequence[Sequence[Span | None]]:
+        """The span of each word; None for words without one."""
+        return [[None] * len(sentence) for sentence in self.sentences] if self.spans is None else self.spans
+
 
 Text = str | TextDocument
 """A string, each line of which that is not blank is a sentence, or a document of a file."""

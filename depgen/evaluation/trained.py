@@ -26,7 +26,6 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.base import LanguageModel
 from depgen.locations import models_root, runs_root
-from depgen.models.causal_lm import CausalLM
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
 from depgen.training.hyper_parameters import BUILDER
@@ -181,6 +180,7 @@ def load_pretrained_system(folder: Path, *, device: str | None = None) -> Traine
         UserError: it can't be given a text word by word.
     """
     from depgen.backbones.pretrained import PretrainedTransformer
+    from depgen.models.causal_lm import CausalLM
 
     vocabulary = _vocabulary_of_pretrained(required_folder(str(folder), holding=TOKENIZER_FILE))
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)

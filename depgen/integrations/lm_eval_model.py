@@ -117,9 +117,9 @@ class DepgenLM(LM):  # type: ignore[misc]
             if not options.pop("do_sample", False):
                 options = {name: value for name, value in options.items() if name not in ("temperature", "top_p")}
                 options["greedy"] = True
-            (generated,) = self.system.generate([context], max_new_tokens=most, **options)
-            ends = [generated.text.find(stop) for stop in ([stops] if isinstance(stops, str) else stops) if stop]
-            texts.append(generated.text[: min((end for end in ends if end >= 0), default=None)])
+            (text,) = self.system.generate([context], max_new_tokens=most, **options)["text"]
+            ends = [text.find(stop) for stop in ([stops] if isinstance(stops, str) else stops) if stop]
+            texts.append(text[: min((end for end in ends if end >= 0), default=None)])
         return texts
 
 

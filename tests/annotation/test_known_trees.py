@@ -6,7 +6,7 @@ import pytest
 from depgen.annotation.controls import GoldTrees, KnownTrees, LeftChain
 from depgen.data.text import TextData
 from depgen.errors import UserError
-from depgen.trees.annotator import FIELDS, Annotator, SentenceError, has_self_loops, leaves_out, structure_of
+from depgen.trees.annotator import Annotator, SentenceError, leaves_out
 from depgen.trees.sentence import Document, Sentence
 
 RIGHT = Sentence(("red", "figures"), (2, 0), ("amod", "root"))
@@ -44,11 +44,6 @@ def test_known_sentences_get_the_treebanks_trees_and_others_are_parsed():
     assert annotator.scheme == "shelf, its own trees; other sentences: left chain"
 
 
-def test_only_the_splits_named_are_known():
-    annotator = KnownTrees(TREEBANK, LeftChain(), splits=["test"])
-    assert [s.heads for s in annotator.annotate([Sentence(RIGHT.words), Sentence(BARE.words)])] == [(0, 1), (0, 1)]
-
-
 def test_unknown_sentences_are_refused_by_their_number():
     with pytest.raises(SentenceError, match="sentence 2: shelf has no tree for 'stocks fall'"):
         KnownTrees(TREEBANK).annotate([RIGHT, NEW])
@@ -77,55 +72,17 @@ def test_a_treebank_without_trees_is_refused():
 
 def test_the_fingerprint_follows_treebank_splits_and_the_other_annotator():
     annotators = [
-        KnownTrees(TREEBANK), KnownTrees(TREEBANK, LeftChain()), KnownTrees(TREEBANK, splits=["test"]),
+        KnownTrees(TREEBANK), KnownTrees(TREEBANK, LeftChain()), KnownTrees(TREEBANK, leave_unknown=True),
         KnownTrees(Shelf(train=[BARE])),
     ]  # fmt: skip
     assert len({annotator.fingerprint() for annotator in annotators}) == 4
-    assert KnownTrees(TREEBANK).fingerprint() == KnownTrees(TREEBANK, splits=["train", "valid", "test"]).fingerprint()
 
 
-def test_known_constituents():
-    known = Sentence(("she", "sings"), spans=((0, 2, "S"), (0, 1, "NP")))
-    annotator = KnownTrees(Shelf(train=[known]), leave_unknown=True, structure="constituency")
-    assert (structure_of(annotator), has_self_loops(annotator)) == ("constituency", False)
-    other = Sentence(("go",), (0,), ("root",), spans=())
-    assert annotator.annotate([Sentence(known.words), other]) == [known, Sentence(("go",))]
-    fingerprints = {KnownTrees(Shelf(train=[known]), structure=each).fingerprint() for each in FIELDS}
-    assert len(fingerprints) == 3
-    with pytest.raises(UserError, match="expected spans, found none"):
-        KnownTrees(TREEBANK, structure="constituency").annotate([NEW])
-
-
-def test_known_graphs():
-    known = Sentence(("red", "figures"), edges=((2, 1, "ARG1"), (0, 2, "top")))
-    annotator = KnownTrees(Shelf(train=[known]), leave_unknown=True, structure="graph")
-    assert (structure_of(annotator), has_self_loops(annotator)) == ("graph", True)
-    assert (structure_of(KnownTrees(TREEBANK)), has_self_loops(KnownTrees(TREEBANK))) == ("tree", False)
-    found = annotator.annotate([NEW, Sentence(known.words, tags=("JJ", "NNS"))])
-    assert found == [NEW, Sentence(known.words, tags=("JJ", "NNS"), edges=known.edges)]
-    assert annotator.fingerprint() != KnownTrees(Shelf(train=[known]), leave_unknown=True).fingerprint()
-    with pytest.raises(UserError, match="expected edges, found none"):
-        KnownTrees(TREEBANK, structure="graph").annotate([NEW])
-    both = KnownTrees(Shelf(train=[known]), GoldTrees(structure="graph"), structure="graph")
-    other = Sentence(("stocks", "fall"), edges=())
-    assert both.annotate([other, Sentence(known.words)])[0] == other
-    with pytest.raises(SentenceError, match="sentence 2: GoldTrees keeps a corpus's own graphs"):
-        both.annotate([other, NEW])
-
-
-@pytest.mark.parametrize(
-    ("structure", "known", "unknown"),
-    [
-        ("tree", RIGHT, NEW),
-        ("graph", Sentence(("it", "rains"), edges=((2, 1, "expl"), (0, 2, "root"))), NEW),
-        ("constituency", Sentence(("she", "sings"), spans=((0, 2, "S"), (0, 1, "NP"))), NEW),
-        ("constituency", Sentence(("up",), spans=()), NEW),
-    ],
-)
-def test_the_log_says_how_many_words_are_in_trees(tmp_path, monkeypatch, caplog, structure, known, unknown):
+def test_the_log_says_how_many_words_are_in_trees(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("DEPGEN_CACHE", str(tmp_path))
+    known, unknown = RIGHT, NEW
     corpus = Shelf(train=[unknown, known, unknown], valid=[unknown])
-    data = TextData(corpus, annotator=KnownTrees(Shelf(train=[known]), leave_unknown=True, structure=structure))
+    data = TextData(corpus, annotator=KnownTrees(Shelf(train=[known]), leave_unknown=True))
     with caplog.at_level(logging.INFO):
         data.split("train"), data.split("valid")
     scheme = "shelf, its own trees; other sentences: no trees"

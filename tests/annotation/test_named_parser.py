@@ -1,4 +1,4 @@
-"""`depgen parse --parser`: raw text and CoNLL-U parsed by a parser that `annotate --train` made."""
+"""`depgen parse --parser`: raw text and CoNLL-U parsed by a parser that `train-parser` made."""
 
 from pathlib import Path
 
@@ -91,9 +91,6 @@ def test_fit_says_which_parsers_there_are_and_how_to_get_one(own_cache, toy_pars
         assert main(["fit", "--config", "experiments/demo_transformer.yaml", "--parser", "tohy", *more]) == 2
         error = capsys.readouterr().err
         assert "No parser 'tohy'; looked for" in error
-        assert (
-            "Did you mean 'toy'? Trained here: toy, toy_supar. Train one of your own by `depgen annotate --train"
-            in error
-        )
+        assert "Did you mean 'toy'? Trained here: toy, toy_supar. Train one by `depgen annotate --train " in error
         assert "python -m spacy download en_core_web_sm" in error
         assert "No run at" in error

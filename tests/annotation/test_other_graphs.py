@@ -106,12 +106,6 @@ def test_sentences_without_a_graph_give_none():
     assert sorted(str(each.edges) for each in annotator.annotate(left)) == sorted(str(each.edges) for each in left)
 
 
-def test_the_same_graph_by_chance_is_counted(caplog):
-    caplog.set_level(logging.INFO)
-    GraphsOfOtherSentences(GOLD).annotate([Sentence(("a", "b"), edges=((2, 1, "x"),)) for _ in range(4)])
-    assert "4 have the same graph as before" in caplog.text
-
-
 def test_the_other_annotator_is_part_of_the_fingerprint(tmp_path):
     one = GraphsOfOtherSentences(Named(tmp_path / "calls"))
     assert isinstance(one, Annotator)

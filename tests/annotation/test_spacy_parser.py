@@ -90,18 +90,6 @@ def test_a_used_annotator_can_be_sent_to_another_process(annotator):
     assert pickle.loads(pickle.dumps(annotator)).annotate([sentence]) == trees
 
 
-def test_a_missing_parser_says_where_it_was_sought_and_how_to_train_it(own_cache):
-    annotator = SpacyAnnotator("nowhere")
-    assert annotator.scheme == "nowhere, spaCy"
-    for ask in (annotator.fingerprint, lambda: annotator.annotate([Sentence(("a",))])):
-        with pytest.raises(UserError) as caught:
-            ask()
-        message = str(caught.value)
-        for part in (str(own_cache / "parsers" / "nowhere"), "installed package", "DEPGEN_CACHE"):
-            assert part in message
-        assert "depgen annotate --train experiments/parser_ewt.yaml --name nowhere" in message
-
-
 def test_a_folder_that_is_no_pipeline_is_refused(tmp_path):
     with pytest.raises(UserError, match="expected a spaCy pipeline"):
         SpacyAnnotator(str(tmp_path)).annotate([Sentence(("a",))])

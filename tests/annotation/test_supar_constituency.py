@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -121,7 +122,9 @@ def test_the_loss_is_that_of_all_binary_trees():
     assert parser.training_step(batch, 0).item() == pytest.approx(expected.item(), rel=1e-4)
 
 
-def test_conllu_holds_no_constituents(annotator, tmp_path, capsys):
+def test_a_parser_of_constituents_writes_brackets(annotator, tmp_path, capsys):
     (tmp_path / "a.txt").write_text("Go a small cat\n")
-    assert main(["parse", "--parser", "brackets", "--input", str(tmp_path / "a.txt")]) == 2
-    assert "take a parser of trees or graphs" in capsys.readouterr().err
+    assert main(["parse", "--parser", "brackets", "--input", str(tmp_path / "a.txt")]) == 0
+    printed = capsys.readouterr().out.strip()
+    assert re.sub(r"\(\S+|\)", "", printed).split() == ["Go", "a", "small", "cat"]
+    assert printed.count("(") == printed.count(")") >= 1

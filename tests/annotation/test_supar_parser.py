@@ -15,9 +15,10 @@ from depgen.annotation.supar import (
     LengthBatches,
     ParserVocabulary,
     SuparAnnotator,
+    SuparFile,
     TreeParser,
-    _parse_by_supar,
     apply_fixes,
+    load_parser,
     single_root_trees,
 )
 from depgen.decoding.spanning_tree import maximum_spanning_trees
@@ -81,7 +82,7 @@ def test_trees_are_distributed_by_the_scores_of_arcs(annotator):
 def test_a_long_sentence_is_refused_by_name_where_supar_searches(annotator):
     sentences = [Sentence(("a",)), Sentence(("a",) * 901)]
     with pytest.raises(UserError, match=r"sentence 2: 901 words; .* at most 900"):
-        _parse_by_supar(None, sentences)
+        SuparFile.parse(None, sentences)
     check_tree(annotator.annotate(sentences)[1].heads, "here", single_root=True)
 
 
@@ -96,12 +97,12 @@ def test_a_file_cut_short_is_refused(annotator, own_cache, tmp_path):
         (tmp_path / name).write_bytes((source / name).read_bytes())
     (tmp_path / "weights.pt").write_bytes((source / "weights.pt").read_bytes()[:5000])
     with pytest.raises(UserError, match=r"expected weights\.pt and vocabulary.json"):
-        TreeParser.load(tmp_path)
+        load_parser(tmp_path, "tree")
     (tmp_path / "weights.pt").write_bytes((source / "weights.pt").read_bytes())
     content = json.loads((source / "vocabulary.json").read_text())
     (tmp_path / "vocabulary.json").write_text(json.dumps({**content, "relations": content["relations"][:-1]}))
     with pytest.raises(UserError, match="size mismatch"):
-        TreeParser.load(tmp_path)
+        load_parser(tmp_path, "tree")
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +123,6 @@ def supar_file(tmp_path_factory):
     return folder / "parser"
 
 
-def test_a_pickle_is_refused_unless_trusted(supar_file):
-    annotator = SuparAnnotator(str(supar_file))
-    for ask in (annotator.fingerprint, lambda: annotator.annotate([Sentence(("a",))])):
-        with pytest.raises(UserError, match=r"runs whatever code .* trust_checkpoint: true"):
-            ask()
-
-
 def test_a_trusted_pickle_parses(supar_file):
     annotator = SuparAnnotator(str(supar_file), trust_checkpoint=True, scheme="Toy, SuPar")
     sentences = [Sentence(("the", "cat", "sees", "it")), Sentence(("Go",)), Sentence(("New York", "a\tb"))]
@@ -146,13 +140,6 @@ def test_loading_stays_safe_for_others(supar_file):
     SuparAnnotator(str(supar_file), trust_checkpoint=True).annotate([Sentence(("Go",))])
     with pytest.raises(Exception, match="Weights only load failed"):
         torch.load(supar_file)
-
-
-def test_a_mistyped_name_is_not_downloaded(own_cache):
-    with pytest.raises(UserError, match="No parser 'biaffine-dep-em'"):
-        SuparAnnotator("biaffine-dep-em", trust_checkpoint=True).annotate([Sentence(("Go",))])
-    assert SuparAnnotator("biaffine-dep-en", trust_checkpoint=True).fingerprint()
-    assert SuparAnnotator("https://example.org/parser.zip", trust_checkpoint=True).fingerprint()
 
 
 def best_single_root_score(scores):

@@ -5,7 +5,6 @@ import pytest
 from depgen.annotation.spacy import SpacyTagger
 from depgen.annotation.tagger import SuffixTagger
 from depgen.annotation.training import train_parser
-from depgen.errors import UserError
 from depgen.trees.sentence import Sentence
 from tests.annotation.conftest import tiny_spacy, toy_sentences
 
@@ -21,13 +20,6 @@ def test_a_trained_pipeline_tags_its_own_language(toy_treebank, own_cache):
     assert right / sum(map(len, gold)) > 0.95
     assert found == SpacyTagger("tagged").tag(gold)
     assert tagger.fingerprint() == SpacyTagger("tagged").fingerprint()
-
-
-@pytest.mark.slow
-def test_a_pipeline_without_a_tagger_is_refused(toy_treebank, own_cache):
-    train_parser(toy_treebank, "untagged", tiny_spacy(steps=2, tagger=False))
-    with pytest.raises(UserError, match="expected a spaCy pipeline with the component tagger"):
-        SpacyTagger("untagged").tag(toy_sentences(1, seed=0))
 
 
 def test_rules():

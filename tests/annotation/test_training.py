@@ -203,8 +203,8 @@ def test_attachment_is_counted_by_hand_and_subtypes_count():
 
 
 def test_edges_and_constituents_are_scored_with_their_labels():
-    gold = [Sentence(("a", "b"), edges=((0, 2, "root"), (2, 1, "x")), spans=((0, 2, "S"),))]
-    found = Giving(Sentence(("a", "b"), edges=((0, 2, "root"), (2, 1, "y")), spans=((0, 2, "S"), (0, 1, "NP"))))
+    gold = [Sentence(("a", "b"), edges=((2, 1, "x"), (0, 2, "root")), spans=((0, 2, "S"),))]
+    found = Giving(Sentence(("a", "b"), edges=((2, 1, "y"), (0, 2, "root")), spans=((0, 2, "S"), (0, 1, "NP"))))
     assert scores_of(found, gold, "graph")["labelled_f1"] == 50
     assert scores_of(found, gold, "constituency")["labelled_precision"] == 50
     said = summary_of(scores_of(found, gold, "graph"))

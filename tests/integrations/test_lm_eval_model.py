@@ -100,7 +100,7 @@ def test_generated_texts_end_before_a_stop_and_are_the_systems_own(models, gpt2)
     asked = requests("generate_until", ("the cat", wanted | {"until": ["zzz"]}), ("the", wanted | {"until": "zzz"}))
     found = models[0].generate_until(asked)
     system = depgen.load(gpt2, device="cpu")
-    assert found == [system.generate(text, greedy=True, max_new_tokens=12)[0].text for text in ("the cat", "the")]
+    assert found == [system.generate(text, greedy=True, max_new_tokens=12).text[0] for text in ("the cat", "the")]
     stop = found[0][3:5]
     (cut,) = models[0].generate_until(requests("generate_until", ("the cat", wanted | {"until": [stop]})))
     assert cut == found[0][: found[0].index(stop)]

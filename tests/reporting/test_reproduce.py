@@ -353,7 +353,7 @@ def needy(project, monkeypatch):
     columns = yaml.safe_load((folder / "tables/toy.yaml").read_text())["columns"]
     columns += [{"key": key, "header": key, "higher_better": True} for key in ("union", "oracle_perplexity")]
     change(folder / "tables/toy.yaml", columns=columns, oracle="oracle_toy")
-    write_experiment(folder / "oracle_toy.yaml")
+    change(write_experiment(folder / "oracle_toy.yaml"), small={})
     options = {"corpus": STORIES, "tagger": "depgen.annotation.spacy.SpacyTagger"}
     union = {
         "seed_everything": 1,

@@ -259,12 +259,13 @@ def run(monkeypatch):
     def annotate(sentences):
         return [sentence.with_heads([*range(2, len(sentence) + 1), 0]) for sentence in sentences]
 
-    def parser(system, **options):
+    def parser(systems, **options):
+        (system,) = systems
         asked.append((system.reading.form, *options.values()))
-        return SimpleNamespace(annotate=annotate)
+        return SimpleNamespace(annotate=annotate, structure="tree")
 
     monkeypatch.setattr(system_plots, "load", lambda run: System(None, None, run, None, Reading()))
-    monkeypatch.setattr(system_plots, "parser_of_system", parser)
+    monkeypatch.setattr(system_plots, "SystemParser", parser)
     monkeypatch.setattr(system_plots, "warn_of_another_form", lambda *given: asked.append(given))
     return asked
 

@@ -180,7 +180,7 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
         assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
 
 
-@pytest.mark.parametrize(("written", "runs"), [("a", ["a"]), ("[a, b]", ["a", "b"]), ("null", None)])
+@pytest.mark.parametrize(("written", "runs"), [("[a]", ["a"]), ("[a, b]", ["a", "b"]), ("null", None)])
 def test_yaml_names_a_run_or_several(written, runs, tmp_path):
     config = tmp_path / "runs.yaml"
     config.write_text(f"run: {written}\n")
