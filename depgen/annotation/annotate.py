@@ -68,6 +68,7 @@ def _arguments(config: Path) -> Mapping[str, Any]:
     parser.add_function_arguments(train_parser, skip={"overwrite"})
     try:
         with user_errors_unwrapped():
-            return vars(parser.instantiate(parser.parse_object(settings_of(config))))
+            settings: dict[str, Any] = vars(parser.instantiate(parser.parse_object(settings_of(config))))
+            return settings
     except ArgumentError as error:
         raise UserError(f"{config}: {error}") from error

@@ -269,7 +269,8 @@ class BalancedTrees(Control):
     (2, 3, 0, 5, 3)
     """
 
-    scheme, settings = "balanced trees", ("balanced trees 1",)
+    scheme = "balanced trees"
+    settings: tuple[str, ...] = ("balanced trees 1",)
 
     def _heads(self, sentence: Sentence) -> Sequence[int]:
         heads = [0] * len(sentence)

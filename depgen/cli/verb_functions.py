@@ -41,8 +41,7 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
     from depgen.cli.parsers import Parser
 
     function = _imported(verb.target)
-    sources = (function, *kinds)
-    parameters = _parameters(*sources)
+    parameters = _parameters(function, *kinds)
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
     parser = Parser(prog=f"depgen {name}", description=as_sentence(verb.help))
     if "config" not in parameters:
@@ -54,9 +53,9 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
     }
     own: set[str | int] = set()
     for name, parameter in parameters.items():
-        if (kind := _by_hand(parameter, positional=name in verb.positionals)) is not None:
+        if (settings := _by_hand(parameter, positional=name in verb.positionals)) is not None:
             names = [name] if name in verb.positionals else [f"--{name}"]
-            parser.add_argument(*names, help=described.get(name), **kind)
+            parser.add_argument(*names, help=described.get(name), **settings)
             own.add(name)
     left_out = inspect.signature(function).parameters.keys() - parameters.keys()
     left_out |= _parameters(*kinds).keys() - _parameters(function).keys()  # jsonargparse may follow `**options` to them

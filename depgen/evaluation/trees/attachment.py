@@ -81,12 +81,13 @@ def attachment_of_files(options: AttachmentOptions) -> Measured:
     gold, others = _sentences(*paths, _with_graph if of_graphs else _with_tree)
     left_out = [is_punctuation(each, options.punctuation or ("form" if of_graphs else "relation")) for each in gold]
     if of_graphs:
-        scores, whole, relation = edge_scores, "all edges", "label"
+        whole, relation = "all edges", "label"
         table = _edges(paths, gold, others, left_out, tops=bool(sdp))
         groups = {"without root edges": table[table["head"] > 0]}
     else:
-        scores, whole, relation, groups = _tree_scores, "all words", "relation", {}
+        whole, relation, groups = "all words", "relation", {}
         table = compared_words(gold, others).assign(is_punctuation=[*chain.from_iterable(left_out)])
+    scores = edge_scores if of_graphs else _tree_scores
     content = table[~table["is_punctuation"]]
     rows = list[dict[str, Any]]()
     if options.by == "length":
