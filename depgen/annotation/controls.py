@@ -291,7 +291,7 @@ class OneLabel(Control):
         annotator: gives the trees.
     """
 
-    settings = ("one label 1",)
+    settings: tuple[str, ...] = ("one label 1",)
 
     def __init__(self, annotator: Annotator) -> None:
         self.annotator = annotator
