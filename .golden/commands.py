@@ -143,7 +143,7 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         },
     ),
     Generation(
-        "a parser's treebank is a corpus", "!depgen/annotation/supar_training.py", move="w6_anno.py",
+        "a parser's treebank is a corpus", "!depgen/annotation/supar_training.py", move="w6.py",
         verbs={"train-parser": "annotate"}, options={"train-parser --config": "--train"},
     ),
 ]  # fmt: skip

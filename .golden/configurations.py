@@ -134,6 +134,7 @@ def main() -> int:
     (after,) = asked(arguments.new, "configurations")
     gone = getattr(move, "gone", ())
     old = {labels(label): each for label, each in before.items() if not label.startswith(gone)}
+    after = {label: each for label, each in after.items() if not label.startswith(gone)}
     wrong, digests = 0, {}
     for label in sorted(old.keys() | after.keys()):
         if label not in old or label not in after:

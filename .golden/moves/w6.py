@@ -3,6 +3,9 @@
 from typing import Any
 
 ROOM = "depgen.annotation."
+gone = ("parser_", "union_rocstories", "scoring_brown", "coherence_brown", "coherence_insertion_brown", "correlations_ewt",
+        "demo Transformer, 4 epochs")
+"""Compared by hand: parsers and UNION are configured anew, and three sizes were there by the accident of a name."""
 
 
 def renamed(values: Any) -> Any:
@@ -10,7 +13,10 @@ def renamed(values: Any) -> Any:
     if isinstance(values, list | tuple):
         return [renamed(value) for value in values]
     if isinstance(values, str):
-        return values.replace(f"{ROOM}supar_training.", f"{ROOM}supar.")
+        values = values.replace(f"{ROOM}supar_training.", f"{ROOM}supar.")
+        for kind in ("trees", "graphs"):
+            values = values.replace(f"depgen.evaluation.trees.induced_{kind}.", "depgen.evaluation.induced.")
+        return values
     if not isinstance(values, dict):
         return values
     values = {name: renamed(value) for name, value in values.items()}
