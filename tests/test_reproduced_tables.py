@@ -91,7 +91,7 @@ def made(tmp_path_factory):
         "udgn": {**TRAINED, "small": {}},
         "sts": {**TUNED, "small": {}},
         "parsing_stories": {"corpus": STORIES, "splits": ["train", "test"], "seeds": 5},
-        "correlations_stories": {"corpus": STORIES, "split": "test"},
+        "correlations_stories": {"corpus": STORIES, "splits": ["test"]},
     }
     for name, content in experiments.items():
         path = folder / "experiments" / f"{name}.yaml"

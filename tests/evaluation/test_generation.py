@@ -126,7 +126,7 @@ def test_edges_number_the_words_of_prompt_and_text(graph_runs):
 
 @pytest.mark.slow
 def test_texts_with_graphs_are_a_treebank(graph_runs, tmp_path, capsys):
-    common = ["generate", "--run", "gilt", "-n", "3", "--max_new_tokens", "5", "--seed", "4", "--device", "cpu"]
+    common = ["generate", "--run", "gilt", "--number", "3", "--max_new_tokens", "5", "--seed", "4", "--device", "cpu"]
     assert main([*common, "--json"]) == 0
     rows = [row for line in capsys.readouterr().out.splitlines() if (row := json.loads(line))["words"]]
     assert main([*common, "--output", str(tmp_path / "written.conllu")]) == 0

@@ -188,7 +188,7 @@ def test_the_lines_of_the_guide_run(place, tmp_path, monkeypatch):
     assert names["states"].filter(like="state_").shape == (3, 16)
     assert names["weights"].shape[0] >= 3
     assert [token.text for token in names["docs"][0]] == ["The", "cat", "sat", "on", "the", "mat."]
-    assert len(names["graphs"]) == 1
+    assert len(names["heads"]) == 6
     assert names["conllu"].count("\troot\t") == 1
     alone = names["scores"].loc[names["scores"]["document"] == 2, "surprisal"].sum()
     assert names["after"]["surprisal"].sum() != pytest.approx(alone, abs=1e-3)

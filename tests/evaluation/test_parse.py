@@ -86,16 +86,6 @@ def test_what_has_constituents_writes_brackets(tmp_path, monkeypatch, capsys):
     assert "conllu holds tree or graph, found constituency" in refusal(capsys, "--input", path, "--format", "conllu")
 
 
-@pytest.mark.slow
-def test_predict_with_an_input_is_parse(parsing_run, text, capsys):
-    options = ["--run", "udgn", "--input", text, "--decoding", "argmax"]
-    content = parsed(capsys, "predict", *options)
-    assert content == parsed(capsys, "parse", *options)
-    as_it_is = parsed(capsys, "predict", *options, "--form", "as_is")
-    assert as_it_is == parsed(capsys, "parse", *options, "--form", "as_is")
-    assert content != as_it_is
-
-
 def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, capsys):
     path = tmp_path / "raw.conllu"
     path.write_text("She didn't run.\n")

@@ -153,7 +153,7 @@ def scored(run, parser, tmp_path, capsys):
 
 
 def test_texts_have_bounds_over_trees(run, scored, parser):
-    rows, said, _ = scored("--trees", "sampled", "--parser", parser, "--number_of_trees", "30")
+    rows, _, _ = scored("--trees", "sampled", "--parser", parser, "--number_of_trees", "30")
     names = ["document", "sentence", "place", "words", "tokens", "unknown", "log_prob", "surprisal", "perplexity_bound",
              "token_perplexity_bound", "likelihood", "trees", "number_of_trees", "parser", "unit", "distinct_trees",
              "impossible_trees", "log_prob_1", "log_prob_10", "log_prob_30", "effective_1", "effective_10",
@@ -164,8 +164,6 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
         ("bound", "sampled", "Stories, SuPar biaffine")
     }
     assert rows[0]["impossible_trees"] > 0
-    assert "1 of its" in said
-    assert "probability 0: unheard" in said
     last = rows[2]  # a word has one tree
     assert last["effective_30"] == pytest.approx(30)
     system = load(str(run), device="cpu")
@@ -183,7 +181,10 @@ def test_texts_have_bounds_over_trees(run, scored, parser):
     [
         ((), "`depgen score --trees sampled`"),
         (("--trees", "sampled", "--parser", "stories", "--by", "word"), "of sentences, not of their words"),
-        (("--trees", "sampled", "--parser", "stories", "--beam_size", "3"), "beam_size: expected without trees"),
+        (
+            ("--trees", "sampled", "--parser", "stories", "--beam_size", "3"),
+            "next_words: expected without trees",
+        ),
         (("--trees", "gold", "--seed", "3"), "seed: expected with sampled trees"),
         (("--parser", "stories", "--by", "all"), "parser: expected with sampled trees"),
         (("--trees", "sampled", "--parser", "other"), "expected a dependency parser of SuPar"),

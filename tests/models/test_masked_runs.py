@@ -1,6 +1,5 @@
 """A run of a masked Transformer parses by the attention head that is named."""
 
-import re
 from pathlib import Path
 
 import pytest
@@ -77,9 +76,3 @@ def test_a_masked_transformer_parses_by_the_attention_head_that_is_named(run, pl
         assert torch.equal(probabilities, weights.masked_fill(torch.eye(3).bool(), 0))
         assert trees.scheme.endswith(f"(tree, layer {layer} head 1)")
     assert len(fingerprints) == 2
-    draw = ["plot", "trees", "0.conllu", "--run", str(run), "--attention_head", "[0,1]"]
-    assert main([*draw, "--form", "as_is", "--output", "trees.html"]) == 0
-    page = re.sub(r'(id="|#)[\w-]+', "", (place / "trees.html").read_text())
-    pictures = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
-    assert len(pictures) == 4
-    assert pictures[::2] == pictures[1::2], "the trees of the file are those of that head"

@@ -18,14 +18,12 @@ from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.attention import Attention
 from depgen.evaluation.trees.correlations import DIRECTIONS
-from depgen.locations import results_root
 from depgen.models.udgn import UDGN
 from depgen.reporting import system_plots
 from depgen.reporting.system_plots import (
     attention_figure,
     dependency_svg,
     heat_map_figure,
-    plot_attention,
     plot_trees,
     svg_of,
 )
@@ -74,21 +72,6 @@ def test_unknown_words_are_marked_and_counted(loaded, tmp_path, capsys):
     assert main(["plot", "attention", "--run", "some/run", "--output", str(path)]) == 0
     assert path.read_text().count("blue (unk)</text>") == 2
     assert "self attention over 3 predictions. 1 of its 3 tokens are unknown" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_row_of_a_table_is_drawn_by_its_trained_run(depgen, loaded):
-    with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --rows DM-Base --size"):
-        plot_attention(table="toy", row="DM-Base", size="small")
-    definition = load_definition("toy")
-    run = fit(Job(definition, definition.row("DM-Base"), "small", 2), depgen).run
-    plot_attention(table="toy", row="DM-Base", size="small")
-    assert loaded == [str(run)]
-    assert (results_root() / "toy/attention-DM-Base.png").is_file()
-    with pytest.raises(UserError, match="name one of them"):
-        plot_attention("some/run", table="toy")
-    with pytest.raises(UserError, match=r"--row and --size .*name the --table"):
-        plot_attention("some/run", row="small")
 
 
 # -- attention heads and relations --------------------------------------------------------------------------------
