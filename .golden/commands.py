@@ -111,7 +111,11 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     ),
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
-        verbs={name: f"evaluate {name}" for name in ("minimal-pairs", "syntactic-suites")},
+        verbs={
+            **{name: f"evaluate {name}" for name in ("minimal-pairs", "syntactic-suites")},
+            "parsing-scores": "evaluate parsing", "attachment-scores": "evaluate attachment",
+            "bracketing-f1": "evaluate bracketing", "head-correlations": "evaluate correlations",
+        },
     ),
 ]  # fmt: skip
 

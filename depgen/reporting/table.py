@@ -201,8 +201,8 @@ class TableDefinition(_Part):
         measures: class paths, with arguments, of what gives numbers beyond those of each row's own test.
         generation: how the texts of the table are made; None where no measure needs any.
         oracle: the experiment of the language model that judges texts; None where no column needs one.
-        parsing: the YAML in `experiments/` (without its ending), as `depgen evaluate parsing` reads it, of the trees that
-            rows are judged by, floors among them; None where no measure is of trees.
+        parsing: the YAML in `experiments/` (without its ending), as `depgen evaluate parsing` reads it, of the trees
+            that rows are judged by, floors among them; None where no measure is of trees.
         notes: lines printed below the table.
         pictures: what draws it: kinds of `depgen plot` with their options, such as `series`.
         given: the name or path that the user gave.

@@ -17,10 +17,8 @@ from depgen.language_models.left_to_right import GraphNetwork
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import lines_sha256
 from depgen.nn.precise import precise
-from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import differences
 from depgen.training.experiment import settings_of
-from depgen.training.phases import best_value
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +102,7 @@ def parser_of(trained: Trained) -> HeadNetwork:
     if isinstance(network, Bracketer) and trained.model.likelihood == "bound":
         raise UserError(
             f"{trained.checkpoint} holds a {type(network).__name__}, which gives brackets and no dependency trees: "
-            "`depgen parse --format brackets` writes them, `depgen evaluate bracketing` compares them with a treebank's."
+            "`depgen parse --format brackets` writes them, `depgen evaluate bracketing` judges them by a treebank's."
         )
     if isinstance(network, GraphNetwork):
         raise UserError(
@@ -117,11 +115,3 @@ def parser_of(trained: Trained) -> HeadNetwork:
             "`depgen parse` also takes GiLT and DTG, which give graphs, and with `--format brackets` Pushdown and TG."
         )
     return network
-
-
-def validation_losses(systems: Sequence[Trained]) -> dict[str, object]:
-    """The validation loss of each run as far as its checkpoint says it, and the run of the lowest where all do."""
-    losses = [best_value(load_checkpoint(each.checkpoint, mmap=True)) for each in systems]
-    known = [each for each in losses if each is not None]
-    lowest = {"lowest_validation_loss": f"run {1 + known.index(min(known))}"} if len(known) == len(losses) else {}
-    return {"validation_loss": losses, **lowest}
