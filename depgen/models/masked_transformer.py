@@ -118,7 +118,7 @@ class MaskedTransformer(MaskedLanguageModel):
             raise UserError(
                 "A masked Transformer parses by one of its attention heads, and none is chosen: `depgen parse` and "
                 "`depgen plot trees` take --attention_head [layer,head], an InducedTrees annotator attention_head, a "
-                "training model.init_args.parses_by. `depgen evaluate parsing` chooses one on gold trees and says which."
+                "training model.init_args.parses_by. `depgen evaluate parsing` chooses one and says which."
             )
         layer, head = self.parses_by
         attention = self.encode(tokens, lengths, attention=True).attention
