@@ -121,6 +121,8 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
     Generation(
         "one verb that evaluates", "depgen/cli/evaluate.py",
         verbs={
+            "parsing-scores": "evaluate parsing", "attachment-scores": "evaluate attachment",
+            "bracketing-f1": "evaluate bracketing", "head-correlations": "evaluate correlations",
             "data-statistics": "evaluate corpus", "evaluate-text": "evaluate text --texts", "train-oracle": "fit",
             **{
                 name: f"evaluate {name}" for name in ("coherence", "dependent-loss", "minimal-pairs", "syntactic-suites")

@@ -358,7 +358,9 @@ class Tree:
         self.depgen("parse", "--parser", "ewt_supar", "--input", gold, "--output", parsed)
         for by in ((), ("--by", "relation"), ("--by", "length")):
             name = " ".join(("attachment-scores", *by))
-            self.say(name, "attachment-scores", gold, parsed, *by, "--json")
+            named = self.depgen.translated(["attachment-scores"])[0] == "evaluate"
+            files = ("--gold", gold, "--predicted", parsed) if named else (gold, parsed)
+            self.say(name, "attachment-scores", *files, *by, "--json")
         statistics = ("--corpus", json.dumps(self.depgen.settings(STORIES)), "--json")
         self.say("data-statistics", "data-statistics", *statistics)
         if not self.short:

@@ -80,6 +80,7 @@ def attachment_of_files(options: AttachmentOptions) -> Measured:
     of_graphs = bool(sdp) or options.structure == "graph"
     gold, others = _sentences(*paths, _with_graph if of_graphs else _with_tree)
     left_out = [is_punctuation(each, options.punctuation or ("form" if of_graphs else "relation")) for each in gold]
+    scores: Callable[..., dict[str, float | int]]
     if of_graphs:
         whole, relation = "all edges", "label"
         table = _edges(paths, gold, others, left_out, tops=bool(sdp))

@@ -15,10 +15,8 @@ from depgen.evaluation.trained import Trained
 from depgen.language_models.masked import HeadNetwork
 from depgen.locations import lines_sha256
 from depgen.nn.precise import precise
-from depgen.training.checkpoints import load_checkpoint
 from depgen.training.configurations import differences
 from depgen.training.experiment import settings_of
-from depgen.training.phases import best_value
 
 logger = logging.getLogger(__name__)
 
@@ -104,11 +102,3 @@ def parser_of(trained: Trained) -> HeadNetwork:
             "take a run of UDGN, StructFormer or a masked Transformer."
         )
     return network
-
-
-def validation_losses(systems: Sequence[Trained]) -> dict[str, object]:
-    """The validation loss of each run as far as its checkpoint says it, and the run of the lowest where all do."""
-    losses = [best_value(load_checkpoint(each.checkpoint, mmap=True)) for each in systems]
-    known = [each for each in losses if each is not None]
-    lowest = {"lowest_validation_loss": f"run {1 + known.index(min(known))}"} if len(known) == len(losses) else {}
-    return {"validation_loss": losses, **lowest}
