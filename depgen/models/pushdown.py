@@ -208,11 +208,11 @@ class DepthScores(nn.Module):
 
     def of(self, depths: Integer[Tensor, "batch length context"]) -> ScoreFunction:
         """q·d_ij / √size of each query, with its content bias, and key."""
+        codes = depths.long().clamp_max(DEPTHS - 1)  # once: each layer keeps them for its gradients
 
         def scores(layer: int, queries: Tensor, keys: KeyValues) -> Tensor:
             heads, size = queries.size(1), queries.size(3)
             table = cast(nn.Embedding, self.embeddings[layer]).weight.repeat(1, heads)
-            codes = depths.long().clamp_max(DEPTHS - 1)
             return coded_scores(queries, table.view(-1, heads, size), codes) / math.sqrt(size)
 
         return scores
