@@ -131,6 +131,10 @@ GENERATIONS: list[Generation] = [  # in the order of the moves; see README.md
         options={"coherence --output": "--item_output"}, answers={"coherence": former_coherence},
     ),
     Generation(
+        "one name an option", "depgen/cli/verb_options.py",
+        options={f"{verb} -n": "--number" for verb in ("generate", "human-eval export", "plot trees")},
+    ),
+    Generation(
         "tables by one verb", "!depgen/reporting/needs.py", verbs={"record": "table --record", "report": "table --report"},
     ),
     Generation(
