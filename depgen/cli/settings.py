@@ -32,10 +32,11 @@ WRITERS = ("logger", "plugins", "profiler", "default_root_dir")
 """The trainer's settings that may write anywhere, also where they are no more than a name."""
 PATHLESS = (
     "depgen.training.phases.PhaseEarlyStopping", "depgen.training.frequency_bias.FrequencyBias",
+    "depgen.evaluation.callback.Evaluate",
     "lightning.pytorch.callbacks.GradientAccumulationScheduler",
     "lightning.pytorch.callbacks.StochasticWeightAveraging",
 )  # fmt: skip
-"""The callbacks that a resumed run takes from its YAML: they shape its weights and write no file."""
+"""The callbacks that a resumed run takes from its YAML: they write no file of their own."""
 
 
 def settings_of_run(path: Path, verb: str) -> tuple[dict[str, Any], list[str]]:
