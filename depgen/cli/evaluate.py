@@ -26,7 +26,8 @@ def evaluate(
     """The rows of one or more measures; tab-separated.
 
     Args:
-        measures: their names; `depgen evaluate MEASURE --help` lists the options of one.
+        measures: one or more of attachment, bracketing, coherence, corpus, correlations, dependent-loss, minimal-pairs,
+            parsing, syntactic-suites, text. `depgen evaluate MEASURE --help` lists the options of one.
         run: what `depgen.load` takes; by default the newest run.
         form: what words are brought into, as in `depgen score`.
         first_word_space: whether the first word is encoded with a space before it, as in `depgen score`.

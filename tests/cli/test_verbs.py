@@ -17,6 +17,7 @@ from depgen.cli.verb_functions import parser_of, run_function
 from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS, Verb
 from depgen.data.vocabulary import VocabularyBuilder
 from depgen.errors import UserError
+from depgen.evaluation.measure import MEASURES
 
 
 def test_help_imports_nothing_heavy():
@@ -71,6 +72,12 @@ def test_every_verb_has_a_line_of_help():
         assert any(line.startswith(f"  {verb}  ") and len(line.split()) > 3 for line in lines)
         assert sum(verb in group for group in GROUPS.values()) == 1
     assert max(map(len, lines)) <= 120
+
+
+def test_the_help_of_evaluate_names_every_measure(capsys):
+    assert main(["evaluate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(measure in shown for measure in MEASURES)
 
 
 @pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
