@@ -1,9 +1,12 @@
+import re
 import shutil
 import subprocess
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
+from depgen.cli.verbs import TRAINING_VERBS, VERBS
 from depgen.reporting.table import load_definition
 
 ROOT = Path(__file__).parents[1]
@@ -53,6 +56,14 @@ def test_options_are_passed_on():
     ]
     assert commands("record", "SIZE=paper") == ["table --record --size paper"]
     assert commands("tables", "SIZE=small") == ["table --size small --format text --files"]
+
+
+def test_every_target_calls_verbs_that_there_are():
+    targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    called = {command for target in targets for command in commands(target)}
+    assert {"fit --config experiments/union_rocstories.yaml", "reproduce demo"} <= called
+    verbs = {*TRAINING_VERBS, *VERBS}
+    assert not [command for command in called if not {*accumulate(command.split()[:2], "{} {}".format)} & verbs]
 
 
 def test_figures_are_drawn_by_a_system_that_is_trained_first():
