@@ -220,7 +220,7 @@ def bounds_of_sentences(
 
 def _annotator(parser: str) -> SuparAnnotator:
     annotator = parser_named(parser)
-    if not isinstance(annotator, SuparAnnotator):
+    if not isinstance(annotator, SuparAnnotator) or annotator.structure != "tree":
         raise UserError(
             f"parser {parser}: expected a dependency parser of SuPar, whose scores of arcs make a distribution over "
             "trees, found another kind. Train one by `depgen annotate --train experiments/parser_ewt_supar.yaml`."

@@ -10,10 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from depgen.annotation.supar import SuparAnnotator
+from depgen.annotation.supar import SuparAnnotator, SuparConstituencyAnnotator, SuparGraphAnnotator
 from depgen.data.levels import binarization_of, with_placeholders
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation import over_trees
 from depgen.evaluation.over_trees import bound_of_samples, bound_table, bounds_of_sentences
 from depgen.evaluation.scores import TextColumns
 from depgen.evaluation.text_documents import TextDocument, document_of
@@ -233,3 +234,10 @@ def test_tables_have_the_fields_of_texts_and_the_unit(scored, by):
     else:
         np.testing.assert_allclose(nats["log_prob"].sum(), found["log_prob"].sum())
         np.testing.assert_allclose(nats["effective_10"].dropna().mean(), found["effective_10"].mean())
+
+
+@pytest.mark.parametrize("annotator", [SuparGraphAnnotator(), SuparConstituencyAnnotator()])
+def test_parsers_of_other_structures_give_no_trees_to_sum_over(annotator, monkeypatch):
+    monkeypatch.setattr(over_trees, "parser_named", lambda name: annotator)
+    with pytest.raises(UserError, match="parser mine: expected a dependency parser of SuPar"):
+        over_trees._annotator("mine")
