@@ -1,6 +1,7 @@
-"""YAML files of settings, read with complaints that name file and line; a key that a mapping holds twice is refused."""
+"""YAML files of settings, and the objects that they describe. Complaints name file and line; no key is there twice."""
 
 import copy
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from depgen.errors import UserError
+from depgen.errors import UserError, user_errors_unwrapped
 from depgen.locations import text_of_file
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -76,3 +77,23 @@ def _check_keys(node: Node, where: str) -> None:
                     "values would be lost. Take one away."
                 )
             lines[key.value] = line
+
+
+def made_as(kind: Any, content: object) -> Any:  # noqa: ANN401 - any annotation and its value
+    """The object with that content, classes named by their paths included.
+
+    Raises:
+        UserError: the content is none of such an object, or a class refuses its arguments.
+    """
+    from jsonargparse import ArgumentError, ArgumentParser
+
+    parser = ArgumentParser(exit_on_error=False)
+    if isinstance(kind, type):
+        parser.add_class_arguments(kind, "made")
+    else:
+        parser.add_argument("--made", type=kind)
+    try:
+        with user_errors_unwrapped():
+            return parser.instantiate(parser.parse_object({"made": content})).made
+    except ArgumentError as error:
+        raise UserError(re.sub(r'^Parser key "made":\s*', "", str(error))) from error

@@ -195,9 +195,9 @@ def _annotator_of(parser: str) -> tuple[str, str, str]:
 def with_settings(verb: str, arguments: Sequence[str]) -> list[str]:
     """A command line in which YAML files are resolved, which come first, and `--size` is gone.
 
-    In place of an experiment of parts or sizes stand its values (`Experiment.settings`), at the size that is given for
-    the first file; in place of the `config.yaml` of a run what the verb takes of it (`settings_of_run`). Any other file
-    is left to jsonargparse.
+    An experiment with parts or sizes is replaced by its values (`Experiment.settings`), at the size that is given for
+    the first file. The `config.yaml` of a run is replaced by what the verb takes of it (`settings_of_run`). Other files
+    are left to jsonargparse.
 
     Raises:
         UserError: a YAML file can't be read, or the first one has no such size.

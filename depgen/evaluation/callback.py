@@ -9,16 +9,17 @@ import numpy as np
 from lightning.pytorch.utilities.seed import isolate_rng
 
 from depgen.errors import check_at_least
-from depgen.evaluation.measure import measure_function, options_of, takes_system
+from depgen.evaluation.measure import measure_function, options_class, takes_system
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
+from depgen.yaml_files import made_as
 
 
 class Evaluate(L.Callback):
     """Logs the numbers of a measure's last row as `MEASURE/COLUMN` after validations of `fit`.
 
-    The main process measures; training goes on as without it: the system is in evaluation mode already, and the state
-    of the random generators is put back.
+    The main process measures. The trained weights are the same as without it: the system is in evaluation mode after a
+    validation, and the state of the random generators is put back.
 
     Args:
         measure: its name, as in `depgen evaluate`.
@@ -30,7 +31,7 @@ class Evaluate(L.Callback):
         check_at_least(1, every_n_epochs=every_n_epochs)
         self.measure, self.every_n_epochs = measure, every_n_epochs
         self.function = measure_function(measure)
-        self.options = options_of(self.function, options or {})
+        self.options = made_as(options_class(self.function), options or {})
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Measure, and log."""

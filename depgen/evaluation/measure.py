@@ -6,12 +6,10 @@ frozen dataclass. Options of one name mean the same in all measures.
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
-from jsonargparse import ArgumentParser
 from jsonargparse.typing import PositiveInt
 
 from depgen.errors import UserError, did_you_mean
@@ -76,13 +74,6 @@ def measure_function(name: str) -> Callable[..., Measured]:
 def options_class(measure: Callable[..., Measured]) -> type:
     """The dataclass of a measure's options."""
     return inspect.signature(measure).parameters["options"].annotation  # type: ignore[no-any-return]
-
-
-def options_of(measure: Callable[..., Measured], values: Mapping[str, Any]) -> Any:  # noqa: ANN401 - its dataclass
-    """A measure's options from values as YAML has them."""
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_class_arguments(options_class(measure), "options")
-    return parser.instantiate(parser.parse_object({"options": dict(values)})).options
 
 
 def takes_system(measure: Callable[..., Measured]) -> bool:

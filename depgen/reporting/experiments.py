@@ -6,9 +6,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from depgen.errors import UserError, did_you_mean
-from depgen.reporting.fields import made_as
 from depgen.training.experiment import Experiment
-from depgen.yaml_files import read_settings
+from depgen.yaml_files import made_as, read_settings
 
 _Kind = TypeVar("_Kind")
 

@@ -1,6 +1,5 @@
-"""Objects from the plain content of a file: checked by pydantic, or by jsonargparse where parts have class paths."""
+"""Objects from the plain content of a file, checked by pydantic."""
 
-import re
 from collections.abc import Hashable
 from functools import cache
 from types import GenericAlias
@@ -9,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from depgen.errors import UserError, user_errors_unwrapped
+from depgen.errors import UserError
 
 _Kind = TypeVar("_Kind")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
@@ -38,23 +37,3 @@ def _adapter(kind: Hashable) -> TypeAdapter[tuple[Any]]:
     """Reads a list of one: pydantic takes a configuration for everything but a dataclass itself."""
     alone: Any = GenericAlias(tuple, (kind,))
     return TypeAdapter(alone, config=_STRICT)
-
-
-def made_as(kind: Any, content: object) -> Any:  # noqa: ANN401 - any annotation and its value
-    """The object with that content, classes named by their paths included.
-
-    Raises:
-        UserError: the content is none of such an object, or a class refuses its arguments.
-    """
-    from jsonargparse import ArgumentError, ArgumentParser
-
-    parser = ArgumentParser(exit_on_error=False)
-    if isinstance(kind, type):
-        parser.add_class_arguments(kind, "made")
-    else:
-        parser.add_argument("--made", type=kind)
-    try:
-        with user_errors_unwrapped():
-            return parser.instantiate(parser.parse_object({"made": content})).made
-    except ArgumentError as error:
-        raise UserError(re.sub(r'^Parser key "made":\s*', "", str(error))) from error

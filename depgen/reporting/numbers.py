@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from depgen.data.corpus import Split
 from depgen.errors import UserError
-from depgen.reporting.fields import made_as
 from depgen.reporting.generation import Generation
 from depgen.reporting.results import RunFacts
 from depgen.reporting.table import TableDefinition
+from depgen.yaml_files import made_as
 
 if TYPE_CHECKING:
     from depgen.evaluation.text.measures import TextOptions

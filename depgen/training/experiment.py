@@ -9,7 +9,7 @@
         max_epochs: 8
 
 `base` names one file or several; their paths count from the file that names them. Each may have a `base` and a `small`
-of its own. Values are merged in the order of reading, the parts, then the file itself, and the later ones hold. At
+of its own. Values are merged in this order: the parts, then the file itself. A later value replaces an earlier one. At
 `--size small` all `small` blocks follow in the same order, so that a small value holds over every other one. Without
 `--size`, the values are those of the paper's size.
 
