@@ -62,6 +62,7 @@ def block(language, page, start):
 MAKE = [command for command in commands() if command.startswith("make ")]
 MINE = block("yaml", "README", "trainer:")
 TABLE = "mine_table.yaml"
+STRUCTFORMER = "model:\n  class_path: depgen.models.structformer"
 
 
 def test_every_guide_is_tested_and_linked():
@@ -141,7 +142,8 @@ def write_own(folder: Path) -> None:
     )
     for split in ("train", "dev", "test"):
         shutil.copy(folder / f"data/ud_english_ewt/en_ewt-ud-{split}.conllu", mine / f"{split}.conllu")
-    (folder / "treebank.yaml").write_text(block("yaml", "README", "base:"))
+    (folder / "treebank.yaml").write_text(block("yaml", "README", "base: [mine.yaml]"))
+    (folder / "baseline.yaml").write_text(block("yaml", "README", "base: [treebank.yaml]"))
     (folder / "mine.yaml").write_text(
         MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
     )
@@ -207,7 +209,7 @@ def test_depgens_commands_run_one_after_the_other(place, capsys):
         run(command, capsys)
     exec(block("python", "README", "import depgen"), {})
     assert "surprisal" in capsys.readouterr().out
-    assert not {"mine", "treebank", "demo_dm_transformer"} - {*os.listdir("runs")}
+    assert not {"mine", "treebank", "baseline", "demo_dm_transformer"} - {*os.listdir("runs")}
     for command in dict.fromkeys(commands(*GUIDES[1:])):
         if TABLE not in command and command not in commands("README"):
             run(command, capsys)
@@ -267,6 +269,8 @@ def test_the_configuration_of_own_data_trains(place, capsys, page):
     Path("own.yaml").write_text(text)
     assert main(["fit", "--config", "own.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
     if page == "trees":
+        Path("other.yaml").write_text(f"base: own.yaml\n{block('yaml', page, STRUCTFORMER).replace('512', '16')}")
+        assert main(["fit", "--config", "other.yaml", "--trainer.accelerator", "cpu"]) == 0, capsys.readouterr().err
         Path("own_treebank.yaml").write_text(block("yaml", page, "corpus:"))
         command = ["evaluate", "parsing", "--config", "own_treebank.yaml", "--run", "own"]
         assert main(command) == 0, capsys.readouterr().err

@@ -43,7 +43,7 @@ def generate(
             a field or column `prompt`, `text` or `sentence`. For systems that read documents sentence by sentence: a
             sentence a line with a blank line between documents, or another file as for `depgen score`. Without it texts
             begin from nothing. ITEXP continues none.
-        number: texts a prompt (`-n`).
+        number: texts a prompt.
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
         seed: of the sampling.

@@ -207,9 +207,9 @@ def export(
         contexts: what the texts of a comparison continue, one a line; unset: the prompts of JSON lines.
         real: human sentences, one a line: asks of single sentences whether a human wrote them. They should look like
             the systems' texts (case, spaces, `<unk>`), else they give themselves away.
-        rate: ask for ratings from 1 to 5 of single sentences, as in ITEXP's Table 4 (`-n 60 --raters 18 --per_sentence
-            3`); a file may have real sentences.
-        number: of pairs to be judged (`-n`); else of sentences of each system and of the real ones.
+        rate: ask for ratings from 1 to 5 of single sentences, as in ITEXP's Table 4 (`--number 60 --raters 18
+            --per_sentence 3`); a file may have real sentences.
+        number: of pairs to be judged; else of sentences of each system and of the real ones.
         raters: how many people will answer.
         per_sentence: of single sentences: how many of the raters judge one; unset: all.
         seed: of the draw, the orders and the sides.

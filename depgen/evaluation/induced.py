@@ -100,7 +100,7 @@ class InducedTrees(Induced):
             published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) the layer and attention head that it parses by, both 0-based, such as
-            `depgen parsing-scores` chooses; by default those that it was trained with, if any.
+            `depgen evaluate parsing` chooses; by default those that it was trained with, if any.
         likely_heads: give graphs too: the tree and, of each word, all heads that are at least this likely; None: trees
             alone.
 

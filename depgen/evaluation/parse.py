@@ -56,7 +56,7 @@ def parse(
             package.
         output: where the result goes; by default it is printed.
         decoding: (run) `tree`, the best tree with a single root; or `argmax`, each word's likeliest head, where one
-            head in each cycle is changed to make a tree. The row `argmax` of `parsing-scores` is of unchanged heads.
+            head in each cycle is changed to make a tree. The row `argmax` of `evaluate parsing` is of unchanged heads.
         form: (run) what words are brought into before they are read: by default the form of the run's corpus, in which
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
             Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
@@ -74,7 +74,7 @@ def parse(
             published `calibration: batch`, which couples all that are parsed together.
         device: cpu, cuda, …; by default a GPU where there is one.
         attention_head: (masked Transformer) `[layer,head]` that it parses by, both 0-based, such as `depgen
-            parsing-scores` chooses; by default those that it was trained with, if any.
+            evaluate parsing` chooses; by default those that it was trained with, if any.
 
     Raises:
         UserError: no such file, run, parser, form or attention head, a run that does not parse, several runs that have
