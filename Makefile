@@ -5,12 +5,9 @@
 #   PYTHON     the interpreter for .venv; unset: the first of python3.11 to python3.14 and python3 on PATH.
 #   SIZE       small (the default, for a laptop) or paper.
 #   SEEDS      such as SEEDS="1 2 3"; unset: the table's.
-#   PRECISION  of training, in place of the experiments': 32-true is up to twice as fast on a CPU without bf16 instructions.
 
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
-.DEFAULT_GOAL := help
-.DELETE_ON_ERROR:
 
 TORCH ?= torch==2.13.0
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3.14 python3))
@@ -22,18 +19,16 @@ ready := .venv/.ready
 developer := .venv/.developer
 documented = $(subst /,.,$(patsubst %/__init__.py,%,$(wildcard depgen/*/__init__.py)))
 
-size := $(addprefix --size ,$(SIZE))
-options := $(size) $(if $(SEEDS),--seeds $(SEEDS)) $(addprefix --precision ,$(PRECISION))
+options := $(addprefix --size ,$(SIZE)) $(if $(SEEDS),--seeds $(SEEDS))
 
-.PHONY: help setup demo test test-all lint bench parser union scoreboard tables report record docs clean \
-    reproduce-dmlm-figure3 reproduce-itexp-figure3 reproduce-udgn-figure5
+.PHONY: help setup demo test test-all lint bench parser report docs clean reproduce-dmlm-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
 	@echo '  Tables and case studies (those of DMLM also as reproduce-table2, ...):'
 	@awk -F '^caption: *' 'NF > 1 { name = FILENAME; gsub(/.*\/|\.yaml$$/, "", name); gsub(/_/, "-", name); gsub(/"/, "", $$2); \
 	    printf "  reproduce-%s\t%s\n", name, $$2 }' experiments/tables/*.yaml experiments/case_studies/*.yaml | expand -t 36
-	@echo 'Variables: SIZE=small|paper  SEEDS="1 2"  PRECISION=32-true  TORCH=torch==2.13.0  PYTHON=python3.11'
+	@echo 'Variables: SIZE=small|paper  SEEDS="1 2"  TORCH=torch==2.13.0  PYTHON=python3.11'
 
 setup: $(developer) ## make .venv and install depgen with everything for development
 
@@ -75,9 +70,6 @@ parser: $(patsubst experiments/parser_%.yaml,parser/%,$(wildcard experiments/par
 parser/%: experiments/parser_%.yaml $(ready)
 	$(depgen) annotate --train $<
 
-union: parser/ewt_lowercased ## train the story metric UNION of Table 2, and the parser that it needs (wants BERT's weights at hand)
-	$(depgen) fit --config experiments/union_rocstories.yaml
-
 # A table or a case study; those of DMLM without their prefix, too. Runs that are at hand are taken, and two processes
 # never train the same one.
 reproduce-%: $(ready)
@@ -88,23 +80,13 @@ reproduce-dmlm-figure3: $(ready) ## DMLM: where a DM-Transformer attends to, as 
 	$(depgen) reproduce dmlm_table4 --rows DM-Transformer $(options)
 	$(depgen) plot attention --run dmlm_news/$(or $(SIZE),small) --output results/dmlm_figure3/attention.png
 
-reproduce-itexp-figure3: reproduce-itexp-table1 ## ITEXP: quality against diversity, the picture of its Table 1
-
 reproduce-udgn-figure5: $(ready) ## UDGN: heads and relations as a picture
 	$(depgen) reproduce udgn_table3 --rows UDGN $(options)
 	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(or $(SIZE),small) \
 	    --output results/udgn_figure5/heat-map.png
 
-scoreboard: reproduce-scoreboard ## every system with a likelihood on one corpus: perplexity, sizes, speed
-
-tables: $(ready) ## render every table of the results so far (Markdown, LaTeX, CSV, text)
-	$(depgen) table $(size) --format text --files
-
 report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
 	$(depgen) table --report
-
-record: $(ready) ## copy all results of the tables to the tracked experiments/measured/
-	$(depgen) table --record $(size)
 
 # pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.
 docs: $(developer) ## write the pages of the Python interface, from the docstrings, into results/api/
