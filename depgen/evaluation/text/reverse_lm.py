@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.text.oracle import Average, TextLosses, keep_losses, name_of
-from depgen.evaluation.text.outcome import MeasuredItems
+from depgen.evaluation.text.oracle import Average, description_of, lm_score
+from depgen.evaluation.text.outcome import TextScore
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
 from depgen.training.evaluated import TEST_ITEMS
 from depgen.training.experiment import Experiment
@@ -36,7 +37,7 @@ from depgen.yaml_files import read_settings
 
 def reverse_lm_score(
     texts: Sequence[str], oracle: Path, *, average: Average = "texts", depgen: Depgen = run_depgen
-) -> MeasuredItems:
+) -> TextScore:
     """Nats per token of the real test split after training on texts; one item a *test sentence*, in its order.
 
     Trained once for the same texts and oracle, then kept in the cache.
@@ -63,9 +64,9 @@ def reverse_lm_score(
     kept = folder.with_suffix(".npz")
     made_once(folder, lambda: _train(folder, kept, samples, settings, oracle, depgen), is_made=kept.is_file)
     with np.load(kept, allow_pickle=False) as arrays:
-        nll, tokens = arrays["nll"], arrays["tokens"]
-    name = f"{name_of(oracle)}, trained again on {len(texts):,} samples but for empty ones, on the real test split"
-    return TextLosses(nll, tokens, name).score(average)
+        losses = pd.DataFrame({"nll": arrays["nll"], "tokens": arrays["tokens"]})
+    name = f"{description_of(oracle)}, trained again on {len(texts):,} samples but for empty ones"
+    return lm_score(f"{name}, on the real test split", losses, average)
 
 
 def _train(
@@ -79,8 +80,7 @@ def _train(
     training = Training("The reverse LM score", Experiment(config), seed, "runs", base=folder)
     run = fit(training, depgen).run
     measure_test(training, run, depgen)
-    with np.load(run / TEST_ITEMS, allow_pickle=False) as arrays:
-        keep_losses(kept, arrays["nll"], arrays["tokens"])
+    write_atomically(kept, (run / TEST_ITEMS).read_bytes())
     shutil.rmtree(folder)
 
 
