@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -36,7 +36,7 @@ from depgen.evaluation.text.reverse_lm import reverse_lm_score
 from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union import union_score
-from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu, self_bleu
+from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 from depgen.seeds import checked_seed
@@ -95,7 +95,7 @@ class TextOptions:
         seed: of the bootstrap.
     """
 
-    empty: EmptyPolicy = "zero"
+    empty: Literal["zero", "drop"] = "zero"
     bertscore_model: str | None = "roberta-large"
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
