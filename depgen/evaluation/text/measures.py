@@ -23,7 +23,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import torch
 
 from depgen.data.detokenization import detokenize
 from depgen.errors import UserError
@@ -41,22 +40,6 @@ from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 from depgen.seeds import checked_seed
 
-NAMES = {
-    "union": "UNION",
-    "bleu1": "BLEU-1",
-    "bleu2": "BLEU-2",
-    "sacrebleu": "sacreBLEU",
-    "distinct2": "Distinct-2",
-    "distinct3": "Distinct-3",
-    "selfbleu2": "Self-BLEU-2",
-    "selfbleu3": "Self-BLEU-3",
-    "bertscore": "BERTScore",
-    "lm_perplexity": "LM perplexity",
-    "oracle_perplexity": "Oracle perplexity",
-    "lm": "LM score",
-    "rlm": "Reverse LM score",
-}
-"""The measures in the order of the table, and how they are written for people."""
 DEFAULTS = {
     **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),
     **dict.fromkeys(
@@ -197,7 +180,7 @@ def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
         losses = text_losses(list(measured["text"]), find_oracle(options.oracle), device=options.device)
         measured = measured.join(losses.set_index(measured.index))
     items, rows = texts.copy(), list[dict[str, Any]]()
-    for name, measure in _MEASURES.items():
+    for name, measure in TEXT_MEASURES.items():
         row = {
             "name": name, "value": np.nan, "low": np.nan, "high": np.nan, "texts": len(texts), "empty": empty,
             "left_out": 0, "unknown": np.nan, "settings": None, "not_computed": None,
@@ -235,7 +218,7 @@ def _union(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     if options.union is None:
         raise NotComputedError("no scorer was named")
     prompts = list(texts["prompt"]) if "prompt" in texts else None
-    return union_score(list(texts["text"]), prompts, scorer=options.union, device=_device(options))
+    return union_score(list(texts["text"]), prompts, scorer=options.union, device=checked_device(options.device))
 
 
 def _bleu(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
@@ -269,7 +252,7 @@ def _bertscore(texts: pd.DataFrame, options: TextOptions) -> TextScore:
         raise NotComputedError(OFF)
     score = bertscore(
         _for_pretrained(texts["text"], options), _for_pretrained(references, options), model=options.bertscore_model,
-        layer=options.bertscore_layer, baseline=options.bertscore_baseline, device=_device(options),
+        layer=options.bertscore_layer, baseline=options.bertscore_baseline, device=checked_device(options.device),
         download=options.download,
     )  # fmt: skip
     return _described(score, options)
@@ -279,7 +262,9 @@ def _lm_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     if options.perplexity_model is None:
         raise NotComputedError(OFF)
     read, model = _for_pretrained(texts["text"], options), options.perplexity_model
-    return _described(lm_perplexity(read, model=model, device=_device(options), download=options.download), options)
+    return _described(
+        lm_perplexity(read, model=model, device=checked_device(options.device), download=options.download), options
+    )
 
 
 def _oracle_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
@@ -299,7 +284,7 @@ def _reverse_lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
     return reverse_lm_score(list(texts["text"]), find_oracle(options.oracle), average=options.average)
 
 
-_MEASURES: dict[str, Callable[[pd.DataFrame, TextOptions], TextScore]] = {
+TEXT_MEASURES: dict[str, Callable[[pd.DataFrame, TextOptions], TextScore]] = {
     "union": _union,
     "bleu1": partial(_bleu, order=1),
     "bleu2": partial(_bleu, order=2),
@@ -314,6 +299,7 @@ _MEASURES: dict[str, Callable[[pd.DataFrame, TextOptions], TextScore]] = {
     "lm": _lm,
     "rlm": _reverse_lm,
 }
+"""The measures in the order of the rows; each raises `NotComputedError` where it has no figure."""
 
 
 def _references(texts: pd.DataFrame) -> list[str]:
@@ -327,10 +313,6 @@ def _oracle(options: TextOptions) -> str:
     if options.oracle is None:
         raise NotComputedError("no oracle was named")
     return description_of(find_oracle(options.oracle))
-
-
-def _device(options: TextOptions) -> str:
-    return options.device or ("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def _for_pretrained(texts: Sequence[str], options: TextOptions) -> list[str]:

@@ -54,7 +54,7 @@ def reverse_lm_score(
     samples = [text for text in texts if text.strip()]
     if not samples:
         raise UserError("A reverse LM score is trained on the texts, and none of them has a word.")
-    settings = _unlimited(read_settings(oracle / "config.yaml"))
+    settings = read_settings(oracle / "config.yaml")
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
@@ -84,17 +84,9 @@ def _train(
     shutil.rmtree(folder)
 
 
-def _unlimited(settings: dict[str, Any]) -> dict[str, Any]:
-    """An oracle's settings without its limit on training documents, which would cut the samples."""
-    data = settings["data"]
-    if "max_documents" not in data["init_args"]:
-        return settings
-    return {**settings, "data": {**data, "init_args": {**data["init_args"], "max_documents": None}}}
-
-
 def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[str, Any]:
     """An oracle's settings with samples for its training sentences, all of them, and its own vocabulary."""
-    data = _unlimited(settings)["data"]
+    data = settings["data"]
     corpus = {
         "class_path": "depgen.data.corpora.SampledTraining",
         "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
@@ -104,5 +96,7 @@ def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[st
         "init_args": {"file": str((oracle / VOCABULARY_FILE).absolute())},
     }
     arguments = {**data["init_args"], "corpus": corpus, "vocabulary": vocabulary}
+    if "max_documents" in arguments:
+        arguments["max_documents"] = None  # a limit on the oracle's own sentences would cut the samples
     kept = {name: value for name, value in settings.items() if name in ("seed_everything", "model", "trainer")}
     return {**kept, "data": {**data, "init_args": arguments}}

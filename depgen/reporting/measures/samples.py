@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Split
@@ -27,6 +26,7 @@ from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity
 from depgen.evaluation.text.oracle import description_of, text_losses
 from depgen.evaluation.text.outcome import NotComputedError
 from depgen.evaluation.text.samples import moses_texts, raw_text, sample_scores
+from depgen.evaluation.trained import checked_device
 from depgen.evaluation.trees.generated_trees import (
     SHAPES,
     agreement,
@@ -73,19 +73,16 @@ class SampledBleu(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature and at `CHOSEN`."""
-        numbers, points = Numbers(), dict[float, dict[str, float]]()
-        texts = {
-            temperature: list(generated(row, temperature=temperature)["text"]) for temperature in self.temperatures
-        }
-        for temperature in self.temperatures:
-            points[temperature] = _scored(row, texts[temperature], self.per_sample)
-            numbers.metrics.update({f"{name}_{temperature}": value for name, value in points[temperature].items()})
+        texts = {tau: list(generated(row, temperature=tau)["text"]) for tau in self.temperatures}
+        points = {tau: _scored(row, own, self.per_sample) for tau, own in texts.items()}
+        numbers = Numbers({f"{name}_{tau}": value for tau, point in points.items() for name, value in point.items()})
         real = _Real.of(row.corpus)
         learnt = _training_point(real, row.generation.number, row.generation.seed, self.per_sample)
-        chosen = nearest({each: (point["valid_bleu"], point["self_bleu"]) for each, point in points.items()}, learnt)
+        chosen = nearest({tau: (point["valid_bleu"], point["self_bleu"]) for tau, point in points.items()}, learnt)
         numbers.metrics.update({CHOSEN: chosen, **points[chosen]})
         curve = [(point["self_bleu"], point["test_bleu"]) for point in points.values()]
-        diversity = _self_bleu(real, self.per_sample)
+        valid = _texts(real, "valid")  # its mean over as many samples as it has, at least one
+        diversity = sample_scores(valid, {}, per_sample=min(self.per_sample, len(valid)))["self_bleu"].mean()
         matched = at_diversity(curve, diversity)
         if matched is None:
             lowest, highest = min(curve)[0], max(curve)[0]
@@ -124,13 +121,14 @@ class SampledBleu(Measure):
             numbers.metrics[key] = perplexity(scored["nll"].sum(), scored["tokens"].sum())
             numbers.metrics[key + UNKNOWN] = losses["unknown"].sum() / max(losses["words"].sum(), 1)
             numbers.settings[key] = f"{description_of(run)}, over all tokens, <eos> counted, each text by itself"
-        device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
         if options.perplexity_model is None:
             numbers.not_computed[GPT2] = "switched off: no model was named"
             return
         raw, model = [raw_text(text) for text in texts], options.perplexity_model
         try:
-            score = corpus_perplexity(raw, model=model, device=device, download=options.download)
+            score = corpus_perplexity(
+                raw, model=model, device=checked_device(options.device), download=options.download
+            )
         except NotComputedError as reason:
             numbers.not_computed[GPT2] = str(reason)
         else:
@@ -205,13 +203,6 @@ def _training_point(real: _Real, number: int, seed: int, per_sample: int) -> tup
     texts = moses_texts(_words(_drawn(real, "train", number, seed)))
     scores = sample_scores(texts, {"bleu": _pool(real, "valid")}, per_sample=min(per_sample, len(texts))).mean()
     return scores["bleu"], scores["self_bleu"]
-
-
-@lru_cache(maxsize=4)
-def _self_bleu(real: _Real, per_sample: int) -> float:
-    """Self-BLEU-5 of real text: the mean over as many samples of the validation split as it has, at least one."""
-    texts = _texts(real, "valid")
-    return float(sample_scores(texts, {}, per_sample=min(per_sample, len(texts)))["self_bleu"].mean())
 
 
 def _words(sentences: Sequence[Sentence]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import NAMES, TextFiles, TextOptions, measure_texts, text
+from depgen.evaluation.text.measures import TEXT_MEASURES, TextFiles, TextOptions, measure_texts, text
 from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
@@ -25,7 +25,7 @@ NO_MODELS = TextOptions(bertscore_model=None, perplexity_model=None, device="cpu
 def measured(texts, options=NO_MODELS):
     """The rows by name, and the items."""
     found = measure_texts(texts if isinstance(texts, pd.DataFrame) else pd.DataFrame({"text": texts}), options)
-    assert list(found.rows["name"]) == list(NAMES)
+    assert list(found.rows["name"]) == list(TEXT_MEASURES)
     rows = found.rows.set_index("name")
     assert (rows["value"].isna() == rows["not_computed"].notna()).all(), "a value or a reason"
     return rows, found.items
