@@ -123,11 +123,15 @@ def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, dep
 
 def test_other_settings_and_other_weights_have_other_files():
     how, weights = Generation(), "0" * 64
-    changed = {"prompt_sentences": 3, "top_p": 0.9, "temperature": 0.7, "seed": 3, "max_new_tokens": 9, "samples": 5}
-    others = [dataclasses.replace(how, **{name: value}) for name, value in changed.items()]
+    changed = [
+        {"prompt_sentences": 3}, {"top_p": 0.9}, {"temperature": 0.7}, {"seed": 3}, {"max_new_tokens": 9},
+        {"samples": 5}, {"options": {"boost": {"amod": 10}}}, {"options": {"boost": {"amod": 20}}},
+    ]  # fmt: skip
+    others = [dataclasses.replace(how, **change) for change in changed]
     names = {each.file_of(training_seed=2, weights=weights) for each in (how, *others)}
     names |= {how.file_of(training_seed=1, weights=weights), how.file_of(training_seed=2, weights="1" * 64)}
     assert len(names) == len(changed) + 3
+    assert hash(others[-1]) is not None
 
 
 @pytest.mark.slow
