@@ -28,14 +28,6 @@ def test_moses_gets_raw_text_and_escapes_nothing():
     assert moses_texts(["they ' re here , & it did n't cost 50 , 000"]) == ["they 're here , & it didn 't cost 50,000"]
 
 
-def test_without_sacremoses_the_extra_is_named(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sacremoses", None)
-    with pytest.raises(UserError, match="text-metrics"):
-        moses_texts(["a"])
-
-
 @pytest.mark.real_data
 @pytest.mark.slow
 def test_real_news_have_the_quality_that_was_measured_before():
