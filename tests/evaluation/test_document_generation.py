@@ -55,21 +55,6 @@ def next_word_log_probs(model, documents, *, vocabulary):
     return log_softmax_over_vocabulary(features, model.output_weight, model.output_bias)
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_each_word_is_drawn_from_what_scores_it(name, vocabulary):
-    model = model_of(name, vocabulary)
-    new = [[4, 8, 8], [5], []]
-    whole = [[*document, *new] for document in DOCUMENTS]
-    expected = model.sentence_log_probs(whole, vocabulary=vocabulary)
-    for sentence, ids in enumerate(new):
-        for place, target in enumerate([*ids, vocabulary.eos]):
-            so_far = [[*document, *new[:sentence], ids[:place]] for document in DOCUMENTS]
-            found = next_word_log_probs(model, so_far, vocabulary=vocabulary)
-            torch.testing.assert_close(found.exp().sum(1), torch.ones(len(DOCUMENTS), dtype=torch.float64))
-            scored = [each[len(d) + sentence][place] for d, each in zip(DOCUMENTS, expected, strict=True)]
-            np.testing.assert_allclose(found[:, target].numpy(), scored, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     ("name", "cell"), [*((name, "cnn2015") for name in SYSTEMS), *((name, "standard") for name in RECURRENT)]
 )

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import yaml
 
 from depgen.data.experiment import data_of
 from depgen.errors import UserError
@@ -34,46 +33,35 @@ from depgen.trees.punctuation import is_punctuation
 
 HOW = Generation(samples=12, top_p=0.9, seed=5, max_new_tokens=12)
 CHAINS = {"class_path": "depgen.annotation.controls.LeftChain"}
-EXPERIMENT = {
-    "seed_everything": 1,
-    "trainer": {"max_epochs": 1, "accelerator": "cpu", "enable_progress_bar": False},
-    "model": {
-        "class_path": "depgen.models.itexp.ITEXP",
-        "init_args": {
-            "backbone": {
-                "class_path": "depgen.backbones.transformer.Transformer",
-                "init_args": {
-                    "layers": 1, "width": 8, "attention_heads": 2, "feedforward": 8, "causal": False, "tied": False,
-                    "output_bias": True,
-                },
-            },
-        },
-    },
-    "data": {
-        "class_path": "depgen.data.levels.LevelData",
-        "init_args": {
-            "corpus": {
-                "class_path": "depgen.data.corpus.WithSteps",
-                "init_args": {
-                    "steps": ["depgen.data.steps.SingleSentences"],
-                    "corpus": {
-                        "class_path": "depgen.data.generated.GeneratedLanguage",
-                        "init_args": {"train": 6, "valid": 4, "test": 4, "sentences": [5, 5]},
-                    },
-                },
-            },
-            "annotator": {"class_path": "depgen.annotation.controls.GoldTrees"},
-            "vocabulary": {"class_path": "depgen.data.levels.ExpansionVocabulary"},
-        },
-    },
-}  # fmt: skip
-PLAIN = {
-    "model": {**EXPERIMENT["model"], "class_path": "depgen.models.causal_lm.CausalLM"},
-    "data": {
-        "class_path": "depgen.data.text.TextData",
-        "init_args": {"corpus": EXPERIMENT["data"]["init_args"]["corpus"]},
-    },
-}
+LEVELS = """
+seed_everything: 1
+trainer: {max_epochs: 1, accelerator: cpu, enable_progress_bar: false}
+model:
+  class_path: depgen.models.itexp.ITEXP
+  init_args:
+    backbone:
+      class_path: depgen.backbones.transformer.Transformer
+      init_args: {layers: 1, width: 8, attention_heads: 2, feedforward: 8, causal: false, tied: false, output_bias: true}
+data:
+  class_path: depgen.data.levels.LevelData
+  init_args:
+    corpus:
+      class_path: depgen.data.corpus.WithSteps
+      init_args:
+        steps: [depgen.data.steps.SingleSentences]
+        corpus:
+          class_path: depgen.data.generated.GeneratedLanguage
+          init_args: {train: 6, valid: 4, test: 4, sentences: [5, 5]}
+    annotator: {class_path: depgen.annotation.controls.GoldTrees}
+    vocabulary: {class_path: depgen.data.levels.ExpansionVocabulary}
+"""
+PLAIN = LEVELS.partition("    annotator")[0]
+for there, here in (
+    ("itexp.ITEXP", "causal_lm.CausalLM"),
+    ("causal: false", "causal: true"),
+    ("levels.Level", "text.Text"),
+):
+    PLAIN = PLAIN.replace(there, here)
 TABLE = """
 table: levels
 caption: Invented
@@ -96,10 +84,8 @@ rows:
 def row(project, depgen):
     """A trained row, measured by a measure."""
     (project / "experiments/tables/levels.yaml").write_text(TABLE)
-    plain = {**EXPERIMENT, **json.loads(json.dumps(PLAIN))}
-    plain["model"]["init_args"]["backbone"]["init_args"]["causal"] = True
-    for name, settings in (("levels_toy", EXPERIMENT), ("plain_toy", plain)):
-        (project / f"experiments/{name}.yaml").write_text(yaml.safe_dump(settings))
+    (project / "experiments/levels_toy.yaml").write_text(LEVELS)
+    (project / "experiments/plain_toy.yaml").write_text(PLAIN)
 
     def measured(measure, name="ITEXP"):
         definition = load_definition("levels").model_copy(update={"generation": HOW})
