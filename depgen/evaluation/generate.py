@@ -107,10 +107,4 @@ def _conllu(texts: pd.DataFrame) -> list[str]:
 def _sentences(texts: pd.DataFrame) -> list[str]:
     """The sentences of each document that have words, one a line, with a blank line between documents."""
     documents = ["\n".join(filter(None, text.split("\n"))) + "\n" for text in texts["text"]]
-    if wordless := documents.count("\n"):
-        log.warning(
-            "%d of %d documents have not a word and are no lines, so that the lines after them are not where "
-            "their prompts do: --json has a line for every one.",
-            wordless, len(documents),
-        )  # fmt: skip
     return [f"{document}\n" for document in documents[:-1]] + documents[-1:]

@@ -122,7 +122,7 @@ def _texts(
     options: Any,  # noqa: ANN401 - of the system
     *,
     number: int,
-    **how: Any,  # noqa: ANN401
+    **how: Any,  # noqa: ANN401 - arguments of `generate`
 ) -> list[Row]:
     """The new words after each prompt, whose sentences are one sequence."""
     model: Any = trained.model
@@ -257,18 +257,8 @@ def continue_documents(
     """New sentences of each document, without their ends; document k depends on its sentences and seed k alone.
 
     They are drawn from the very distribution that scores them; only `<s>`, where a vocabulary has one, is never drawn.
-    For each new word its sentence is encoded again, from the state after the sentences before it.
-
-    Args:
-        model: a system in evaluation mode.
-        documents: the text so far; may have no sentence.
-        vocabulary: that it was trained with.
-        sampling: how a token is drawn from the distribution.
-        seeds: one a document.
-        sentences: how many new ones.
-        max_new_tokens: where a sentence is cut; the next one follows all the same. How many were is logged.
-        batch_size: documents written at once.
-        progress: show a progress bar for each sentence.
+    For each new word its sentence is encoded again, from the state after the sentences before it. A sentence is cut at
+    `max_new_tokens`, and the next one follows all the same.
     """
 
     def after(sentences: DocumentIds, before: Any) -> Any:  # noqa: ANN401 - a state of the system

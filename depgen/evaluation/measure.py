@@ -25,7 +25,7 @@ MEASURES = {
     "minimal-pairs": "depgen.evaluation.syntax.pairs:minimal_pairs",
     "parsing": "depgen.evaluation.trees.parsing:parsing",
     "syntactic-suites": "depgen.evaluation.syntax.suites:syntactic_suites",
-    "text": "depgen.evaluation.text.measure:text",
+    "text": "depgen.evaluation.text.measures:text",
 }
 """Where the function of each measure lies."""
 

@@ -1,4 +1,4 @@
-"""Pretrained models and tokenisers by name; what cannot be had is a `NotComputed` with a reason.
+"""Pretrained models and tokenisers by name; `NotComputedError` says why one cannot be had.
 
 A name is sought as `depgen.hub` says. Only when it is not found and `download` is true is it fetched from the hub.
 """
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from depgen.evaluation.text.outcome import NotComputed
+from depgen.evaluation.text.outcome import NotComputedError
 from depgen.hub import TRANSFORMERS_MISSING, has_transformers, load_weights, model_folder, names_a_folder, one_line
 
 Kind = Literal["encoder", "causal"]
@@ -30,10 +30,8 @@ class ModelWithTokenizer:
     name: str
 
 
-def load_pretrained(
-    name: str, kind: Kind, *, device: str = "cpu", download: bool = False
-) -> ModelWithTokenizer | NotComputed:
-    """The model, in evaluation mode and float32, and the tokeniser of that name, or why they cannot be had.
+def load_pretrained(name: str, kind: Kind, *, device: str = "cpu", download: bool = False) -> ModelWithTokenizer:
+    """The model, in evaluation mode and float32, and the tokeniser of that name.
 
     Results call them by the hub name, or by the last part of the folder's path.
 
@@ -42,16 +40,19 @@ def load_pretrained(
         kind: whether hidden states (`encoder`) or next-token logits (`causal`) are wanted.
         device: where the model is put.
         download: whether files that are not on this machine may be downloaded.
+
+    Raises:
+        NotComputedError: they cannot be had; says why.
     """
     if not has_transformers():
-        return NotComputed(TRANSFORMERS_MISSING)
+        raise NotComputedError(TRANSFORMERS_MISSING)
     folder = model_folder(name)
     if folder is None and names_a_folder(name):
-        return NotComputed(f"no weights at {name}: no such folder")
+        raise NotComputedError(f"no weights at {name}: no such folder")
     if folder is not None and not (folder / "config.json").is_file():
-        return NotComputed(f"no weights at {name}: the folder has no config.json")
+        raise NotComputedError(f"no weights at {name}: the folder has no config.json")
     if folder is None and not download:
-        return NotComputed(
+        raise NotComputedError(
             f"no weights at {name}: neither a folder nor in the local hub cache; fetch them with `hf download {name}`, "
             "name a folder, or allow the download"
         )
@@ -64,6 +65,6 @@ def load_pretrained(
         )
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=folder is not None)
     except (OSError, ValueError) as error:  # what transformers raises for missing or unreadable files, and ours
-        return NotComputed(f"no weights at {name}: {one_line(error)}")
+        raise NotComputedError(f"no weights at {name}: {one_line(error)}") from error
     label = folder.resolve().name if folder is not None and folder == Path(name).expanduser() else name
     return ModelWithTokenizer(model.to(device).eval(), tokenizer, label)

@@ -35,7 +35,7 @@ from depgen.errors import UserError
 from depgen.evaluation.corruption import MIN_SENTENCES, ContentWords, Story, corrupt, words_of
 from depgen.evaluation.pretrained import load_pretrained
 from depgen.evaluation.text.gpt2_perplexity import pad_right, padded_batches
-from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
 from depgen.nn.precise import precise
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.hyper_parameters import plain_settings
@@ -364,8 +364,6 @@ def _pretrained(encoder: str, max_length: int, *, download: bool) -> tuple[Any, 
         UserError: it can't be had, or reads fewer tokens.
     """
     pretrained = load_pretrained(encoder, "encoder", download=download)
-    if isinstance(pretrained, NotComputed):
-        raise UserError(f"UNION wants a pretrained encoder: {pretrained.reason}.")
     config = pretrained.model.config
     positions = int(getattr(config, "max_position_embeddings", max_length))
     if positions < max_length:
@@ -398,7 +396,7 @@ def union_score(
     *,
     scorer: str,
     device: str = "cpu",
-) -> MeasuredItems | NotComputed:
+) -> TextScore:
     """The mean UNION score of texts, with every text's own; each is read after its prompt, where there are prompts.
 
     An empty text scores zero: its prompt alone is a human's.
@@ -412,9 +410,9 @@ def union_score(
     try:
         run = find_run(scorer)
     except NoRunError:
-        return NotComputed(
+        raise NotComputedError(
             f"no run {scorer!r} of UNION; train one by `depgen fit --config experiments/union_rocstories.yaml`"
-        )
+        ) from None
     checkpoint = best_checkpoint(run)
     content = load_checkpoint(checkpoint, mmap=True)
     if content["hyper_parameters"].get("_class_path") != f"{UNION.__module__}.{UNION.__name__}":
@@ -426,7 +424,7 @@ def union_score(
     corpus = (read_record(run).get("data") or {}).get("corpus", "unknown stories")
     encoder, area = Path(union.hparams["encoder"]).name, 1 - (best_value(content) or 0.0)
     read = "texts as whole stories" if prompts is None else "texts after their prompts"
-    return MeasuredItems(
+    return mean_score(
         scores,
         f"a scorer of our own, not the published one: {experiment_name(run)}, encoder {encoder}, trained on {corpus}, "
         f"valid AUC {area:.3f}; {read}",

@@ -15,20 +15,18 @@ on a test set): among all other texts, the largest count is the largest of all u
 the second largest.
 
 Deviations:
-    D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
-        reference (`empty="drop"`), which rewards a model that falls silent where it would do badly.
+    D1. An empty text scores zero; the DMLM authors' code drops it together with its reference, which rewards a model
+        that falls silent where it would do badly. In Self-BLEU it is a reference of length 0 to the others, too. Drop
+        empty texts beforehand for another policy.
     D2. A text without an n-gram of some order (shorter than n, or empty) has no precision there; as in NLTK its
-        numerator is zero over the denominator 1. In Self-BLEU an empty text scores zero and is counted, and it is a
-        reference of length 0 to the others; drop empty texts beforehand for another policy.
+        numerator is zero over the denominator 1.
 """
 
-import logging
 import math
 import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -36,43 +34,24 @@ from jaxtyping import Float, Int
 from depgen.errors import UserError
 from depgen.metrics.ngrams import ngram_ids, starts_within_items, tokenize
 
-EmptyPolicy = Literal["zero", "drop"]
 EPSILON = 0.1
 """What smoothing method 1 puts in place of a numerator of zero."""
-
-logger = logging.getLogger(__name__)
 
 
 # -- each text against its own reference ------------------------------------------------------------------------------
 
 
 def bleu(
-    hypotheses: Sequence[str], references: Sequence[str], orders: Sequence[int] = (1, 2), *, empty: EmptyPolicy = "zero"
+    hypotheses: Sequence[str], references: Sequence[str], orders: Sequence[int] = (1, 2)
 ) -> dict[int, Float[np.ndarray, " items"]]:
     """For each highest order of n-grams the BLEU of every text, times 100.
-
-    An empty hypothesis is worth zero, or nothing (NaN; the number of them is logged).
 
     >>> bleu(["a b c d"], ["a b c x"], [1])[1].tolist()
     [75.0]
     """
-    _check_pairs(hypotheses, references)
-    scores = {order: np.zeros(len(hypotheses)) for order in orders}
-    dropped = 0
-    for index, (hypothesis, reference) in enumerate(zip(hypotheses, references, strict=True)):
-        words = hypothesis.split()
-        if not words and empty == "drop":
-            dropped += 1
-            by_order = [math.nan] * max(orders)
-        else:
-            by_order = sentence_bleu(words, reference.split(), max(orders))
-        for order in orders:
-            scores[order][index] = 100.0 * by_order[order - 1]
-    if dropped:
-        logger.warning(
-            "BLEU leaves out %d empty texts of %d, together with their references.", dropped, len(hypotheses)
-        )
-    return scores
+    pairs = zip(hypotheses, references, strict=True)
+    scores = np.array([sentence_bleu(text.split(), reference.split(), max(orders)) for text, reference in pairs])
+    return {order: 100.0 * scores[:, order - 1] for order in orders}
 
 
 def sentence_bleu(hypothesis: Sequence[str], reference: Sequence[str], highest_order: int) -> list[float]:
@@ -92,33 +71,19 @@ def sentence_bleu(hypothesis: Sequence[str], reference: Sequence[str], highest_o
     return scores
 
 
-class CorpusBleu(NamedTuple):
-    """Corpus BLEU-4, and sacreBLEU's own description of version, tokeniser and smoothing."""
-
-    score: float
-    signature: str
-
-
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> CorpusBleu:
-    """Corpus BLEU-4 by sacreBLEU with its default settings, with its signature.
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
+    """Corpus BLEU-4 by sacreBLEU with its default settings, and its description of version, tokeniser and smoothing.
 
     Raises:
         UserError: sacreBLEU is not installed.
     """
-    _check_pairs(hypotheses, references)
     try:
         from sacrebleu.metrics import BLEU
     except ImportError as error:
         raise UserError("sacreBLEU is not installed: pip install 'depgen[text-metrics]'") from error
     metric = BLEU(force=True)  # `force` only hushes its warning about tokenised text
     score = metric.corpus_score(list(hypotheses), [list(references)])
-    return CorpusBleu(float(score.score), str(metric.get_signature()))
-
-
-def _check_pairs(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    if len(hypotheses) != len(references):
-        counts = f"{len(hypotheses)} texts and {len(references)} references"
-        raise UserError(f"BLEU wants one reference a text: found {counts}.")
+    return float(score.score), str(metric.get_signature())
 
 
 def _ngram_counts(words: Sequence[str], highest_order: int) -> list[Counter[tuple[str, ...]]]:

@@ -232,11 +232,12 @@ def _kept(study: CaseStudy, job: Job) -> Iterator[_Texts]:
     for variant, how in (study.variants or {"": {}}).items():
         for result in results:
             kept = texts_of(result, study.top_p, **how)
-            if kept is not None and (study.contexts is None or kept.prompts is not None):
+            if kept is not None and (study.contexts is None or any(kept["prompt"])):
                 name = ", ".join(filter(None, (job.row.name, variant)))
-                prompts = None if study.contexts is None else kept.prompts
+                prompts = None if study.contexts is None else tuple(kept["prompt"])
                 made = f"{result.hardware}, {result.date}"
-                yield _Texts(name, replace(job, seed=result.seed), kept.texts, prompts, made, kept.structures)
+                structures = tuple(kept.get("structure", [{}] * len(kept)))
+                yield _Texts(name, replace(job, seed=result.seed), tuple(kept["text"]), prompts, made, structures)
                 break
 
 

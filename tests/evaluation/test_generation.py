@@ -2,13 +2,9 @@
 
 import json
 import shutil
-from dataclasses import dataclass
-from typing import Literal
 
-import lightning as L
 import numpy as np
 import pytest
-import torch
 from nltk import Tree
 
 import depgen
@@ -19,7 +15,6 @@ from depgen.errors import UserError
 from depgen.evaluation import generate as verb
 from depgen.evaluation.generate import generate
 from depgen.evaluation.generation import json_lines, text_seed
-from depgen.language_models.base import LanguageModel
 from depgen.models.tg import TransformerGrammar
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.test_parsing import TG
@@ -138,16 +133,6 @@ def test_texts_with_graphs_are_a_treebank(graph_runs, tmp_path, capsys):
     assert any(edges)
 
 
-def test_the_message_about_cut_texts_counts_tokens(graph_runs, caplog):
-    system = depgen.load("gilt", device="cpu")
-    lengths = [len(each.words) for each in system.generate(number=4, max_new_tokens=3, seed=1)["sentence"]]
-    assert max(lengths) == 3
-    assert f"{lengths.count(3)} of 4 texts were cut at 3 new tokens" in caplog.text
-    texts = system.generate(number=2, max_new_tokens=2, beam_size=2)
-    assert max(len(each.words) for each in texts["sentence"]) == 2
-    assert "cut at 2 new tokens" in caplog.text
-
-
 def test_texts_without_graphs_are_no_conllu(systems, tmp_path, monkeypatch):
     monkeypatch.setattr(verb, "load", lambda *_, **__: systems["causal"])
     with pytest.raises(UserError, match=r"a\.conllu: .*CausalLM"):
@@ -234,25 +219,14 @@ def test_a_run_folder_works_where_corpus_and_parser_are_not(run, tmp_path, monke
     moved = shutil.copytree(run, tmp_path / "moved")
     assert main(["generate", "--run", str(moved), "--number", "3", "--top_p", "0.5", "--max_new_tokens", "4"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 3
-    checkpoint = moved / "checkpoints" / "best.ckpt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:5000])
-    with pytest.raises(UserError, match=r"best\.ckpt"):
-        depgen.load(moved)
 
 
 # -- options of the run at hand ---------------------------------------------------------------------------------------
 
 
-def said(capsys, *arguments):
-    code = main(["generate", *arguments])
-    shown = capsys.readouterr()
-    return code, " ".join(shown.out.split()), shown.err
-
-
 def test_help_shows_the_options_of_the_run_at_hand(run, capsys):
-    code, shown, _ = said(capsys, "--help", "--run", str(run))
-    assert code == 0
-    assert "--top_p TOP_P keep the smallest set of likeliest tokens" in shown
+    assert main(["generate", "--help", "--run", str(run)]) == 0
+    assert "--top_p TOP_P" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -266,75 +240,5 @@ def test_help_shows_the_options_of_the_run_at_hand(run, capsys):
 def test_faulty_options_are_refused_by_name(run, options, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.txt").touch()
-    code, _, error = said(capsys, "--run", str(run), *options)
-    assert code == 2
-    assert message in error
-
-
-@dataclass(frozen=True)
-class LadderOptions:
-    """How a ladder is written.
-
-    Attributes:
-        shape: the letter that each step begins with.
-        widths: the length of each step.
-        reversed: from the longest step to the shortest.
-    """
-
-    shape: Literal["up", "down"] = "up"
-    widths: tuple[int, int] = (1, 2)
-    reversed: bool = False
-
-    def __post_init__(self):
-        if min(self.widths) < 1:
-            raise UserError(f"widths: expected 1 or more each, found {self.widths}.")
-
-
-class Ladder(LanguageModel):
-    """Writes steps of the width that its options say, with the step of each token as its structure."""
-
-    generation_options = LadderOptions
-
-    def __init__(self, height: int = 2, **options):
-        super().__init__(**options)
-        self.save_hyperparameters()
-        self.weight = torch.nn.Parameter(torch.zeros(1))
-
-    def generate(self, prompts, *, vocabulary, options, seeds, number=1, max_new_tokens, batch_size=64, progress=False):
-        widths = options.widths[::-1] if options.reversed else options.widths
-        token = vocabulary.eos + (1 if options.shape == "up" else 2)
-        steps = tuple(step for step, width in enumerate(widths) for _ in range(width))
-        return [Generated([token] * len(steps), steps, -0.5 * len(steps)) for _ in seeds]
-
-
-@pytest.fixture
-def ladder(run, tmp_path):
-    """The run with a toy in place of its system."""
-    copy = shutil.copytree(run, tmp_path / "ladder")
-    trainer = L.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
-    trainer.strategy.connect(Ladder())
-    trainer.save_checkpoint(copy / "checkpoints" / "best.ckpt")
-    return copy
-
-
-def test_a_system_brings_options_of_another_type(ladder, capsys):
-    named = ["--run", str(ladder)]
-    shown = said(capsys, "--help", *named)[1]
-    assert "--shape {up,down} the letter that each step begins with." in shown
-    assert "--reversed from the longest step to the shortest." in shown
-    assert "--top_p" not in shown
-    wanted = ["--widths", "[1, 3]", "--shape", "down", "--reversed", "--number", "2", "--json"]
-    assert main(["generate", *named, *wanted]) == 0
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(row["structure"], row["log_prob"]) for row in rows] == [([0, 0, 0, 1], -2.0)] * 2
-    (text,) = depgen.load(ladder, device="cpu").generate(widths=(1, 3), shape="down", reversed=True).itertuples()
-    assert (text.text, text.structure, text.log_prob) == (rows[0]["text"], (0, 0, 0, 1), -2.0)
-    for wrong, message in (
-        (["--top_p", "0.5"], "unrecognized arguments: --top_p"),
-        (["--widths", "[0, 3]"], "widths: expected 1 or more each"),
-        (["--widths", "[1, x]"], "widths"),
-        (["--shape", "sideways"], "shape"),
-    ):
-        code, _, error = said(capsys, *named, *wrong)
-        assert code == 2, wrong
-        assert message in error
+    assert main(["generate", "--run", str(run), *options]) == 2
+    assert message in capsys.readouterr().err

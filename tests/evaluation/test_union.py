@@ -3,6 +3,7 @@
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 import yaml
@@ -11,8 +12,8 @@ from depgen.annotation.tagger import SuffixTagger
 from depgen.cli import main
 from depgen.data.sampler import RankBatch
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import TextOptions, text_metrics
-from depgen.evaluation.text.outcome import NotComputed
+from depgen.evaluation.text.measures import TextOptions, measure_texts
+from depgen.evaluation.text.outcome import NotComputedError
 from depgen.evaluation.union import IGNORED, UNION, UnionData, reconstruction_targets, text_of, union_score
 from depgen.training.runs import best_checkpoint, find_run
 from tests.evaluation.stories import PetStories
@@ -207,17 +208,18 @@ def test_texts_are_read_after_their_prompts_and_empty_ones_score_zero(trained):
     assert prompted.items == pytest.approx([whole[0], 0.0, whole[2]])
     alone = union_score(texts, scorer=str(find_run("pets")))
     assert alone.items[0] != pytest.approx(prompted.items[0])
-    assert "not the published one: pets, encoder bert, trained on pets, valid AUC 0.472" in prompted.description
+    assert "not the published one: pets, encoder bert, trained on pets, valid AUC 0.472" in prompted.settings
     options = TextOptions(bertscore_model=None, perplexity_model=None, union="pets", device="cpu", resamples=20)
-    metrics = text_metrics(texts, None, options, prompts=prompts)
-    assert metrics.items["union"].tolist() == prompted.items.tolist()
-    assert isinstance(union_score(["a"], scorer="absent"), NotComputed)
+    measured = measure_texts(pd.DataFrame({"prompt": prompts, "text": texts}), options)
+    assert measured.items["union"].tolist() == prompted.items.tolist()
+    with pytest.raises(NotComputedError, match="no run 'absent' of UNION"):
+        union_score(["a"], scorer="absent")
 
 
 def test_what_cannot_be_trained_is_refused(bert, tmp_path):
     with pytest.raises(UserError, match=r"pets, test: .*3 sentences.*found 1"):
         UnionData(PetStories(held_out=1), SuffixTagger()).stories("test")
-    with pytest.raises(UserError, match=r"UNION wants a pretrained encoder: .*absent"):
+    with pytest.raises(UserError, match=r"no weights at .*absent"):
         UNION(str(tmp_path / "absent"))
     with pytest.raises(UserError, match="reads 60 tokens, but stories of 61"):
         UNION(str(bert), max_length=61)

@@ -1,13 +1,10 @@
 """BLEU against NLTK's and sacreBLEU's, and on all human endings of ROCStories."""
 
 import csv
-import logging
 import math
 import random
-import sys
 import warnings
 
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -43,34 +40,18 @@ def test_equals_nltk_with_method_1(hypothesis, reference):
 
 
 def test_every_item_has_its_score_times_100():
-    scores = bleu(["a b c", "x", "a b"], ["a b d", "y", "a b"], (1, 2))
-    assert scores[1].tolist() == pytest.approx([200 / 3, 0, 100])
-    assert scores[2].tolist() == pytest.approx([100 * math.sqrt(2 / 3 * 1 / 2), 0, 100])
-
-
-def test_empty_texts_score_zero_or_are_dropped_and_counted(caplog):
-    assert bleu(["a", " "], ["a", "b"], [1])[1].tolist() == [100.0, 0.0]
-    with caplog.at_level(logging.WARNING):
-        dropped = bleu(["a", " "], ["a", "b"], [1], empty="drop")[1]
-    assert dropped[0] == 100.0
-    assert math.isnan(dropped[1])
-    assert np.nanmean(dropped) == 100.0
-    assert "1 empty texts of 2" in caplog.text
+    scores = bleu(["a b c", "x", "a b", " "], ["a b d", "y", "a b", "b"], (1, 2))
+    assert scores[1].tolist() == pytest.approx([200 / 3, 0, 100, 0])
+    assert scores[2].tolist() == pytest.approx([100 * math.sqrt(2 / 3 * 1 / 2), 0, 100, 0])
 
 
 def test_corpus_bleu_is_sacrebleu_with_its_signature():
     sacrebleu = pytest.importorskip("sacrebleu")
     texts, references = ["the old dog slept here .", "it was late"], ["the old dog sat here .", "it was late"]
-    ours = corpus_bleu(texts, references)
-    assert ours.score == pytest.approx(sacrebleu.corpus_bleu(texts, [references], force=True).score)
-    assert 0 < ours.score < 100
-    assert "tok:13a" in ours.signature
-
-
-def test_missing_sacrebleu_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
-    with pytest.raises(UserError, match=r"pip install 'depgen\[text-metrics\]'"):
-        corpus_bleu(["a"], ["a"])
+    score, signature = corpus_bleu(texts, references)
+    assert score == pytest.approx(sacrebleu.corpus_bleu(texts, [references], force=True).score)
+    assert 0 < score < 100
+    assert "tok:13a" in signature
 
 
 def quadratic_self_bleu(corpus, order):
@@ -128,8 +109,6 @@ def test_texts_without_a_match_or_a_word_score_zero():
 @pytest.mark.parametrize(
     ("measure", "message"),
     [
-        (lambda: bleu(["a", "b"], ["a"]), "2 texts and 1 references"),
-        (lambda: corpus_bleu(["a", "b"], ["a"]), "2 texts and 1 references"),
         (lambda: self_bleu(["a b"]), "at least 2 texts, found 1"),
         (lambda: corpus_self_bleu([]), "at least 2 texts, found 0"),
         (lambda: ReferencePool([]), "at least one reference"),

@@ -90,7 +90,7 @@ def test_a_row_is_fitted_tested_generated_and_measured(depgen, job):
     assert result.curve[1][1] == pytest.approx(float(last["val/perplexity"]))
     assert (result.beginning, result.precision) == (None, None)
     assert (result.run, result.generation) == (str(run.relative_to("runs")), job.definition.generation)
-    texts = texts_of(result).texts
+    texts = list(texts_of(result)["text"])
     assert (result.metrics["texts"], result.metrics["empty"]) == (3, texts.count(""))
     assert result.measured_commit
 

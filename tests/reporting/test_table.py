@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from depgen.evaluation.coherence.measure import CoherenceOptions
-from depgen.evaluation.text.measures import NAMES
+from depgen.evaluation.text.measures import TEXT_MEASURES
 from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.table import choose_size, is_made, load_definition
@@ -116,7 +116,7 @@ def test_table_2_says_what_the_paper_says():
     assert all(not set(row.stars) & {"distinct2", "distinct3"} for row in paper)
     assert all(row.experiment for row in definition.rows)
     assert (definition.column("perplexity").test, definition.column("perplexity").higher_better) == ("paired_t", False)
-    assert {column.key for column in definition.columns} <= {*NAMES, "perplexity", "word_perplexity", "union"}
+    assert {column.key for column in definition.columns} <= {*TEXT_MEASURES, "perplexity", "word_perplexity", "union"}
 
 
 @pytest.mark.usefixtures("published")

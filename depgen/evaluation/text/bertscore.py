@@ -4,9 +4,9 @@ Follows the code of its authors (package bert-score 0.3.13): roberta-large, laye
 first word for byte-level tokenisers, `[CLS]` and `[SEP]` without weight but open to matching.
 
 Deviations:
-    D1. Computed here on the transformers model. The package of the authors ends in an error on an empty text with
-        transformers 5; `torchmetrics.text.BERTScore` of version 1.9 compares texts with the wrong references, since it
-        sorts both by length, each for themselves. On one pair of texts ours equals both.
+    D1. Computed here: a text without a token scores 0 (the authors' package ends in an error on it with transformers
+        5), and torchmetrics 1.9 compares texts with the wrong references: it sorts each side by length. On one pair
+        ours equals both.
     D2. Padding never matches; in the authors' code a padded position counts as similarity 0, which would make a
         negative best similarity depend on the batch.
     D3. Unrescaled unless a baseline file is given. The DMLM paper's 27 to 30 are only plausible with rescaling.
@@ -14,6 +14,7 @@ Deviations:
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from depgen import __version__
 from depgen.errors import UserError
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
 from depgen.evaluation.text.gpt2_perplexity import pad_right
-from depgen.evaluation.text.outcome import MeasuredItems, NotComputed
+from depgen.evaluation.text.outcome import TextScore, mean_score
 
 LAYERS = {
     "bert-base-uncased": 9,
@@ -46,6 +47,7 @@ _PADDED_POSITIONS = {"roberta", "xlm-roberta", "camembert", "longformer"}
 logger = logging.getLogger(__name__)
 
 
+@torch.inference_mode()
 def bertscore(
     texts: Sequence[str],
     references: Sequence[str],
@@ -56,10 +58,10 @@ def bertscore(
     batch_size: int = 64,
     device: str = "cpu",
     download: bool = False,
-) -> MeasuredItems | NotComputed:
+) -> TextScore:
     """The mean BERTScore F1 times 100 of texts against one reference each, with every text's own.
 
-    `description` is a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
+    `settings` are a hash string in the manner of the authors': model, layer, versions, rescaled or not. A text or
     reference without a token scores zero before rescaling. The scores do not depend on the batch.
 
     Args:
@@ -71,43 +73,22 @@ def bertscore(
         batch_size: pairs read at once.
         device: where to compute.
         download: whether files that are not on this machine may be downloaded.
-
-    Raises:
-        UserError: unequal numbers, or a layer that the model or the baseline file lacks.
     """
-    if len(texts) != len(references):
-        raise UserError(f"BERTScore wants one reference a text: {len(texts)} texts, {len(references)} references.")
+    import transformers
+
     pretrained = load_pretrained(model, "encoder", device=device, download=download)
-    if isinstance(pretrained, NotComputed):
-        return pretrained
-    chosen = _choose_layer(pretrained, layer)
-    floor = 0.0 if baseline is None else _baseline_f1(Path(baseline), chosen)
-    f1 = _pair_f1(pretrained, texts, references, layer=chosen, batch_size=batch_size, device=device)
-    return MeasuredItems(100.0 * (f1 - floor) / (1.0 - floor), _hash_string(pretrained.name, chosen, baseline))
-
-
-@torch.inference_mode()
-def _pair_f1(
-    pretrained: ModelWithTokenizer,
-    texts: Sequence[str],
-    references: Sequence[str],
-    *,
-    layer: int,
-    batch_size: int,
-    device: str,
-) -> Float[np.ndarray, " items"]:
-    """The unrescaled F1 of every pair, between -1 and 1."""
-    encoded = [_encode(pretrained, text) for text in (*texts, *references)]
-    pairs = list(zip(encoded[: len(texts)], encoded[len(texts) :], strict=True))
-    by_length = sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index])))
-    scores = np.zeros(len(pairs))
-    for start in range(0, len(pairs), batch_size):
+    layer = _choose_layer(pretrained, layer)
+    encoded = pd.DataFrame({"text": texts, "reference": references}).map(partial(_encode, pretrained))
+    f1 = np.zeros(len(encoded))
+    by_length = encoded.map(len).max(axis=1).argsort(kind="stable")
+    for start in range(0, len(encoded), batch_size):
         batch = by_length[start : start + batch_size]
-        text, reference = (
-            _embed(pretrained, [pairs[index][side] for index in batch], layer, device) for side in (0, 1)
-        )
-        scores[batch] = greedy_f1(text, reference).cpu().double().numpy()
-    return scores
+        sides = (_embed(pretrained, list(encoded[side].iloc[batch]), layer, device) for side in encoded)
+        f1[batch] = greedy_f1(*sides).cpu().double().numpy()
+    floor = 0.0 if baseline is None else _baseline_f1(Path(baseline), layer)
+    rescaled = "unrescaled" if baseline is None else f"rescaled({Path(baseline).name})"
+    versions = f"depgen={__version__}(hug_trans={transformers.__version__})"
+    return mean_score(100.0 * (f1 - floor) / (1.0 - floor), f"{pretrained.name}_L{layer}_no-idf_{versions}-{rescaled}")
 
 
 class Embedded(NamedTuple):
@@ -141,14 +122,6 @@ def _baseline_f1(path: Path, layer: int) -> float:
     if layer not in values:
         raise UserError(f"{path}: has no baseline for layer {layer}; layers found: {sorted(values.index)}.")
     return float(values[layer])
-
-
-def _hash_string(name: str, layer: int, baseline: str | Path | None) -> str:
-    """What a BERTScore depends on: model, layer, idf, versions, and whether it is rescaled and by which file."""
-    import transformers
-
-    rescaled = "unrescaled" if baseline is None else f"rescaled({Path(baseline).name})"
-    return f"{name}_L{layer}_no-idf_depgen={__version__}(hug_trans={transformers.__version__})-{rescaled}"
 
 
 def _weighted_mean(

@@ -14,13 +14,14 @@ import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
 
 from depgen.evaluation.pretrained import ModelWithTokenizer, load_pretrained
-from depgen.evaluation.text.outcome import MeasuredItems, MeasuredSet, NotComputed
+from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
 
@@ -28,13 +29,8 @@ logger = logging.getLogger(__name__)
 
 
 def lm_perplexity(
-    texts: Sequence[str],
-    *,
-    model: str = "gpt2",
-    batch_size: int = 16,
-    device: str = "cpu",
-    download: bool = False,
-) -> MeasuredItems | NotComputed:
+    texts: Sequence[str], *, model: str = "gpt2", batch_size: int = 16, device: str = "cpu", download: bool = False
+) -> TextScore:
     """The mean perplexity of the texts under a causal language model, with every text's own.
 
     Args:
@@ -45,75 +41,53 @@ def lm_perplexity(
         download: whether files that are not on this machine may be downloaded.
     """
     pretrained = load_pretrained(model, "causal", device=device, download=download)
-    if isinstance(pretrained, NotComputed):
-        return pretrained
-    prepared = [text.strip().lower() for text in texts]
-    perplexities, overlong = text_perplexities(pretrained, prepared, batch_size=batch_size, device=device)
-    excluded = int(np.isnan(perplexities).sum())
-    if excluded:
+    losses = _losses(pretrained, [text.strip().lower() for text in texts], batch_size=batch_size, device=device)
+    short, overlong = (losses["tokens"] < 2).sum(), (losses["tokens"] > readable_tokens(pretrained)).sum()
+    if short + overlong:
         logger.warning(
             "Perplexity under %s leaves out %d of %d texts: %d have fewer than two tokens, %d are too long for it.",
-            model, excluded, len(texts), excluded - overlong, overlong,
+            model, short + overlong, len(texts), short, overlong,
         )  # fmt: skip
-    description = f"{pretrained.name}, no BOS, lower-cased, mean of text perplexities"
-    return MeasuredItems(perplexities, description)
+    settings = f"{pretrained.name}, no BOS, lower-cased, mean of text perplexities"
+    return mean_score(np.exp(losses["nll"]).to_numpy(), settings)
 
 
 def corpus_perplexity(
     texts: Sequence[str], *, model: str = "gpt2", batch_size: int = 16, device: str = "cpu", download: bool = False
-) -> MeasuredSet | NotComputed:
+) -> TextScore:
     """Exp of the nats of all texts over all their tokens, the first of a text given BOS (Casas et al., 2020, Table 2).
 
-    Args:
-        texts: raw text, one string an item; texts that are empty or too long for the model are left out.
-        model: a local folder or a hub name of a causal model with a BOS token.
-        batch_size: texts read at once; it does not change the figure.
-        device: where to compute.
-        download: whether files that are not on this machine may be downloaded.
+    Arguments are those of `lm_perplexity`; texts are raw. Those that are empty or too long for the model are left out.
     """
     pretrained = load_pretrained(model, "causal", device=device, download=download)
-    if isinstance(pretrained, NotComputed):
-        return pretrained
     begin = pretrained.tokenizer.bos_token_id
     if begin is None:
-        return NotComputed(f"{pretrained.name} has no BOS token, which begins every text of this perplexity")
+        raise NotComputedError(f"{pretrained.name} has no BOS token, which begins every text of this perplexity")
     filled = [text for text in texts if text]
-    perplexities, _ = text_perplexities(pretrained, filled, batch_size=batch_size, device=device, begin=(begin,))
-    tokens = np.array([len(pretrained.tokenizer.encode(text, add_special_tokens=False)) for text in filled])
-    scored = ~np.isnan(perplexities)
-    if not scored.any():
-        return NotComputed(f"{pretrained.name} can score none of the texts")
-    mean = (np.log(perplexities[scored]) * tokens[scored]).sum() / tokens[scored].sum()
-    return MeasuredSet(float(np.exp(mean)), f"{pretrained.name}, after BOS, over all tokens of {scored.sum():,} texts")
+    losses = _losses(pretrained, filled, batch_size=batch_size, device=device, begin=(begin,)).dropna()
+    if losses.empty:
+        raise NotComputedError(f"{pretrained.name} can score none of the texts")
+    scored = losses["tokens"] - 1  # all but BOS
+    value = float(np.exp((losses["nll"] * scored).sum() / scored.sum()))
+    return TextScore(value, f"{pretrained.name}, after BOS, over all tokens of {len(losses):,} texts")
 
 
 @torch.inference_mode()
-def text_perplexities(
-    pretrained: ModelWithTokenizer,
-    texts: Sequence[str],
-    *,
-    batch_size: int,
-    device: str,
-    begin: Sequence[int] = (),
-) -> tuple[Float[np.ndarray, " texts"], int]:
-    """exp(mean nll) of each text, its first token unscored, NaN if too short or too long; and how many are too long.
+def _losses(
+    pretrained: ModelWithTokenizer, texts: Sequence[str], *, batch_size: int, device: str, begin: Sequence[int] = ()
+) -> pd.DataFrame:
+    """`tokens` of each text and mean `nll` of all but its first; NaN where it has fewer than two, or too many to read.
 
-    Args:
-        pretrained: a causal model.
-        texts: texts as they are to be tokenised; no special token is added but `begin`.
-        batch_size: texts read at once, of similar lengths.
-        device: where the model is.
-        begin: tokens before each text.
+    No special token is added but `begin`.
     """
     encoded = [[*begin, *pretrained.tokenizer.encode(text, add_special_tokens=False)] if text else [] for text in texts]
-    limit = readable_tokens(pretrained)
-    readable = np.array([index for index, ids in enumerate(encoded) if 2 <= len(ids) <= limit], dtype=np.int64)
-    perplexities = np.full(len(texts), np.nan)
-    batches = padded_batches([encoded[index] for index in readable], batch_size=batch_size, device=device)
+    losses = pd.DataFrame({"tokens": [len(ids) for ids in encoded], "nll": np.nan})
+    readable = np.flatnonzero(losses["tokens"].between(2, readable_tokens(pretrained)))
+    batches = padded_batches([encoded[place] for place in readable], batch_size=batch_size, device=device)
     for batch, tokens, is_word in batches:
         logits = pretrained.model(input_ids=tokens, attention_mask=is_word.long()).logits
-        perplexities[readable[batch]] = mean_nll(logits, tokens, is_word).exp().cpu().numpy()
-    return perplexities, sum(len(ids) > limit for ids in encoded)
+        losses.loc[readable[batch], "nll"] = mean_nll(logits, tokens, is_word).cpu().numpy()
+    return losses
 
 
 def mean_nll(

@@ -1,9 +1,9 @@
-"""All measures of generated text at once: for `depgen evaluate text` and for the tables.
+"""Measures of texts: their overlap with references, their diversity, and what models say of them.
 
-Scores are times 100 but for the perplexity. Intervals are bootstrap percentile intervals of the mean of item scores;
-for Self-BLEU they resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have
-no item score and get none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`); the items of
-the reverse score are the real test sentences, not the texts.
+`depgen evaluate text`, Python and the tables compute them from one frame, a row a text. Scores are times 100 but for
+perplexities and LM scores. Intervals are bootstrap percentile intervals of the mean of item scores; for Self-BLEU they
+resample texts while the texts that each was compared with stay. sacreBLEU and Distinct-n have no item score and get
+none. LM score, reverse LM score and oracle perplexity want an oracle (`oracle.py`).
 
 Deviations:
     D1. An empty text scores zero and is counted (`empty="zero"`); the DMLM authors' code drops it together with its
@@ -14,48 +14,32 @@ Deviations:
 """
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from math import isnan
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import torch
-from jaxtyping import Float
+import pandas as pd
 
 from depgen.data.detokenization import detokenize
 from depgen.errors import UserError
+from depgen.evaluation.measure import Measured
 from depgen.evaluation.text.bertscore import bertscore
 from depgen.evaluation.text.gpt2_perplexity import lm_perplexity
-from depgen.evaluation.text.oracle import Average, find_oracle, text_losses
-from depgen.evaluation.text.outcome import MeasuredItems, NotComputed, mean_of_defined
+from depgen.evaluation.text.oracle import Average, description_of, find_oracle, lm_score, text_losses
+from depgen.evaluation.text.outcome import NotComputedError, TextScore, mean_score
 from depgen.evaluation.text.reverse_lm import reverse_lm_score
-from depgen.evaluation.text_documents import check_texts
+from depgen.evaluation.text_documents import PROMPT, TEXT, read_file_texts
 from depgen.evaluation.trained import checked_device
 from depgen.evaluation.union import union_score
-from depgen.metrics.bleu import EmptyPolicy, bleu, corpus_bleu, self_bleu
+from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
-from depgen.metrics.significance import Interval, bootstrap_interval
+from depgen.metrics.significance import bootstrap_interval
+from depgen.seeds import checked_seed
 
-NAMES = {
-    "union": "UNION",
-    "bleu1": "BLEU-1",
-    "bleu2": "BLEU-2",
-    "sacrebleu": "sacreBLEU",
-    "distinct2": "Distinct-2",
-    "distinct3": "Distinct-3",
-    "selfbleu2": "Self-BLEU-2",
-    "selfbleu3": "Self-BLEU-3",
-    "bertscore": "BERTScore",
-    "lm_perplexity": "LM perplexity",
-    "oracle_perplexity": "Oracle perplexity",
-    "lm": "LM score",
-    "rlm": "Reverse LM score",
-}
-"""The measures in the order of the table, and how they are written for people."""
-CONFIDENCE = 0.95
-WITHIN_TEXTS = "n-grams inside texts only"
-"""What the settings say of Distinct-n with `within_texts`."""
 DEFAULTS = {
     **dict.fromkeys(("bleu1", "bleu2"), "by sentence, smoothing method 1 of Chen & Cherry (2014)"),
     **dict.fromkeys(
@@ -63,14 +47,15 @@ DEFAULTS = {
     ),
     **dict.fromkeys(("selfbleu2", "selfbleu3"), "against all other texts, without smoothing"),
 }
-"""What a figure depends on where its settings say nothing else."""
+"""What a figure of a file depends on where its settings say nothing else."""
+OFF = "switched off: no model was named"
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Everything that `text_metrics` lets one choose; options of `depgen evaluate text`.
+    """How texts are measured; options of `depgen evaluate text`, and of tables for `depgen reproduce`.
 
     Attributes:
         empty: what an empty line is worth: `zero`, or `drop` to leave it out with its reference.
@@ -93,7 +78,7 @@ class TextOptions:
         seed: of the bootstrap.
     """
 
-    empty: EmptyPolicy = "zero"
+    empty: Literal["zero", "drop"] = "zero"
     bertscore_model: str | None = "roberta-large"
     bertscore_layer: int | None = None
     bertscore_baseline: Path | None = None
@@ -110,76 +95,117 @@ class TextOptions:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class TextEvaluation:
-    """What was measured on a set of texts; every measure of `NAMES` is in `metrics` or in `not_computed`.
+@dataclass(frozen=True, kw_only=True)
+class TextFiles(TextOptions):
+    """The options of `text`, beside those of the single measures.
 
     Attributes:
-        texts: how many texts there were.
-        empty: how many of them were empty.
-        metrics: the figures.
-        intervals: 95 % bootstrap intervals, where there are item scores.
-        items: item scores in the order of the texts (`rlm`: of the real test sentences); NaN where undefined.
-        excluded: items left out of a figure, where there are any.
-        not_computed: the reason for each measure without a figure.
-        settings: what a figure depends on (models, layers, versions).
-        unknown: the share of the texts' words that the oracle reads as `<unk>`, by its figures.
+        texts: files of one text a line, UTF-8, tokens separated by spaces; or of JSON lines (`.jsonl`, as `depgen
+            generate --json` writes) or tables (`.csv`, `.tsv`), in which texts are called `text` or `sentence`.
+        references: as many references as each file has texts, in a file of the same kinds.
+        prompts: what each text continues, for UNION, in a file of the same kinds, where they may be called `prompt`;
+            without them texts count as whole stories.
     """
 
-    texts: int
-    empty: int
-    metrics: dict[str, float] = field(default_factory=dict)
-    intervals: dict[str, Interval] = field(default_factory=dict)
-    items: dict[str, Float[np.ndarray, " texts"]] = field(default_factory=dict)
-    excluded: dict[str, int] = field(default_factory=dict)
-    not_computed: dict[str, str] = field(default_factory=dict)
-    settings: dict[str, str] = field(default_factory=dict)
-    unknown: dict[str, float] = field(default_factory=dict)
+    texts: Sequence[Path]
+    references: Path | None = None
+    prompts: Path | None = None
 
 
-def text_metrics(
-    texts: Sequence[str],
-    references: Sequence[str] | None = None,
-    options: TextOptions | None = None,
-    *,
-    prompts: Sequence[str] | None = None,
-) -> TextEvaluation:
-    """Every measure that can be computed on the texts, and the reason for every other.
+def text(options: TextFiles) -> Measured:
+    """BLEU, sacreBLEU, Distinct, Self-BLEU, BERTScore, perplexities and others of files of texts.
 
-    Args:
-        texts: one string an item, tokens separated by whitespace.
-        references: one reference an item, or None.
-        options: models, policies, seeds.
-        prompts: what each text continues, for UNION; None: texts are whole stories.
+    Rows and items are those of `measure_texts`, file by file; `level` and `file` name it.
 
     Raises:
-        UserError: there is no text, not one reference or prompt a text, a table in place of one of its columns, or no
-            such device.
+        UserError: a file is missing, empty or not UTF-8, or the numbers of texts differ; options that need another.
     """
-    options = options or TextOptions()
+    if options.reverse and options.oracle is None:
+        raise UserError("--reverse trains an oracle's network on the texts: name it by --oracle.")
+    checked_seed(options.seed)
+    items, rows = list[pd.DataFrame](), list[pd.DataFrame]()
+    for file in options.texts:
+        texts = pd.DataFrame({"text": read_file_texts(file)})
+        for column, other, names in (("reference", options.references, TEXT), ("prompt", options.prompts, PROMPT)):
+            if other is not None:
+                texts[column] = _beside(file, len(texts), other, column, names)
+        measured = measure_texts(texts, options)
+        measured.items.insert(0, "file", file.name)
+        measured.rows.insert(0, "level", file.name)
+        items.append(measured.items.drop(columns=texts.columns.drop("text")))
+        rows.append(measured.rows)
+    all_rows = pd.concat(rows, ignore_index=True)
+    plain = all_rows["settings"].isna() & all_rows["value"].notna()
+    all_rows.loc[plain, "settings"] = all_rows["name"][plain].map(DEFAULTS)
+    return Measured(pd.concat(items, ignore_index=True), all_rows)
+
+
+def _beside(file: Path, number: int, other: Path, what: str, names: Sequence[str]) -> list[str]:
+    """The lines of another file that belong to a file's texts."""
+    lines = read_file_texts(other, names)
+    if len(lines) != number:
+        raise UserError(
+            f"Expected one {what} a text, but {file} has {number} texts and {other} has {len(lines)}. "
+            "Text n of one belongs to text n of the other; an empty text keeps its empty line."
+        )
+    return lines
+
+
+def measure_texts(texts: pd.DataFrame, options: TextOptions) -> Measured:
+    """Every measure that can be computed on texts, and the reason for every other.
+
+    An item is a text, with a column a measure (NaN where it has no score); below the texts stand the real test
+    sentences that reverse LM scores are of. A row is a measure: its `value`, a 95 % bootstrap interval (`low`, `high`)
+    where single texts have a score, how many texts are `left_out`, the share of the texts' words that are `unknown` to
+    the oracle, and the `settings` that the value depends on, or why it is `not_computed`.
+
+    Args:
+        texts: `text`, tokens separated by whitespace; `reference` for measures of overlap; `prompt`, what each text
+            continues, for UNION: without it texts are whole stories.
+        options: models, policies, seeds.
+
+    Raises:
+        UserError: there is no text, or no such device.
+    """
     checked_device(options.device)
-    for name, each in (("texts", texts), ("references", references), ("prompts", prompts)):
-        check_texts(each, name)
-    for others, what in ((references, "reference"), (prompts, "prompt")):
-        if others is not None and len(texts) != len(others):
-            raise UserError(f"Expected one {what} a text, found {len(texts)} texts and {len(others)} {what}s.")
-    empty = sum(not text.strip() for text in texts)
+    texts = texts.filter(["prompt", "text", "reference"])
+    has_words = texts["text"].str.strip() != ""
+    empty = int((~has_words).sum())
     if empty == len(texts):
         raise UserError(f"There is no text to evaluate: {len(texts)} items, all of them empty.")
-    kept = list(range(len(texts)))
     if empty:
         logger.warning("%d of %d texts are empty; each %s.", empty, len(texts), _EMPTY[options.empty])
-        if options.empty == "drop":
-            kept = [index for index, text in enumerate(texts) if text.strip()]
-    measuring = _Measuring(TextEvaluation(len(texts), empty), kept, options)
-    kept_texts = [texts[index] for index in kept]
-    kept_references = None if references is None else [references[index] for index in kept]
-    measuring.union(kept_texts, None if prompts is None else [prompts[index] for index in kept])
-    measuring.overlap(kept_texts, kept_references)
-    measuring.diversity(kept_texts)
-    measuring.models(kept_texts, kept_references)
-    measuring.oracle(kept_texts)
-    return measuring.result
+    measured = texts[has_words] if options.empty == "drop" else texts
+    if options.oracle is not None:
+        losses = text_losses(list(measured["text"]), find_oracle(options.oracle), device=options.device)
+        measured = measured.join(losses.set_index(measured.index))
+    items, rows = texts.copy(), list[dict[str, Any]]()
+    for name, measure in TEXT_MEASURES.items():
+        row = {
+            "name": name, "value": np.nan, "low": np.nan, "high": np.nan, "texts": len(texts), "empty": empty,
+            "left_out": 0, "unknown": np.nan, "settings": None, "not_computed": None,
+        }  # fmt: skip
+        rows.append(row)
+        try:
+            score = measure(measured, options)
+            if isnan(score.value):
+                raise NotComputedError("it is defined for none of the texts")
+        except NotComputedError as reason:
+            row["not_computed"] = str(reason)
+            continue
+        row.update(value=score.value, settings=score.settings)
+        if name in ("oracle_perplexity", "lm"):
+            row["unknown"] = measured["unknown"].sum() / max(measured["words"].sum(), 1)
+        if score.items is None:
+            continue
+        if name == "rlm":
+            column = pd.Series(score.items)
+            items = pd.concat([items, column.rename(name).to_frame()], ignore_index=True)
+        else:
+            items[name] = column = pd.Series(score.items, measured.index).reindex(texts.index)
+        interval = bootstrap_interval(column.to_numpy(), resamples=options.resamples, seed=options.seed)
+        row.update(low=interval.low, high=interval.high, left_out=int(column.isna().sum()))
+    return Measured(items, pd.DataFrame(rows))
 
 
 _EMPTY = {
@@ -188,130 +214,112 @@ _EMPTY = {
 }
 
 
-@dataclass(frozen=True)
-class _Measuring:
-    """Fills a `TextEvaluation`, measure by measure, from the texts that are kept."""
+def _union(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    if options.union is None:
+        raise NotComputedError("no scorer was named")
+    prompts = list(texts["prompt"]) if "prompt" in texts else None
+    return union_score(list(texts["text"]), prompts, scorer=options.union, device=checked_device(options.device))
 
-    result: TextEvaluation
-    kept: list[int]
-    options: TextOptions
 
-    def overlap(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
-        """BLEU by sentence and by corpus."""
-        if references is None:
-            for name in ("bleu1", "bleu2", "sacrebleu"):
-                self.result.not_computed[name] = "no references were given"
-            return
-        for order, scores in bleu(texts, references, (1, 2)).items():
-            self._add_items(f"bleu{order}", scores)
-        try:
-            corpus = corpus_bleu(texts, references)
-        except UserError as missing:
-            self.result.not_computed["sacrebleu"] = str(missing)
-        else:
-            self.result.metrics["sacrebleu"] = corpus.score
-            self.result.settings["sacrebleu"] = corpus.signature
+def _bleu(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
+    return mean_score(bleu(list(texts["text"]), _references(texts), [order])[order])
 
-    def union(self, texts: Sequence[str], prompts: Sequence[str] | None) -> None:
-        """UNION, by a scorer of our own."""
-        if self.options.union is None:
-            self.result.not_computed["union"] = "no scorer was named"
-        else:
-            outcome = union_score(texts, prompts, scorer=self.options.union, device=self._device)
-            self._add_outcome("union", outcome)
 
-    @property
-    def _device(self) -> str:
-        return self.options.device or ("cuda" if torch.cuda.is_available() else "cpu")
+def _sacrebleu(texts: pd.DataFrame, _: TextOptions) -> TextScore:
+    references = _references(texts)
+    try:
+        return TextScore(*corpus_bleu(list(texts["text"]), references))
+    except UserError as missing:
+        raise NotComputedError(str(missing)) from missing
 
-    def diversity(self, texts: Sequence[str]) -> None:
-        """Distinct-n and Self-BLEU-n."""
-        for order in (2, 3):
-            share = distinct(texts, order, within_items=self.options.within_texts)
-            if isnan(share):
-                self.result.not_computed[f"distinct{order}"] = f"the texts hold no {order}-gram"
-            else:
-                self.result.metrics[f"distinct{order}"] = share
-                if self.options.within_texts:
-                    self.result.settings[f"distinct{order}"] = WITHIN_TEXTS
-        if len(texts) < 2:
-            for order in (2, 3):
-                self.result.not_computed[f"selfbleu{order}"] = "a text is compared with others, and there is only one"
-            return
-        for order, scores in self_bleu(texts, (2, 3)).items():
-            self._add_items(f"selfbleu{order}", scores)
 
-    def models(self, texts: Sequence[str], references: Sequence[str] | None) -> None:
-        """BERTScore and LM perplexity."""
-        options, off, device = self.options, "switched off: no model was named", self._device
-        texts = self._as_pretrained_models_read(texts)
-        references = None if references is None else self._as_pretrained_models_read(references)
-        if references is None:
-            self.result.not_computed["bertscore"] = "no references were given"
-        elif options.bertscore_model is None:
-            self.result.not_computed["bertscore"] = off
-        else:
-            outcome = bertscore(
-                texts,
-                references,
-                model=options.bertscore_model,
-                layer=options.bertscore_layer,
-                baseline=options.bertscore_baseline,
-                device=device,
-                download=options.download,
-            )
-            self._add_outcome("bertscore", outcome, pretrained=True)
-        if options.perplexity_model is None:
-            self.result.not_computed["lm_perplexity"] = off
-        else:
-            outcome = lm_perplexity(texts, model=options.perplexity_model, device=device, download=options.download)
-            self._add_outcome("lm_perplexity", outcome, pretrained=True)
+def _distinct(texts: pd.DataFrame, options: TextOptions, *, order: int) -> TextScore:
+    share = distinct(list(texts["text"]), order, within_items=options.within_texts)
+    if isnan(share):
+        raise NotComputedError(f"the texts hold no {order}-gram")
+    return TextScore(share, "n-grams inside texts only" if options.within_texts else None)
 
-    def oracle(self, texts: Sequence[str]) -> None:
-        """LM score, oracle perplexity and reverse LM score."""
-        options, reasons = self.options, self.result.not_computed
-        if options.oracle is None:
-            reasons.update(dict.fromkeys(("oracle_perplexity", "lm", "rlm"), "no oracle was named"))
-            return
-        run = find_oracle(options.oracle)
-        losses = text_losses(texts, run, device=options.device)
-        self._add_outcome("oracle_perplexity", losses.perplexity())
-        self._add_outcome("lm", losses.score(options.average))
-        if losses.unknown is not None:
-            self.result.unknown.update(oracle_perplexity=losses.unknown, lm=losses.unknown)
-        if options.reverse:
-            outcome = reverse_lm_score(texts, run, average=options.average)
-            self.result.settings["rlm"] = outcome.description
-            self._add_figure("rlm", outcome.items)
-        else:
-            reasons["rlm"] = "off by default: it trains a network on the texts"
 
-    def _as_pretrained_models_read(self, texts: Sequence[str]) -> Sequence[str]:
-        return list(map(detokenize, texts)) if self.options.detokenize else texts
+def _self_bleu(texts: pd.DataFrame, _: TextOptions, *, order: int) -> TextScore:
+    if len(texts) < 2:
+        raise NotComputedError("a text is compared with others, and there is only one")
+    return mean_score(self_bleu(list(texts["text"]), [order])[order])
 
-    def _described(self, description: str, *, pretrained: bool) -> str:
-        return f"{description}, texts detokenised" if pretrained and self.options.detokenize else description
 
-    def _add_outcome(self, name: str, outcome: MeasuredItems | NotComputed, *, pretrained: bool = False) -> None:
-        if isinstance(outcome, NotComputed):
-            self.result.not_computed[name] = outcome.reason
-        elif isnan(outcome.value):
-            self.result.not_computed[name] = "it is defined for none of the texts"
-        else:
-            self.result.settings[name] = self._described(outcome.description, pretrained=pretrained)
-            self._add_items(name, outcome.items)
+def _bertscore(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    references = _references(texts)
+    if options.bertscore_model is None:
+        raise NotComputedError(OFF)
+    score = bertscore(
+        _for_pretrained(texts["text"], options), _for_pretrained(references, options), model=options.bertscore_model,
+        layer=options.bertscore_layer, baseline=options.bertscore_baseline, device=checked_device(options.device),
+        download=options.download,
+    )  # fmt: skip
+    return _described(score, options)
 
-    def _add_items(self, name: str, scores: Float[np.ndarray, " kept"]) -> None:
-        items = np.full(self.result.texts, np.nan)
-        items[self.kept] = scores
-        self._add_figure(name, items)
 
-    def _add_figure(self, name: str, items: Float[np.ndarray, " items"]) -> None:
-        self.result.items[name] = items
-        self.result.metrics[name] = mean_of_defined(items)
-        self.result.intervals[name] = bootstrap_interval(
-            items, confidence=CONFIDENCE, resamples=self.options.resamples, seed=self.options.seed
-        )
-        undefined = int(np.isnan(items).sum())
-        if undefined:
-            self.result.excluded[name] = undefined
+def _lm_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    if options.perplexity_model is None:
+        raise NotComputedError(OFF)
+    read, model = _for_pretrained(texts["text"], options), options.perplexity_model
+    return _described(
+        lm_perplexity(read, model=model, device=checked_device(options.device), download=options.download), options
+    )
+
+
+def _oracle_perplexity(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    settings = f"{_oracle(options)}, in GPT-2's place, <eos> counted, mean of text perplexities"
+    return mean_score(np.exp(texts["nll"] / texts["tokens"]).to_numpy(), settings)
+
+
+def _lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    return lm_score(_oracle(options), texts, options.average)
+
+
+def _reverse_lm(texts: pd.DataFrame, options: TextOptions) -> TextScore:
+    _oracle(options)
+    if not options.reverse:
+        raise NotComputedError("off by default: it trains a network on the texts")
+    assert options.oracle is not None
+    return reverse_lm_score(list(texts["text"]), find_oracle(options.oracle), average=options.average)
+
+
+TEXT_MEASURES: dict[str, Callable[[pd.DataFrame, TextOptions], TextScore]] = {
+    "union": _union,
+    "bleu1": partial(_bleu, order=1),
+    "bleu2": partial(_bleu, order=2),
+    "sacrebleu": _sacrebleu,
+    "distinct2": partial(_distinct, order=2),
+    "distinct3": partial(_distinct, order=3),
+    "selfbleu2": partial(_self_bleu, order=2),
+    "selfbleu3": partial(_self_bleu, order=3),
+    "bertscore": _bertscore,
+    "lm_perplexity": _lm_perplexity,
+    "oracle_perplexity": _oracle_perplexity,
+    "lm": _lm,
+    "rlm": _reverse_lm,
+}
+"""The measures in the order of the rows; each raises `NotComputedError` where it has no figure."""
+
+
+def _references(texts: pd.DataFrame) -> list[str]:
+    if "reference" not in texts:
+        raise NotComputedError("no references were given")
+    return list(texts["reference"])
+
+
+def _oracle(options: TextOptions) -> str:
+    """What settings call the oracle."""
+    if options.oracle is None:
+        raise NotComputedError("no oracle was named")
+    return description_of(find_oracle(options.oracle))
+
+
+def _for_pretrained(texts: Sequence[str], options: TextOptions) -> list[str]:
+    return [detokenize(text) if options.detokenize else text for text in texts]
+
+
+def _described(score: TextScore, options: TextOptions) -> TextScore:
+    if not options.detokenize:
+        return score
+    return TextScore(score.value, f"{score.settings}, texts detokenised", score.items)

@@ -22,22 +22,20 @@ Deviations
     D5. Training stops when the validation loss has not fallen once; how long theirs is trained is not said.
 """
 
-import io
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float, Int
+import pandas as pd
 
 from depgen.data.vocabulary import VOCABULARY_FILE, encode, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.text.outcome import MeasuredItems
+from depgen.evaluation.text.outcome import TextScore, mean_score
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.unit_scores import sequence_losses
-from depgen.locations import cache_root, file_sha256, lines_sha256, write_atomically
+from depgen.locations import file_sha256
 from depgen.training.experiment import PAPER, Experiment, sizes_of
 from depgen.training.experiment_runs import Depgen, Training, fit, run_depgen
 from depgen.training.runs import best_checkpoint, experiment_name, find_run
@@ -48,38 +46,18 @@ Average = Literal["texts", "tokens"]
 TOKENS_PER_BATCH = 8192
 
 
-@dataclass(frozen=True)
-class TextLosses:
-    """What texts cost a language model.
+def lm_score(oracle: str, losses: pd.DataFrame, average: Average) -> TextScore:
+    """Nats per token (D1) of texts or sentences, by an oracle of that name; the mean of items is the figure either way.
 
-    Attributes:
-        nll: nats of each text, its `<eos>` counted; NaN for a text without a word.
-        tokens: how many tokens those are.
-        description: the model, for the notes of a table.
-        unknown: the share of the texts' words that it reads as `<unk>` (D4); None where nobody counted.
+    Args:
+        oracle: as settings call it.
+        losses: `nll` and `tokens`, an item a row.
+        average: over items or over all tokens.
     """
-
-    nll: Float[np.ndarray, " texts"]
-    tokens: Int[np.ndarray, " texts"]
-    description: str
-    unknown: float | None = None
-
-    def score(self, average: Average = "texts") -> MeasuredItems:
-        """Nats per token (D1); item scores are such that their mean is the figure, whichever it is."""
-        defined = ~np.isnan(self.nll)
-        shared = self.tokens[defined].mean() if defined.any() and average == "tokens" else self.tokens
-        means = "mean over texts" if average == "texts" else "over all tokens"
-        return MeasuredItems(self.nll / shared, f"{self.description}, nats per token, <eos> counted, {means}")
-
-    def corpus_perplexity(self) -> float:
-        """Exp of all nats over all tokens, those of texts without a word left out; NaN where no text has one."""
-        defined = ~np.isnan(self.nll)
-        return float(np.exp(self.nll[defined].sum() / self.tokens[defined].sum())) if defined.any() else float("nan")
-
-    def perplexity(self) -> MeasuredItems:
-        """The mean of the texts' perplexities (D3)."""
-        what = f"{self.description}, in GPT-2's place, <eos> counted, mean of text perplexities"
-        return MeasuredItems(np.exp(self.nll / self.tokens), what)
+    nll, tokens = losses["nll"], losses["tokens"]
+    means = "mean over texts" if average == "texts" else "over all tokens"
+    shared = tokens if average == "texts" else tokens[nll.notna()].mean()
+    return mean_score((nll / shared).to_numpy(), f"{oracle}, nats per token, <eos> counted, {means}")
 
 
 def trained_oracle(config: Path, *, size: str = PAPER, depgen: Depgen = run_depgen) -> Path:
@@ -114,8 +92,11 @@ def find_oracle(reference: str | Path) -> Path:
     raise UserError(f"The oracle of {path} is not trained yet: depgen fit --config {path}")
 
 
-def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None) -> TextLosses:
-    """What texts cost an oracle; kept in the cache by the digests of both.
+def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None) -> pd.DataFrame:
+    """What texts cost the oracle of a run folder, a row each.
+
+    `nll` is in nats, `<eos>` counted, NaN for a text without a word (D2); `tokens` are as many, `words` those of the
+    text, and `unknown` those of them that are read as `<unk>` (D4).
 
     Args:
         texts: one string an item, tokens separated by white space.
@@ -127,37 +108,22 @@ def text_losses(texts: Sequence[str], oracle: Path, *, device: str | None = None
     """
     vocabulary = load_vocabulary(oracle / VOCABULARY_FILE)
     ids = [encode(vocabulary, text.split()).ids for text in texts]
-    unknown, words = sum(int((each == vocabulary.unk).sum()) for each in ids), sum(map(len, ids))
-    if unknown:
-        logger.info("%d of the texts' %d words are unknown to the oracle and read as <unk>.", unknown, words)
-    digest = lines_sha256([file_sha256(best_checkpoint(oracle)), *texts])
-    path = cache_root() / "text_losses" / f"{digest[:32]}.npz"
-    if not path.is_file():
-        filled = [each for each in ids if len(each)]
-        losses = iter(sequence_losses(load_trained(oracle, device=device), filled, tokens_per_batch=TOKENS_PER_BATCH))
-        found = [next(losses) if len(each) else np.zeros(1) for each in ids]  # (D2)
-        keep_losses(path, np.array([each.sum() for each in found]), np.array([len(each) for each in found]))
-    nll, tokens = read_losses(path, texts)
-    return TextLosses(nll, tokens, name_of(oracle), unknown / max(words, 1))
+    filled = [own for own in ids if len(own)]
+    costs = iter(sequence_losses(load_trained(oracle, device=device), filled, tokens_per_batch=TOKENS_PER_BATCH))
+    rows = [
+        (cost.sum(), len(cost), len(own), int((own == vocabulary.unk).sum()))
+        for own in ids
+        for cost in [next(costs) if len(own) else np.array([np.nan])]
+    ]
+    losses = pd.DataFrame(rows, columns=["nll", "tokens", "words", "unknown"])
+    if unknown := losses["unknown"].sum():
+        said = "%d of the texts' %d words are unknown to the oracle and read as <unk>."
+        logger.info(said, unknown, losses["words"].sum())
+    if wordless := losses["nll"].isna().sum():
+        logger.warning("%d of %d texts have no word and are left out of the oracle's scores.", wordless, len(texts))
+    return losses
 
 
-def name_of(oracle: Path) -> str:
-    """What notes call an oracle: its experiment and the beginning of its weights' digest."""
+def description_of(oracle: Path) -> str:
+    """What settings call an oracle: its experiment and the beginning of its weights' digest."""
     return f"oracle {experiment_name(oracle)} ({file_sha256(best_checkpoint(oracle))[:8]})"
-
-
-def keep_losses(path: Path, nll: Float[np.ndarray, " items"], tokens: Int[np.ndarray, " items"]) -> None:
-    """Write what items cost into the cache."""
-    stream = io.BytesIO()
-    np.savez(stream, nll=np.asarray(nll, dtype=np.float64), tokens=np.asarray(tokens, dtype=np.int64))
-    write_atomically(path, stream.getvalue())
-
-
-def read_losses(path: Path, texts: Sequence[str]) -> tuple[Float[np.ndarray, " texts"], Int[np.ndarray, " texts"]]:
-    """What texts cost, out of the cache; those without a word cost nothing that is known (D2)."""
-    with np.load(path, allow_pickle=False) as arrays:
-        nll, tokens = arrays["nll"], arrays["tokens"]
-    empty = np.array([not text.strip() for text in texts])
-    if empty.any():
-        logger.warning("%d of %d texts have no word and are left out of the oracle's scores.", empty.sum(), len(texts))
-    return np.where(empty, np.nan, nll), tokens

@@ -1,58 +1,37 @@
-"""What a measure that needs weights or an optional package returns: scores, or the reason why there are none."""
+"""What a measure of texts returns, or raises where it can't be computed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
+from depgen.errors import UserError
 
-@dataclass(frozen=True)
-class NotComputed:
-    """A measure that was not computed.
 
-    Attributes:
-        reason: what was missing and what to do about it; tables print "not computed: <reason>".
-    """
-
-    reason: str
+class NotComputedError(UserError):
+    """A measure can't be computed: says what is missing and what to do about it. Tables print it, and go on."""
 
 
 @dataclass(frozen=True)
-class MeasuredItems:
-    """A measure that is the mean of item scores.
-
-    Attributes:
-        items: one score an item in the order given, NaN where undefined.
-        description: model and settings that the figure depends on.
-    """
-
-    items: Float[np.ndarray, " items"]
-    description: str
-
-    @property
-    def value(self) -> float:
-        """The mean over defined items; NaN when there is none."""
-        return mean_of_defined(self.items)
-
-
-@dataclass(frozen=True)
-class MeasuredSet:
-    """A measure of a set of texts, which no single text has.
+class TextScore:
+    """A measure of texts.
 
     Attributes:
         value: the figure.
-        description: model and settings that it depends on.
+        settings: model, versions and whatever else it depends on.
+        items: a score a text, NaN where it has none; None where only all texts together have a score.
     """
 
     value: float
-    description: str
+    settings: str | None = None
+    items: Float[np.ndarray, " texts"] | None = None
 
 
-def mean_of_defined(items: Float[np.ndarray, " items"]) -> float:
-    """The mean of the scores that are not NaN; NaN when all are.
+def mean_score(items: Float[np.ndarray, " texts"], settings: str | None = None) -> TextScore:
+    """The mean of the scores that are not NaN; NaN where all are.
 
-    >>> mean_of_defined(np.array([1.0, np.nan, 3.0]))
+    >>> mean_score(np.array([1.0, np.nan, 3.0])).value
     2.0
     """
     defined = items[~np.isnan(items)]
-    return float(defined.mean()) if len(defined) else float("nan")
+    return TextScore(float(defined.mean()) if len(defined) else float("nan"), settings, items)

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import yaml
 
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError
-from depgen.evaluation.text.oracle import Average, TextLosses, keep_losses, name_of
-from depgen.evaluation.text.outcome import MeasuredItems
+from depgen.evaluation.text.oracle import Average, description_of, lm_score
+from depgen.evaluation.text.outcome import TextScore
 from depgen.locations import cache_root, file_sha256, lines_sha256, made_once, write_atomically
 from depgen.training.evaluated import TEST_ITEMS
 from depgen.training.experiment import Experiment
@@ -36,7 +37,7 @@ from depgen.yaml_files import read_settings
 
 def reverse_lm_score(
     texts: Sequence[str], oracle: Path, *, average: Average = "texts", depgen: Depgen = run_depgen
-) -> MeasuredItems:
+) -> TextScore:
     """Nats per token of the real test split after training on texts; one item a *test sentence*, in its order.
 
     Trained once for the same texts and oracle, then kept in the cache.
@@ -53,7 +54,7 @@ def reverse_lm_score(
     samples = [text for text in texts if text.strip()]
     if not samples:
         raise UserError("A reverse LM score is trained on the texts, and none of them has a word.")
-    settings = _unlimited(read_settings(oracle / "config.yaml"))
+    settings = read_settings(oracle / "config.yaml")
     corpus = data_of(oracle / "config.yaml").corpus
     real = [corpus.fingerprint(split) for split in ("valid", "test")]
     course = {name: settings.get(name) for name in ("seed_everything", "model", "data", "trainer")}
@@ -63,9 +64,9 @@ def reverse_lm_score(
     kept = folder.with_suffix(".npz")
     made_once(folder, lambda: _train(folder, kept, samples, settings, oracle, depgen), is_made=kept.is_file)
     with np.load(kept, allow_pickle=False) as arrays:
-        nll, tokens = arrays["nll"], arrays["tokens"]
-    name = f"{name_of(oracle)}, trained again on {len(texts):,} samples but for empty ones, on the real test split"
-    return TextLosses(nll, tokens, name).score(average)
+        losses = pd.DataFrame({"nll": arrays["nll"], "tokens": arrays["tokens"]})
+    name = f"{description_of(oracle)}, trained again on {len(texts):,} samples but for empty ones"
+    return lm_score(f"{name}, on the real test split", losses, average)
 
 
 def _train(
@@ -79,22 +80,13 @@ def _train(
     training = Training("The reverse LM score", Experiment(config), seed, "runs", base=folder)
     run = fit(training, depgen).run
     measure_test(training, run, depgen)
-    with np.load(run / TEST_ITEMS, allow_pickle=False) as arrays:
-        keep_losses(kept, arrays["nll"], arrays["tokens"])
+    write_atomically(kept, (run / TEST_ITEMS).read_bytes())
     shutil.rmtree(folder)
-
-
-def _unlimited(settings: dict[str, Any]) -> dict[str, Any]:
-    """An oracle's settings without its limit on training documents, which would cut the samples."""
-    data = settings["data"]
-    if "max_documents" not in data["init_args"]:
-        return settings
-    return {**settings, "data": {**data, "init_args": {**data["init_args"], "max_documents": None}}}
 
 
 def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[str, Any]:
     """An oracle's settings with samples for its training sentences, all of them, and its own vocabulary."""
-    data = _unlimited(settings)["data"]
+    data = settings["data"]
     corpus = {
         "class_path": "depgen.data.corpora.SampledTraining",
         "init_args": {"corpus": data["init_args"]["corpus"], "samples": str(samples.absolute())},
@@ -104,5 +96,7 @@ def on_samples(settings: dict[str, Any], samples: Path, oracle: Path) -> dict[st
         "init_args": {"file": str((oracle / VOCABULARY_FILE).absolute())},
     }
     arguments = {**data["init_args"], "corpus": corpus, "vocabulary": vocabulary}
+    if "max_documents" in arguments:
+        arguments["max_documents"] = None  # a limit on the oracle's own sentences would cut the samples
     kept = {name: value for name, value in settings.items() if name in ("seed_everything", "model", "trainer")}
     return {**kept, "data": {**data, "init_args": arguments}}

@@ -1,4 +1,10 @@
-"""Samples of a row's texts at several temperatures: curves of quality against diversity, and their trees."""
+"""Samples of a row's texts at several temperatures: curves of quality against diversity, and their trees.
+
+Deviations of the perplexities of texts (Casas et al., 2020, Table 2), all where the paper is silent:
+    D1. Each text is read by itself, its `<eos>` is counted, and words unknown to a judge are read as `<unk>`; the share
+        of these is kept.
+    D2. GPT-2 is the model that an option of the text measures names; the paper's is GPT-2 XL.
+"""
 
 import dataclasses
 import math
@@ -8,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from depgen.annotation.tagger import Tagger
 from depgen.data.corpus import SPLITS, Split
@@ -15,28 +22,35 @@ from depgen.data.experiment import data_of
 from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import VOCABULARY_FILE, load_vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.text.samples import moses_texts, sample_scores, texts_of_documents
+from depgen.evaluation.text.gpt2_perplexity import corpus_perplexity
+from depgen.evaluation.text.oracle import description_of, text_losses
+from depgen.evaluation.text.outcome import NotComputedError
+from depgen.evaluation.text.samples import moses_texts, raw_text, sample_scores
+from depgen.evaluation.trained import checked_device
 from depgen.evaluation.trees.generated_trees import (
     SHAPES,
     agreement,
     levels_per_token,
     relations_per_sentence,
     reparsed,
+    sentence_of,
     shapes,
 )
 from depgen.metrics.bleu import ReferencePool
-from depgen.reporting.generation import Generation
+from depgen.metrics.perplexity import perplexity
+from depgen.reporting.jobs import fit
 from depgen.reporting.measures.texts import generated
 from depgen.reporting.numbers import Measure, MeasuredRow, Numbers, TrainedRow
+from depgen.reporting.results import UNKNOWN
 from depgen.training.hyper_parameters import factory
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
 
-SAMPLED = ("valid_bleu", "valid_bleu_sd", "test_bleu", "test_bleu_sd", "self_bleu", "self_bleu_sd")
 MATCHED = "test_bleu_matched"
 """Test BLEU-5 where Self-BLEU-5 is that of the validation split, between the two temperatures around it."""
 CHOSEN = "temperature"
 """The temperature whose validation BLEU-5 and Self-BLEU-5 are nearest to those of training sentences."""
+GPT2 = "gpt2_perplexity"
 TREES = ("las_*", "uas_*", "other_las_*", "other_uas_*", "parsers_las_*", "levels_per_token_*")
 
 
@@ -46,64 +60,86 @@ class SampledBleu(Measure):
     Args:
         temperatures: of the samples.
         per_sample: texts of a sample. The number of samples is that of all texts over it.
+        judges: rows of the table by the column of the perplexity that they give the texts at the chosen temperature;
+            they are trained first. With judges, GPT-2 reads the texts too.
     """
 
     needs = "samples"
 
-    def __init__(self, *, temperatures: Sequence[float], per_sample: int = 400) -> None:
-        self.temperatures, self.per_sample = list(temperatures), per_sample
+    def __init__(
+        self, *, temperatures: Sequence[float], per_sample: int = 400, judges: Mapping[str, str] | None = None
+    ) -> None:
+        self.temperatures, self.per_sample, self.judges = list(temperatures), per_sample, judges
 
     def measure(self, row: TrainedRow) -> Numbers:
         """BLEU-5 against the validation and the test split, and Self-BLEU-5, at each temperature and at `CHOSEN`."""
-        found, points = Numbers(), dict[float, dict[str, float]]()
-        for temperature in self.temperatures:
-            points[temperature] = _scored(row, texts_at(row, temperature), self.per_sample)
-            found.metrics.update({f"{name}_{temperature}": value for name, value in points[temperature].items()})
-        corpus = _CorpusKey.of(row.corpus)
-        real = _training_point(corpus, row.generation.number, row.generation.seed, self.per_sample)
-        chosen = nearest({each: (point["valid_bleu"], point["self_bleu"]) for each, point in points.items()}, real)
-        found.metrics.update({CHOSEN: chosen, **points[chosen]})
+        texts = {tau: list(generated(row, temperature=tau)["text"]) for tau in self.temperatures}
+        points = {tau: _scored(row, own, self.per_sample) for tau, own in texts.items()}
+        numbers = Numbers({f"{name}_{tau}": value for tau, point in points.items() for name, value in point.items()})
+        real = _Real.of(row.corpus)
+        learnt = _training_point(real, row.generation.number, row.generation.seed, self.per_sample)
+        chosen = nearest({tau: (point["valid_bleu"], point["self_bleu"]) for tau, point in points.items()}, learnt)
+        numbers.metrics.update({CHOSEN: chosen, **points[chosen]})
         curve = [(point["self_bleu"], point["test_bleu"]) for point in points.values()]
-        diversity = _self_bleu(corpus, self.per_sample)
+        valid = _texts(real, "valid")  # its mean over as many samples as it has, at least one
+        diversity = sample_scores(valid, {}, per_sample=min(self.per_sample, len(valid)))["self_bleu"].mean()
         matched = at_diversity(curve, diversity)
         if matched is None:
             lowest, highest = min(curve)[0], max(curve)[0]
-            found.not_computed[MATCHED] = (
+            numbers.not_computed[MATCHED] = (
                 f"Self-BLEU-5 of the validation split is {diversity:.1f}, and the texts' goes from {lowest:.1f} to "
                 f"{highest:.1f}"
             )
         else:
-            found.metrics[MATCHED] = matched
-        return found
+            numbers.metrics[MATCHED] = matched
+        self._judge(row, texts[chosen], numbers)
+        return numbers
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
         """The same numbers of as many sentences of a split; BLEU against their own split is left out."""
-        texts = split_texts(row.corpus, split, row.generation)
-        found = _scored(row, texts, min(self.per_sample, len(texts)))
-        own = {name for name in found if name.startswith(f"{split}_bleu")}
+        sentences = _drawn(_Real.of(row.corpus), split, row.generation.number, row.generation.seed)
+        texts = _words(sentences)
+        scores = _scored(row, texts, min(self.per_sample, len(texts)))
+        own = [name for name in scores if name.startswith(f"{split}_bleu")]
         reason = "each sentence would be among its own references"
-        return Numbers(
-            {name: each for name, each in found.items() if name not in own}, not_computed=dict.fromkeys(own, reason)
+        numbers = Numbers(
+            {name: scores[name] for name in scores if name not in own}, not_computed=dict.fromkeys(own, reason)
         )
+        self._judge(row, texts, numbers)
+        return numbers
+
+    def _judge(self, row: MeasuredRow, texts: Sequence[str], numbers: Numbers) -> None:
+        """Add what the judges and GPT-2 say of texts."""
+        if self.judges is None:
+            return
+        options = row.options
+        for key, name in self.judges.items():
+            job = dataclasses.replace(row.job, row=row.job.definition.row(name))
+            run = fit(job, row.depgen).run
+            losses = text_losses(texts, run, device=options.device)
+            scored = losses.dropna()
+            numbers.metrics[key] = perplexity(scored["nll"].sum(), scored["tokens"].sum())
+            numbers.metrics[key + UNKNOWN] = losses["unknown"].sum() / max(losses["words"].sum(), 1)
+            numbers.settings[key] = f"{description_of(run)}, over all tokens, <eos> counted, each text by itself"
+        if options.perplexity_model is None:
+            numbers.not_computed[GPT2] = "switched off: no model was named"
+            return
+        raw, model = [raw_text(text) for text in texts], options.perplexity_model
+        try:
+            score = corpus_perplexity(
+                raw, model=model, device=checked_device(options.device), download=options.download
+            )
+        except NotComputedError as reason:
+            numbers.not_computed[GPT2] = str(reason)
+        else:
+            numbers.metrics[GPT2], numbers.settings[GPT2] = score.value, score.settings or ""
 
 
 def _scored(row: MeasuredRow, texts: Sequence[str], per_sample: int) -> dict[str, float]:
-    """The numbers that `SAMPLED` names."""
-    pools = [_pool(_CorpusKey.of(row.corpus), split) for split in ("valid", "test")]
+    """Means over samples of `valid_bleu`, `test_bleu` and `self_bleu`, and their standard deviations (`_sd`)."""
+    pools = {f"{split}_bleu": _pool(_Real.of(row.corpus), split) for split in SPLITS if split != "train"}
     scores = sample_scores(moses_texts(texts), pools, per_sample=per_sample)
-    values = (*(each for pair in scores.bleu for each in pair), *scores.self_bleu)
-    return dict(zip(SAMPLED, values, strict=True))
-
-
-def texts_at(row: TrainedRow, temperature: float, *, number: int = 0) -> tuple[str, ...]:
-    """The texts of a row at a temperature: as many as the table wants, or more."""
-    return generated(row, temperature=temperature, samples=max(number, row.generation.number)).texts
-
-
-def split_texts(corpus: Any, split: Split, how: Generation, *, number: int = 0) -> tuple[str, ...]:  # noqa: ANN401
-    """Sentences of a split, drawn by the seed of a table's texts: as many as these, or more, or all of them."""
-    drawn = _drawn(_CorpusKey.of(corpus), split, max(number, how.number), how.seed)
-    return tuple(" ".join(each.words) for each in drawn)
+    return {**scores.mean(), **scores.std().add_suffix("_sd")}
 
 
 def nearest(points: Mapping[float, tuple[float, float]], real: tuple[float, float]) -> float:
@@ -127,49 +163,59 @@ def at_diversity(curve: list[tuple[float, float]], self_bleu: float) -> float | 
     return float(np.interp(self_bleu, diversity, quality))
 
 
+# -- real text, which the rows of a table share -----------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class _CorpusKey:
+class _Real:
     """A corpus, equal to every other whose splits have the same content."""
 
     digests: tuple[str, ...]
     corpus: Any = field(compare=False)
 
     @classmethod
-    def of(cls, corpus: Any) -> "_CorpusKey":  # noqa: ANN401 - any corpus
+    def of(cls, corpus: Any) -> "_Real":  # noqa: ANN401 - any corpus
         return cls(tuple(corpus.fingerprint(split) for split in SPLITS), corpus)
 
 
 @lru_cache(maxsize=4)
-def _texts(key: _CorpusKey, split: Split) -> tuple[str, ...]:
-    return tuple(moses_texts(texts_of_documents(key.corpus.documents(split))))
+def _texts(real: _Real, split: Split) -> tuple[str, ...]:
+    sentences = [sentence for document in real.corpus.documents(split) for sentence in document.sentences]
+    return tuple(moses_texts(_words(sentences)))
 
 
 @lru_cache(maxsize=4)
-def _pool(key: _CorpusKey, split: Split) -> ReferencePool:
-    return ReferencePool(_texts(key, split))
+def _pool(real: _Real, split: Split) -> ReferencePool:
+    return ReferencePool(_texts(real, split))
 
 
 @lru_cache(maxsize=4)
-def _drawn(key: _CorpusKey, split: Split, number: int, seed: int) -> tuple[Sentence, ...]:
-    """Different sentences of a split in random order."""
-    sentences = [each for document in key.corpus.documents(split) for each in document.sentences]
+def _drawn(real: _Real, split: Split, number: int, seed: int) -> tuple[Sentence, ...]:
+    """Different sentences of a split in random order: as many, or all."""
+    sentences = [sentence for document in real.corpus.documents(split) for sentence in document.sentences]
     places = np.random.default_rng(seed).permutation(len(sentences))[:number]
     return tuple(sentences[place] for place in places)
 
 
 @lru_cache(maxsize=4)
-def _training_point(key: _CorpusKey, number: int, seed: int, per_sample: int) -> tuple[float, float]:
+def _training_point(real: _Real, number: int, seed: int, per_sample: int) -> tuple[float, float]:
     """BLEU-5 of training sentences against the validation split, and their Self-BLEU-5."""
-    texts = moses_texts(" ".join(each.words) for each in _drawn(key, "train", number, seed))
-    scores = sample_scores(texts, [_pool(key, "valid")], per_sample=min(per_sample, len(texts)))
-    return scores.bleu[0][0], scores.self_bleu[0]
+    texts = moses_texts(_words(_drawn(real, "train", number, seed)))
+    scores = sample_scores(texts, {"bleu": _pool(real, "valid")}, per_sample=min(per_sample, len(texts))).mean()
+    return scores["bleu"], scores["self_bleu"]
 
 
-@lru_cache(maxsize=4)
-def _self_bleu(key: _CorpusKey, per_sample: int) -> float:
-    """Self-BLEU-5 of real text: the mean over as many samples of the validation split as it has, at least one."""
-    texts = _texts(key, "valid")
-    return sample_scores(texts, [], per_sample=min(per_sample, len(texts))).self_bleu[0]
+def _words(sentences: Sequence[Sentence]) -> list[str]:
+    return [" ".join(sentence.words) for sentence in sentences]
+
+
+# -- trees of texts ---------------------------------------------------------------------------------------------------
+
+
+def _with_trees(texts: pd.DataFrame) -> list[Sentence]:
+    """The texts that are not empty, each with its tree; UserError where there are none over their words."""
+    structures = texts["structure"] if "structure" in texts else [{}] * len(texts)
+    return [sentence_of(text, structure) for text, structure in zip(texts["text"], structures, strict=True) if text]
 
 
 class GeneratedTrees(Measure):
@@ -192,25 +238,22 @@ class GeneratedTrees(Measure):
             return Numbers(not_computed=dict.fromkeys(TREES, "it writes texts without trees"))
         binarization = binarization_of(load_vocabulary(row.trained.run / VOCABULARY_FILE))
         parsers = {"": data.annotator, "other_": factory(self.other_parser, Annotator)}
-        found = Numbers()
+        metrics = dict[str, float]()
         for temperature in self.temperatures:
-            kept = generated(row, temperature=temperature)
             try:
-                sentences = kept.sentences()
+                sentences = _with_trees(generated(row, temperature=temperature))
                 trees = {name: reparsed(sentences, parser) for name, parser in parsers.items()}
             except UserError as error:  # pieces of words, or a corpus's own trees
                 return Numbers(not_computed=dict.fromkeys(TREES, str(error)))
             for name, parsed in trees.items():
                 scores = agreement(sentences, parsed, binarization)
-                found.metrics.update(
-                    {f"{name}las_{temperature}": scores["las"], f"{name}uas_{temperature}": scores["uas"]}
-                )
-            found.metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], binarization)["las"]
-            found.metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, binarization)
-        real = [each for document in row.corpus.documents("test") for each in document.sentences][: len(kept.texts)]
-        own, other = (reparsed(real, parser) for parser in parsers.values())
-        found.metrics["parsers_las_real"] = agreement(own, other, binarization)["las"]
-        return found
+                metrics.update({f"{name}{score}_{temperature}": scores[score] for score in ("las", "uas")})
+            metrics[f"parsers_las_{temperature}"] = agreement(trees[""], trees["other_"], binarization)["las"]
+            metrics[f"levels_per_token_{temperature}"] = levels_per_token(sentences, binarization)
+        real = [sentence for document in row.corpus.documents("test") for sentence in document.sentences]
+        own, other = (reparsed(real[: row.generation.number], parser) for parser in parsers.values())
+        metrics["parsers_las_real"] = agreement(own, other, binarization)["las"]
+        return Numbers(metrics)
 
 
 class TextShapes(Measure):
@@ -220,11 +263,11 @@ class TextShapes(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """The means and the numbers of each text; of systems without trees, lengths alone."""
-        kept = generated(row)
+        texts = generated(row)
         try:
-            return _of_items(shapes(kept.sentences()))
+            return _of_items(shapes(_with_trees(texts)))
         except UserError as error:
-            lengths = {SHAPES[0]: np.array([len(each.split()) for each in kept.texts if each], dtype=np.float64)}
+            lengths = {SHAPES[0]: np.array([len(text.split()) for text in texts["text"] if text], dtype=np.float64)}
             return dataclasses.replace(_of_items(lengths), not_computed=dict.fromkeys(SHAPES[1:], str(error)))
 
     def measure_split(self, row: MeasuredRow, split: Split) -> Numbers:
@@ -236,8 +279,8 @@ class TextShapes(Measure):
         annotator = data_of(row.job.config).annotator
         if annotator is None:
             raise UserError(f"Row {row.job.row.name}: expected an experiment with an annotator, which gives the trees.")
-        sentences = _drawn(_CorpusKey.of(row.corpus), split, row.generation.number, row.generation.seed)
-        return _of_items(shapes([each for each in annotator.annotate(sentences) if len(each)]))
+        sentences = _drawn(_Real.of(row.corpus), split, row.generation.number, row.generation.seed)
+        return _of_items(shapes([sentence for sentence in annotator.annotate(sentences) if len(sentence)]))
 
 
 def _of_items(items: dict[str, Any]) -> Numbers:
@@ -263,20 +306,18 @@ class BoostedRelation(Measure):
 
     def measure(self, row: TrainedRow) -> Numbers:
         """Adjectives and words with the relation a sentence, BLEU-5 and Self-BLEU-5, by factor."""
-        found, tags = Numbers(), factory(self.tagger, Tagger)
-        pools = [_pool(_CorpusKey.of(row.corpus), "test")]
+        metrics, tagger = dict[str, float](), factory(self.tagger, Tagger)
+        pools = {"test_bleu": _pool(_Real.of(row.corpus), "test")}
         for factor in self.factors:
-            kept = generated(row, options={"boost": {self.relation: float(factor)}} if factor != 1 else {})
-            scores = sample_scores(moses_texts(kept.texts), pools, per_sample=self.per_sample)
-            sentences = kept.sentences()
-            tagged = tags.tag([Sentence(each.words) for each in sentences])
-            adjectives = sum(tag.startswith("JJ") for each in tagged for tag in each.tags)
-            relations = relations_per_sentence(sentences, self.relation)
-            values = (adjectives / len(kept.texts), relations, scores.bleu[0][0], scores.self_bleu[0])
-            found.metrics.update(zip(_boosted(factor), values, strict=True))
-        return found
-
-
-def _boosted(factor: float) -> list[str]:
-    """The names of the numbers of a factor."""
-    return [f"{name}_{factor:g}" for name in ("adjectives", "relations", "test_bleu", "self_bleu")]
+            texts = generated(row, options={"boost": {self.relation: float(factor)}} if factor != 1 else {})
+            sentences = _with_trees(texts)
+            tagged = tagger.tag([Sentence(sentence.words) for sentence in sentences])
+            adjectives = sum(tag.startswith("JJ") for sentence in tagged for tag in sentence.tags)
+            scores = sample_scores(moses_texts(texts["text"]), pools, per_sample=self.per_sample).mean()
+            values = {
+                "adjectives": adjectives / len(texts),
+                "relations": relations_per_sentence(sentences, self.relation),
+                **scores,
+            }
+            metrics.update({f"{name}_{factor:g}": value for name, value in values.items()})
+        return Numbers(metrics)

@@ -46,33 +46,31 @@ def measure_speed(experiment: Experiment, beam_size: int | None = None) -> Numbe
     model = build(experiment.settings["model"], vocabulary_size=TYPES).eval().to(device)
     if not isinstance(model, LeftToRight):
         raise UserError(f"{experiment}: expected a system that scores token by token, found {type(model).__name__}.")
-    vocabulary, found = random_vocabulary(), Numbers()
+    vocabulary, numbers = random_vocabulary(), Numbers()
     sentences = random_sentences(vocabulary)
     with beam_of(model, beam_size) as size, torch.inference_mode():
 
-        def score(*parts: Sequence[list[int]]) -> None:
+        def tokens_per_second(parts: Sequence[list[list[int]]]) -> float:
+            began = now(device)
             for rows in parts:
                 if size is None:
                     _step_through(model, rows, vocabulary)
                 else:
                     model.sentence_log_probs([[row] for row in rows], vocabulary=vocabulary)
+            return SENTENCES * (TOKENS + 1) / (now(device) - began)
 
-        score(sentences[:1])
+        alone = [[sentence] for sentence in sentences]
+        tokens_per_second(alone[:1])  # to warm up
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
-        tokens = SENTENCES * (TOKENS + 1)
-        began = now(device)
-        score(*([each] for each in sentences))
-        found.metrics[SPEED] = tokens / (now(device) - began)
+        numbers.metrics[SPEED] = tokens_per_second(alone)
         if device.type == "cuda":
-            found.metrics[MEMORY] = torch.cuda.max_memory_allocated(device) / 2**30
+            numbers.metrics[MEMORY] = torch.cuda.max_memory_allocated(device) / 2**30
         else:
-            found.not_computed[MEMORY] = "measured on a GPU alone"
-        score(sentences)
-        began = now(device)
-        score(sentences)
-        found.metrics[BATCHED] = tokens / (now(device) - began)
-    return found
+            numbers.not_computed[MEMORY] = "measured on a GPU alone"
+        tokens_per_second([sentences])  # to warm up
+        numbers.metrics[BATCHED] = tokens_per_second([sentences])
+    return numbers
 
 
 def _step_through(model: LeftToRight, rows: Sequence[list[int]], vocabulary: Vocabulary) -> None:

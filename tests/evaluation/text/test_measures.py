@@ -1,99 +1,146 @@
-import dataclasses
+"""Measures of a frame of texts, and of files by the verb."""
+
+import json
 import logging
 import sys
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from depgen.cli import main
 from depgen.errors import UserError
-from depgen.evaluation.text.measures import NAMES, TextOptions, text_metrics
+from depgen.evaluation.text.measures import TEXT_MEASURES, TextFiles, TextOptions, measure_texts, text
 from depgen.metrics.bleu import bleu, corpus_bleu, self_bleu
 from depgen.metrics.ngrams import distinct
 from depgen.metrics.significance import bootstrap_interval
 
 TEXTS = ["the old dog slept .", "it was late and the cat ran", "they saw a dog by the river .", "it was late"]
 REFERENCES = ["the old cat slept .", "it was late and they ran", "a dog saw a cat .", "the river was late"]
-NO_MODELS = TextOptions(bertscore_model=None, perplexity_model=None)
+PAIRS = pd.DataFrame({"text": TEXTS, "reference": REFERENCES})
+NO_MODELS = TextOptions(bertscore_model=None, perplexity_model=None, device="cpu")
+
+
+def measured(texts, options=NO_MODELS):
+    """The rows by name, and the items."""
+    found = measure_texts(texts if isinstance(texts, pd.DataFrame) else pd.DataFrame({"text": texts}), options)
+    assert list(found.rows["name"]) == list(TEXT_MEASURES)
+    rows = found.rows.set_index("name")
+    assert (rows["value"].isna() == rows["not_computed"].notna()).all(), "a value or a reason"
+    return rows, found.items
 
 
 def test_figures_are_those_of_the_single_measures():
-    found = text_metrics(TEXTS, REFERENCES, NO_MODELS)
-    assert found.metrics["bleu2"] == pytest.approx(bleu(TEXTS, REFERENCES)[2].mean())
-    assert found.metrics["sacrebleu"] == pytest.approx(corpus_bleu(TEXTS, REFERENCES).score)
-    assert found.metrics["distinct3"] == distinct(TEXTS, 3)
-    assert found.items["selfbleu3"].tolist() == self_bleu(TEXTS)[3].tolist()
-    assert found.intervals["bleu1"] == bootstrap_interval(bleu(TEXTS, REFERENCES)[1])
-    assert set(found.items) == set(found.intervals) == {"bleu1", "bleu2", "selfbleu2", "selfbleu3"}
-    assert "version:" in found.settings["sacrebleu"]
-    assert found.excluded == {}
-
-
-@pytest.mark.parametrize("references", [None, REFERENCES])
-@pytest.mark.parametrize("texts", [TEXTS, ["it"] + [""] * 3])
-def test_every_measure_has_a_figure_or_a_reason(texts, references, tmp_path):
-    options = TextOptions(bertscore_model=str(tmp_path / "absent"), perplexity_model=str(tmp_path / "absent"))
-    found = text_metrics(texts, references, options)
-    assert sorted([*found.metrics, *found.not_computed]) == sorted(NAMES)
-    assert all(np.isfinite(value) for value in found.metrics.values())
+    rows, items = measured(PAIRS)
+    assert rows["value"].dropna().to_dict() == pytest.approx(
+        {
+            **{f"bleu{order}": bleu(TEXTS, REFERENCES)[order].mean() for order in (1, 2)},
+            "sacrebleu": corpus_bleu(TEXTS, REFERENCES)[0],
+            **{f"distinct{order}": distinct(TEXTS, order) for order in (2, 3)},
+            **{f"selfbleu{order}": self_bleu(TEXTS)[order].mean() for order in (2, 3)},
+        }
+    )
+    assert items["selfbleu3"].tolist() == self_bleu(TEXTS)[3].tolist()
+    interval = bootstrap_interval(bleu(TEXTS, REFERENCES)[1])
+    assert rows.loc["bleu1", ["low", "high", "left_out"]].tolist() == [interval.low, interval.high, 0]
+    with_items = {"bleu1", "bleu2", "selfbleu2", "selfbleu3"}
+    assert {*rows.index[rows["low"].notna()]} == {*items} - {*PAIRS} == with_items
+    assert "version:" in rows.loc["sacrebleu", "settings"]
 
 
 def test_distinct_may_be_of_ngrams_inside_texts():
-    options = dataclasses.replace(NO_MODELS, within_texts=True)
-    found = text_metrics(TEXTS, None, options)
-    assert found.metrics["distinct2"] == distinct(TEXTS, 2, within_items=True) != distinct(TEXTS, 2)
-    assert found.settings == dict.fromkeys(("distinct2", "distinct3"), "n-grams inside texts only")
-    assert text_metrics(["a", "b"], None, options).not_computed["distinct2"] == "the texts hold no 2-gram"
+    options = replace(NO_MODELS, within_texts=True)
+    rows, _ = measured(TEXTS, options)
+    assert rows.loc["distinct2", "value"] == distinct(TEXTS, 2, within_items=True) != distinct(TEXTS, 2)
+    assert rows.loc["distinct2", "settings"] == "n-grams inside texts only"
 
 
-def test_reasons():
-    found = text_metrics(["late"], None, NO_MODELS).not_computed
-    assert found["bleu1"] == found["bertscore"] == "no references were given"
-    assert found["distinct2"] == "the texts hold no 2-gram"
-    assert "only one" in found["selfbleu3"]
-    assert "no model was named" in found["lm_perplexity"]
+def test_reasons(monkeypatch, tmp_path):
+    reasons = measured(["late"])[0]["not_computed"]
+    assert reasons["bleu1"] == reasons["bertscore"] == "no references were given"
+    assert reasons["distinct2"] == "the texts hold no 2-gram"
+    assert "only one" in reasons["selfbleu3"]
+    assert "no model was named" in reasons["lm_perplexity"]
+    absent = str(tmp_path / "absent")
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    reasons = measured(PAIRS, TextOptions(bertscore_model=absent, perplexity_model=absent))[0]["not_computed"]
+    assert "pip install" in reasons["sacrebleu"]
+    assert absent in reasons["bertscore"]
+    assert absent in reasons["lm_perplexity"]
 
 
 def test_models_are_used_and_their_settings_kept(tiny_bert, tiny_gpt2):
     options = TextOptions(bertscore_model=str(tiny_bert), perplexity_model=str(tiny_gpt2), device="cpu")
-    found = text_metrics(TEXTS, REFERENCES, options)
-    assert set(found.not_computed) == {"union", "lm", "rlm", "oracle_perplexity"}
-    assert "tiny-bert_L3" in found.settings["bertscore"]
-    assert found.items["lm_perplexity"].shape == (4,)
-    assert found.intervals["lm_perplexity"].low < found.metrics["lm_perplexity"] < found.intervals["lm_perplexity"].high
+    rows, items = measured(PAIRS, options)
+    assert {*rows.index[rows["value"].isna()]} == {"union", "lm", "rlm", "oracle_perplexity"}
+    assert "tiny-bert_L3" in rows.loc["bertscore", "settings"]
+    assert items["lm_perplexity"].notna().all()
+    low, value, high = rows.loc["lm_perplexity", ["low", "value", "high"]]
+    assert low < value < high
 
 
 def test_empty_texts_score_zero_or_are_dropped_with_their_reference(tiny_gpt2, caplog):
-    texts, references = [*TEXTS, " "], [*REFERENCES, "a cat"]
-    model = {"bertscore_model": None, "perplexity_model": str(tiny_gpt2), "device": "cpu"}
+    with_empty = pd.DataFrame({"text": [*TEXTS, " "], "reference": [*REFERENCES, "a cat"]})
+    options = TextOptions(bertscore_model=None, perplexity_model=str(tiny_gpt2), device="cpu")
     with caplog.at_level(logging.WARNING):
-        zero = text_metrics(texts, references, TextOptions(**model))
-        drop = text_metrics(texts, references, TextOptions(empty="drop", **model))
-    full = text_metrics(TEXTS, REFERENCES, TextOptions(**model))
-    assert zero.metrics["bleu1"] == pytest.approx(full.metrics["bleu1"] * 4 / 5)
-    assert zero.excluded == {"lm_perplexity": 1}
-    assert drop.metrics == full.metrics
-    assert set(drop.excluded.values()) == {1}
-    assert drop.items["bleu1"][:4].tolist() == full.items["bleu1"].tolist()
-    assert np.isnan(drop.items["bleu1"][4])
-    assert drop.empty == 1
+        zero, _ = measured(with_empty, options)
+        drop, items = measured(with_empty, replace(options, empty="drop"))
+    full, full_items = measured(PAIRS, options)
+    assert zero.loc["bleu1", "value"] == pytest.approx(full.loc["bleu1", "value"] * 4 / 5)
+    assert {*zero.index[zero["left_out"] == 1]} == {"lm_perplexity"}
+    assert drop["value"].equals(full["value"])
+    assert {*drop["left_out"][drop["low"].notna()]} == {1}
+    np.testing.assert_array_equal(items["bleu1"], [*full_items["bleu1"], np.nan])
+    assert {*drop["empty"]} == {1}
     assert "1 of 5 texts are empty; each scores zero" in caplog.text
     assert "left out of every measure" in caplog.text
 
 
-def test_missing_sacrebleu_is_a_reason(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
-    found = text_metrics(TEXTS, REFERENCES, NO_MODELS)
-    assert "pip install" in found.not_computed["sacrebleu"]
-    assert "bleu1" in found.metrics
-
-
-def test_a_device_that_is_not_here_is_named():
-    with pytest.raises(UserError, match="no device 'abacus' here; try cpu"):
-        text_metrics(TEXTS, None, dataclasses.replace(NO_MODELS, device="abacus"))
-
-
-def test_nothing_to_evaluate_and_unequal_numbers_are_refused():
+def test_nothing_to_measure_is_refused():
     with pytest.raises(UserError, match="2 items, all of them empty"):
-        text_metrics(["", " "])
-    with pytest.raises(UserError, match="4 texts and 1 references"):
-        text_metrics(TEXTS, ["a"])
+        measured(["", " "])
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    (tmp_path / "references.txt").write_text("\n".join(REFERENCES) + "\n")
+    lines = "".join(f"{json.dumps({'prompt': 'x', 'text': each})}\n" for each in TEXTS)
+    (tmp_path / "texts.jsonl").write_text(lines)
+    return tmp_path
+
+
+def test_files_have_the_rows_and_items_of_their_texts(here, capsys):
+    files, options = [here / "texts.txt", here / "texts.jsonl"], vars(NO_MODELS)
+    found = text(TextFiles(texts=files, references=here / "references.txt", prompts=files[1], **options))
+    expected, items = measured(PAIRS)
+    for file in files:
+        rows = found.rows[found.rows["level"] == file.name].set_index("name")
+        assert rows["value"].equals(expected["value"])
+        assert found.items["bleu1"][found.items["file"] == file.name].tolist() == items["bleu1"].tolist()
+        assert "over the border" in rows.loc["distinct2", "settings"]
+        assert pd.isna(rows.loc["bertscore", "settings"])
+    named = ["--references", "references.txt", "--bertscore_model", "null", "--perplexity_model", "null"]
+    assert main(["evaluate", "text", "--texts", "texts.txt", "texts.jsonl", *named, "--device", "cpu", "--json"]) == 0
+    printed = [json.loads(line)["value"] for line in capsys.readouterr().out.splitlines()]
+    assert printed == pytest.approx([None if np.isnan(value) else value for value in found.rows["value"]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--references", "short.txt"], "texts.txt has 4 texts and short.txt has 3"),
+        (["--reverse"], "--oracle"),
+        (["--seed", "-1"], "seed: expected"),
+        (["--device", "abacus"], "no device 'abacus' here"),
+    ],
+)
+def test_what_can_not_be_measured_is_refused(here, capsys, options, message):
+    (here / "short.txt").write_text("one\ntwo\nthree\n")
+    assert main(["evaluate", "text", "--texts", "texts.txt", *options]) == 2
+    assert message in capsys.readouterr().err

@@ -4,13 +4,13 @@ import random
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from depgen.errors import UserError
-from depgen.evaluation.text import oracle
-from depgen.evaluation.text.measures import TextOptions, text_metrics
-from depgen.evaluation.text.oracle import find_oracle, oracle_training, text_losses, trained_oracle
+from depgen.evaluation.text.measures import TextOptions, measure_texts
+from depgen.evaluation.text.oracle import find_oracle, lm_score, text_losses, trained_oracle
 from depgen.evaluation.text.reverse_lm import on_samples, reverse_lm_score
 from depgen.evaluation.trained import load_trained
 from tests.evaluation.oracles_of_stories import STORIES, in_process, texts, write_experiment
@@ -43,6 +43,18 @@ def loss_on_test(run):
     return json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
 
 
+def score(texts, run, average="texts"):
+    """The LM score."""
+    return lm_score("oracle", text_losses(texts, run, device="cpu"), average).value
+
+
+def measured(texts, **options):
+    """Measures by name, and items, with an oracle."""
+    given = TextOptions(bertscore_model=None, perplexity_model=None, resamples=50, **options)
+    found = measure_texts(pd.DataFrame({"text": texts}), given)
+    return found.rows.set_index("name"), found.items
+
+
 def no_command(arguments, environment):
     raise AssertionError(f"depgen {arguments} was not to be run")
 
@@ -61,7 +73,7 @@ def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
     given = [*texts(STORIES, "test")[:3], "zebra unheard of"]
     trained = load_trained(run, device="cpu")
     losses = text_losses(given, run, device="cpu")
-    for text, nll, tokens in zip(given, losses.nll, losses.tokens, strict=True):
+    for text, nll, tokens in zip(given, losses["nll"], losses["tokens"], strict=True):
         ids = [trained.vocabulary.eos, *(i for word in text.split() for i in trained.vocabulary.pieces(word)), 0]
         expected = 0.0
         for end in range(1, len(ids)):
@@ -70,19 +82,25 @@ def test_the_score_of_texts_is_what_the_model_says_word_by_word(run):
             expected -= log_probs[0, ids[end]].item()
         assert nll == pytest.approx(expected, rel=1e-5)
         assert tokens == len(ids) - 1
-    each = losses.nll / losses.tokens
-    assert losses.score().value == pytest.approx(each.mean())
-    assert losses.score("tokens").value == pytest.approx(losses.nll.sum() / losses.tokens.sum())
-    assert losses.score("tokens").items.mean() == pytest.approx(losses.score("tokens").value)
-    assert losses.perplexity().value == pytest.approx(np.exp(each).mean())
+    own = losses["nll"] / losses["tokens"]
+    rows, items = measured(given, oracle=str(run), device="cpu")
+    assert rows.loc["lm", "value"] == pytest.approx(own.mean())
+    assert rows.loc["oracle_perplexity", "value"] == pytest.approx(np.exp(own).mean())
+    assert rows.loc["oracle_perplexity", "low"] < rows.loc["oracle_perplexity", "value"]
+    assert items["lm"].tolist() == pytest.approx(own.tolist())
+    assert "oracle oracle_stories" in rows.loc["lm", "settings"]
+    assert rows.loc["rlm", "not_computed"] == "off by default: it trains a network on the texts"
+    by_token = lm_score("oracle", losses, "tokens")
+    assert by_token.value == pytest.approx(losses["nll"].sum() / losses["tokens"].sum())
+    assert by_token.items.mean() == pytest.approx(by_token.value)
 
 
 def test_the_sources_own_samples_cost_what_its_test_split_costs_and_never_less_than_under_the_source(run, loss_on_test):
     fresh = type(STORIES)(train=60, seed=77, sentences=(5, 5))
-    score = text_losses(texts(fresh, "train"), run).score("tokens").value
-    assert score == pytest.approx(loss_on_test, abs=0.05)
-    assert score > fresh.floor("train")
-    assert text_losses(texts(STORIES, "test"), run).score("tokens").value == pytest.approx(loss_on_test, rel=1e-5)
+    own = score(texts(fresh, "train"), run, "tokens")
+    assert own == pytest.approx(loss_on_test, abs=0.05)
+    assert own > fresh.floor("train")
+    assert score(texts(STORIES, "test"), run, "tokens") == pytest.approx(loss_on_test, rel=1e-5)
 
 
 def test_worse_texts_cost_more(run):
@@ -92,30 +110,27 @@ def test_worse_texts_cost_more(run):
     shuffled = [" ".join(generator.sample(text.split(), len(text.split()))) for text in real]
     counts = Counter(word for text in texts(STORIES, "train") for word in text.split())
     drawn = [" ".join(generator.choices(list(counts), list(counts.values()), k=len(text.split()))) for text in real]
-    scores = [text_losses(each, run).score().value for each in (real, shuffled, drawn)]
+    scores = [score(each, run) for each in (real, shuffled, drawn)]
     assert scores[0] + 1 < scores[1]
     assert scores[0] + 1 < scores[2]
 
 
 def test_a_text_without_a_word_has_no_score(run, caplog):
-    losses = text_losses(["she sleeps .", "", " "], run)
-    assert np.isnan(losses.score().items).tolist() == [False, True, True]
-    assert np.isnan(losses.perplexity().items).tolist() == [False, True, True]
-    assert losses.score("tokens").value == pytest.approx(losses.nll[0] / 4)
+    given = ["she sleeps .", "", " "]
+    _, items = measured(given, oracle=str(run))
+    for name in ("lm", "oracle_perplexity"):
+        assert items[name].isna().tolist() == [False, True, True]
+    assert score(given, run, "tokens") == pytest.approx(text_losses(given, run)["nll"][0] / 4)
     assert "2 of 3 texts have no word" in caplog.text
-    assert math.isnan(text_losses(["", " "], run).score("tokens").value)
+    assert math.isnan(score(["", " "], run, "tokens"))
 
 
 def test_words_that_the_oracle_does_not_know_are_counted_and_said(run, caplog):
     caplog.set_level("INFO")
     given = ["zebra unheard she", "", "she sleeps . <unk>"]
-    for _ in range(2):  # the second time out of the cache
-        losses = text_losses(given, run)
-        assert losses.unknown == pytest.approx(3 / 7)
-    assert caplog.text.count("3 of the texts' 7 words are unknown to the oracle and read as <unk>") == 2
-    options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(run), resamples=50)
-    found = text_metrics(given, None, options)
-    assert found.unknown == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
+    rows, _ = measured(given, oracle=str(run))
+    assert rows["unknown"].dropna().to_dict() == pytest.approx({"lm": 3 / 7, "oracle_perplexity": 3 / 7})
+    assert "3 of the texts' 7 words are unknown to the oracle and read as <unk>" in caplog.text
 
 
 def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
@@ -126,53 +141,34 @@ def test_a_limit_on_the_oracles_own_sentences_cuts_no_samples(tmp_path):
     assert "max_documents" not in on_samples(settings, tmp_path / "samples.txt", tmp_path)["data"]["init_args"]
 
 
-def test_scores_are_kept_by_the_texts_and_the_weights(run, monkeypatch):
-    given = ["they see themselves .", "he sleeps ."]
-    first = text_losses(given, run)
-    with monkeypatch.context() as patch:
-        patch.setattr(oracle, "load_trained", no_command)
-        assert text_losses(given, run).nll.tolist() == first.nll.tolist()
-        with pytest.raises(TypeError):
-            text_losses(given[::-1], run)
-    assert text_losses(given[::-1], run).nll.tolist() == pytest.approx(first.nll.tolist()[::-1])
-
-
 def test_trained_on_the_real_sentences_again_it_is_the_oracle_itself(run, loss_on_test):
     found = reverse_lm_score(texts(STORIES, "train"), run, average="tokens", depgen=in_process)
     assert found.value == pytest.approx(loss_on_test, rel=1e-6)
     assert len(found.items) == STORIES.sizes["test"]
     by_text = reverse_lm_score(texts(STORIES, "train"), run, depgen=no_command)
-    assert by_text.value == pytest.approx(text_losses(texts(STORIES, "test"), run).score().value, rel=1e-6)
+    assert by_text.value == pytest.approx(score(texts(STORIES, "test"), run), rel=1e-6)
+
+
+def test_items_of_the_reverse_score_stand_below_the_texts(run, config):
+    given = texts(STORIES, "train")
+    expected = reverse_lm_score(given, run, average="tokens", depgen=in_process)
+    rows, items = measured(given, oracle=str(config), reverse=True, average="tokens")
+    assert rows.loc["rlm", "value"] == pytest.approx(expected.value)
+    assert items["text"].notna().sum() == len(given)
+    assert items["rlm"][items["text"].isna()].tolist() == expected.items.tolist()
+    assert len(expected.items) == STORIES.sizes["test"]
 
 
 def test_samples_that_are_all_alike_teach_little_though_each_is_likely(run, loss_on_test, place):
     """The mode collapse that the LM score does not see."""
     real = texts(STORIES, "train")
     costs = text_losses(real, run)
-    best = real[int(np.argmin(costs.nll / costs.tokens))]
-    assert text_losses([best] * 200, run).score().value < loss_on_test
+    best = real[int(np.argmin(costs["nll"] / costs["tokens"]))]
+    assert score([best] * 200, run) < loss_on_test
     found = reverse_lm_score([best] * 199 + [""], run, average="tokens", depgen=in_process)
     assert found.value > loss_on_test + 2
-    assert "trained again on 200 samples but for empty ones" in found.description
+    assert "trained again on 200 samples but for empty ones" in found.settings
     kept = {path.suffix for path in (place / "cache" / "reverse_lm").iterdir()}
     assert kept == {".npz", ".lock"}, "runs are removed"
     with pytest.raises(UserError, match="none of them has a word"):
         reverse_lm_score(["", " "], run, depgen=in_process)
-
-
-def test_text_measures_have_the_oracles(run, config):
-    options = TextOptions(bertscore_model=None, perplexity_model=None, oracle=str(config), resamples=50)
-    given = texts(STORIES, "train")
-    found = text_metrics(given, None, options)
-    assert found.metrics["lm"] == pytest.approx(text_losses(given, run).score().value)
-    assert found.intervals["oracle_perplexity"].low < found.metrics["oracle_perplexity"]
-    assert found.not_computed["rlm"] == "off by default: it trains a network on the texts"
-    assert "oracle oracle_stories" in found.settings["lm"]
-    reverse = text_metrics(given, None, TextOptions(**{**vars(options), "reverse": True, "average": "tokens"}))
-    assert reverse.metrics["rlm"] == pytest.approx(reverse_lm_score(given, run, average="tokens").value)
-    assert len(reverse.items["rlm"]) == STORIES.sizes["test"]
-
-
-def test_the_oracle_of_an_unknown_experiment_is_refused(place):
-    with pytest.raises(UserError, match=r"none\.yaml can.t be read"):
-        oracle_training(place / "none.yaml")

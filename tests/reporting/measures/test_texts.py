@@ -6,6 +6,7 @@ import shutil
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from depgen.data.generated import GeneratedLanguage
@@ -20,7 +21,6 @@ from depgen.reporting.jobs import Job, fit
 from depgen.reporting.measures import texts
 from depgen.reporting.measures.texts import Texts, generated, prompts_of, texts_of
 from depgen.reporting.numbers import TrainedRow
-from depgen.reporting.render import table
 from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
 from depgen.trees.sentence import Document, Sentence
@@ -39,7 +39,6 @@ columns:
   - {key: cold, header: p=0.3, measure: oracle_perplexity, top_p: 0.3, higher_better: false, test: welch_t}
   - {key: warm, header: p=0.9, measure: oracle_perplexity, top_p: 0.9, higher_better: false, test: welch_t}
   - {key: gpt_cold, header: GPT p=0.3, measure: lm_perplexity, top_p: 0.3, higher_better: false}
-  - {key: gpt_warm, header: GPT p=0.9, measure: lm_perplexity, top_p: 0.9, higher_better: false}
 rows:
   - {name: Base, experiment: base_toy, values: {lm: 5.0}}
   - {name: DM-Base, experiment: dm_toy, against: [Base]}
@@ -66,7 +65,7 @@ def with_texts(job, **how):
 def write(job, trained, prompts=None, **how):
     """The texts of a job's run."""
     row = TrainedRow(job=job, trained=trained, corpus=None, facts=None, options=TextOptions(device="cpu"), depgen=None)
-    return generated(row, prompts, **how).texts
+    return list(generated(row, prompts, **how)["text"])
 
 
 @pytest.mark.slow
@@ -82,27 +81,19 @@ def test_every_nucleus_of_one_run_fills_its_columns(free, depgen, monkeypatch):
     rows = [json.loads(line) for line in (run / "texts" / named[0]).read_text().splitlines()]
     assert [row["seed"] for row in rows] == [text_seed(12, 0, copy) for copy in range(4)]
     kept = {p: texts_of(result, p) for p in (0.3, 0.9, None)}
-    assert kept[0.3].texts == tuple(row["text"] for row in rows)
-    assert kept[0.3].prompts is None
+    assert kept[0.3].to_dict("records") == rows
     oracle = find_oracle("experiments/oracle_toy.yaml")
     for key, p in (("cold", 0.3), ("warm", 0.9)):
-        losses = text_losses(kept[p].texts, oracle)
-        expected = np.exp(losses.nll / losses.tokens)
+        losses = text_losses(list(kept[p]["text"]), oracle)
+        expected = np.exp(losses["nll"] / losses["tokens"])
         np.testing.assert_allclose(result.scores(key), expected, rtol=1e-5)
         assert result.metrics[key] == pytest.approx(np.nanmean(expected), rel=1e-5)
-        assert result.metrics[f"{key}_unk_rate"] == pytest.approx(losses.unknown)
-    losses = text_losses(kept[None].texts, oracle)
-    assert result.metrics["lm"] == pytest.approx(np.nanmean(losses.nll / losses.tokens), rel=1e-5)
-    empty = sum(not text for each in kept.values() for text in each.texts)
+        assert result.metrics[f"{key}_unk_rate"] == pytest.approx(losses["unknown"].sum() / losses["words"].sum())
+    losses = text_losses(list(kept[None]["text"]), oracle)
+    assert result.metrics["lm"] == pytest.approx(np.nanmean(losses["nll"] / losses["tokens"]), rel=1e-5)
+    empty = sum(not text for texts in kept.values() for text in texts["text"])
     assert (result.metrics["texts"], result.metrics["empty"]) == (12, empty)
     assert "gpt_cold" in result.not_computed
-    page = table("free", size="small")
-    assert "samples 4, top_p 0.3 / 0.9, temperature 1.0, seed 10" in page
-    assert "items by Welch's t-test (LM, p=0.3, p=0.9)" in page
-    assert "p=0.3, p=0.9: oracle oracle_toy" in page
-    assert "Not computed: GPT p=0.3, GPT p=0.9 (all rows)" in page
-    share = 100 * result.metrics["cold_unk_rate"]
-    assert f"p=0.3: words of the texts that the oracle reads as <unk>: {share:.2f} %" in page
 
 
 def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, depgen, caplog):
@@ -123,11 +114,15 @@ def test_tables_share_texts_and_one_that_wants_more_has_the_same_first(free, dep
 
 def test_other_settings_and_other_weights_have_other_files():
     how, weights = Generation(), "0" * 64
-    changed = {"prompt_sentences": 3, "top_p": 0.9, "temperature": 0.7, "seed": 3, "max_new_tokens": 9, "samples": 5}
-    others = [dataclasses.replace(how, **{name: value}) for name, value in changed.items()]
+    changed = [
+        {"prompt_sentences": 3}, {"top_p": 0.9}, {"temperature": 0.7}, {"seed": 3}, {"max_new_tokens": 9},
+        {"samples": 5}, {"options": {"boost": {"amod": 10}}}, {"options": {"boost": {"amod": 20}}},
+    ]  # fmt: skip
+    others = [dataclasses.replace(how, **change) for change in changed]
     names = {each.file_of(training_seed=2, weights=weights) for each in (how, *others)}
     names |= {how.file_of(training_seed=1, weights=weights), how.file_of(training_seed=2, weights="1" * 64)}
     assert len(names) == len(changed) + 3
+    assert hash(others[-1]) is not None
 
 
 @pytest.mark.slow
@@ -153,7 +148,7 @@ def test_texts_continue_their_prompts_and_are_of_the_runs_weights(project, depge
 
 
 def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
-    written = SimpleNamespace(texts=["one day it rained", "", "she was late"])
+    written = pd.DataFrame({"prompt": ["a", "b", "c"], "text": ["one day it rained", "", "she was late"]})
     monkeypatch.setattr(texts, "generated", lambda *_, **__: written)
     monkeypatch.setattr(texts, "prompts_of", lambda *_: (("a", "b", "c"), ("one day", "e", "she was")))
     columns = (load_definition("toy").columns[0].model_copy(update={"key": "bleu1"}),)
@@ -171,17 +166,6 @@ def test_a_table_may_leave_out_empty_texts(project, monkeypatch):
     assert found["drop"].metrics["empty"] == 1
 
 
-def test_a_damaged_file_is_named(project, depgen):
-    job, prompts = a_job("toy"), ("one day",)
-    trained = fit(job, depgen)
-    write(job, trained, prompts, top_p=0.5)
-    (file,) = (trained.run / "texts").iterdir()
-    for content in ("{", '{"prompt": "one day"}', "[]"):
-        file.write_text(f"{content}\n")
-        with pytest.raises(UserError, match=rf"{file}:1: .*Delete the file.*--remeasure"):
-            write(job, trained, prompts, top_p=0.5)
-
-
 def test_systems_that_read_documents_are_refused(project, depgen, monkeypatch):
     documents = SimpleNamespace(model=DCLM(9))
     monkeypatch.setattr(texts, "load", lambda run, device: documents)
@@ -195,38 +179,36 @@ def test_prompts_are_four_sentences_and_the_reference_the_fifth():
     for document, prompt, reference in zip(corpus.documents("test"), *prompts_of(corpus, Generation()), strict=True):
         assert f"{prompt} {reference}".split() == list(document.words())
         assert tuple(reference.split()) == document.sentences[4].words
-
-
-def test_a_short_story_is_refused_by_name():
-    class Short:
-        def documents(self, split):
-            yield Document((Sentence(("one", ".")),) * 4, "file.csv:7")
-
+    short = SimpleNamespace(documents=lambda split: [Document((Sentence(("one", ".")),) * 4, "file.csv:7")])
     with pytest.raises(UserError, match=r"file\.csv:7: .*4 sentences as prompt"):
-        prompts_of(Short(), Generation())
+        prompts_of(short, Generation())
 
 
-def test_a_column_of_union_takes_the_scorer_of_stories_unless_another_is_named(project, depgen):
+@pytest.mark.parametrize(
+    ("key", "options", "expected"),
+    [
+        ("bleu1", {"union": "mine", "oracle": "mine"}, {"union": None, "oracle": None, "reverse": False}),
+        ("union", {}, {"union": "union_rocstories"}),
+        ("union", {"union": "mine"}, {"union": "mine"}),
+        ("lm", {"oracle": "mine"}, {"oracle": "mine", "reverse": False}),
+        ("rlm", {"oracle": "mine"}, {"oracle": "mine", "reverse": True}),
+        ("lm_perplexity", {}, {"perplexity_model": "gpt2", "bertscore_model": None}),
+        ("bertscore", {}, {"perplexity_model": None, "bertscore_model": "roberta-large"}),
+    ],
+)
+def test_columns_have_the_models_of_their_measures_alone(project, depgen, key, options, expected):
     job = a_job("toy")
-    assert texts.options_for(job, job.definition.columns, TextOptions(union="mine"), depgen).union is None
-    columns = (job.definition.columns[0].model_copy(update={"key": "union"}),)
-    assert texts.options_for(job, columns, TextOptions(), depgen).union == "union_rocstories"
-    assert texts.options_for(job, columns, TextOptions(union="mine"), depgen).union == "mine"
-
-
-def test_no_oracle_is_trained_for_columns_that_want_none(free, depgen):
-    job = a_job("toy")
-    options = texts.options_for(job, job.definition.columns, TextOptions(), depgen)
-    assert (options.oracle, options.reverse) == (None, False)
-    free = a_job()
-    mine = texts.options_for(free, free.definition.columns, TextOptions(oracle="mine"), depgen)
-    assert (mine.oracle, mine.reverse) == ("mine", False)
-    reverse = (free.definition.columns[0].model_copy(update={"key": "rlm"}),)
-    assert texts.options_for(free, reverse, TextOptions(oracle="mine"), depgen).reverse
+    columns = (job.definition.columns[0].model_copy(update={"key": key}),)
+    found = texts.options_for(job, columns, TextOptions(**options), depgen)
+    assert {name: getattr(found, name) for name in expected} == expected
     assert depgen.calls == []
-    without = dataclasses.replace(free, definition=free.definition.model_copy(update={"oracle": None}))
-    with pytest.raises(UserError, match=r"Table free .*no `oracle`"):
-        texts.options_for(without, free.definition.columns, TextOptions(), depgen)
+
+
+def test_a_column_of_an_oracle_wants_one(project, depgen):
+    job = a_job("toy")
+    columns = (job.definition.columns[0].model_copy(update={"key": "lm"}),)
+    with pytest.raises(UserError, match=r"Table toy .*no `oracle`"):
+        texts.options_for(job, columns, TextOptions(), depgen)
 
 
 def test_a_size_without_a_number_of_samples_is_refused(free):
