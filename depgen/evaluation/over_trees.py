@@ -147,16 +147,8 @@ def bounds_of_sentences(
     The counts of its words and tokens are as in `depgen.evaluation.scores.sums`; a sentence of which nothing is read
     has no bound. What the bounds are is said by `attrs`: `trees`, `number_of_trees` and `parser`.
 
-    Args:
-        trained: the system.
-        documents: of any texts.
-        trees: the sentences' own, or sampled ones.
-        number_of_trees: that are drawn for a sentence.
-        parser: the name of the parser that they are drawn from, see `depgen.annotation.annotator`.
-        seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
-        tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
-            depends on it.
-        progress: show a progress bar.
+    The arguments are those of `depgen.evaluation.system.System.score_over_trees`. The samples of a sentence depend on
+    the seed and on the sentence's place among all.
 
     Raises:
         UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a

@@ -34,8 +34,8 @@ from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import (
     WEIGHTS,
     all_runs,
+    best_checkpoint,
     experiment_name,
-    named_checkpoint,
     newest_run,
     run_of_checkpoint,
 )
@@ -106,14 +106,18 @@ def load_trained(name: str | Path | None, *, device: str | None = None, form: Fo
     if kind == "pretrained":
         trained = _pretrained(place, device=device)
     else:
-        run, checkpoint, alone = _checkpoint_of(place)
+        run, checkpoint = _checkpoint_of(place)
         content = load_checkpoint(checkpoint, mmap=True)
-        vocabulary = vocabulary_of_checkpoint(content) if alone else None
+        vocabulary = vocabulary_of_checkpoint(content) if run is None else load_vocabulary(run / VOCABULARY_FILE)
         if vocabulary is None:
-            vocabulary = load_vocabulary((named_checkpoint(checkpoint)[0] if alone else run) / VOCABULARY_FILE)
+            raise UserError(
+                f"The checkpoint {checkpoint} lies in no run folder, so that its vocabulary is not known. Name a run "
+                "folder, or the file within it (RUN/checkpoints/best.ckpt)."
+            )
         checked_vocabulary_size(vocabulary.size, checkpoint)
         model = _model_of(checkpoint, content, checked_device(device))
         model.enter_phase(int(content.get("phase", 0)))
+        run = checkpoint.parent if run is None else run
         trained = Trained(model.eval(), vocabulary, run, checkpoint, reading_of_run(run, content))
     return trained if form is None else replace(trained, reading=replace(trained.reading, form=form))
 
@@ -164,7 +168,7 @@ def system_class(name: str | Path | None) -> type[LanguageModel] | None:
         from depgen.models.causal_lm import CausalLM
 
         return CausalLM
-    _, checkpoint, _ = _checkpoint_of(place)
+    _, checkpoint = _checkpoint_of(place)
     path = (load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}).get("_class_path")
     try:
         system = class_in_run(str(path), checkpoint)
@@ -173,11 +177,9 @@ def system_class(name: str | Path | None) -> type[LanguageModel] | None:
     return system if issubclass(system, LanguageModel) else None
 
 
-def _checkpoint_of(place: Path) -> tuple[Path, Path, bool]:
-    """The run folder, the checkpoint, and whether the checkpoint lies in no run, so that the folder is just its own."""
-    if place.is_file() and run_of_checkpoint(place) is None:
-        return place.parent, place, True
-    return *named_checkpoint(place), False
+def _checkpoint_of(place: Path) -> tuple[Path | None, Path]:
+    """The run folder, None of a checkpoint that lies in no run, and the checkpoint."""
+    return (run_of_checkpoint(place), place) if place.is_file() else (place, best_checkpoint(place))
 
 
 def checked_device(name: str | None) -> str:
