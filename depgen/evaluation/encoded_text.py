@@ -34,65 +34,54 @@ class EncodedSentence:
     unknown: Bool[np.ndarray, " tokens"]
 
 
-@dataclass(frozen=True)
-class TextEncoder:
-    """Encodes documents for a trained system.
+def encode_documents(
+    trained: Trained, documents: Sequence[TextDocument], *, as_one: bool
+) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
+    """The sentences of each document, and the token ids of what a system reads at once, without empty sentences.
 
-    Attributes:
+    Args:
         trained: the system.
-        as_one: whether a document is encoded as one (or in the run's segments), or each sentence by itself.
+        documents: of any texts.
+        as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
+
+    Raises:
+        UserError: a sentence or a document is longer than the system can read.
     """
-
-    trained: Trained
-    as_one: bool
-
-    @property
-    def as_sequence(self) -> bool:
-        """Whether a document is one sequence of words, whose sentences the system does not see."""
-        return self.as_one and not isinstance(self.trained.model, DocumentLanguageModel)
-
-    def encoded(self, documents: Sequence[TextDocument]) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
-        """The sentences of each document, and the token ids of what is encoded at once; see `units`."""
-        sentences = list(map(self.sentences, documents))
-        return sentences, [unit for pair in zip(documents, sentences, strict=True) for unit in self.units(*pair)]
-
-    def sentences(self, document: TextDocument) -> list[EncodedSentence]:
-        """The sentences of a document; the first word of each text that is encoded as one begins it."""
-        reading, vocabulary = self.trained.reading, self.trained.vocabulary
-        sentences, begins = list[EncodedSentence](), True
-        for place, sentence in enumerate(document.sentences):
-            kept = reading.kept(sentence)
-            words = reading.spelt(sentence, kept)
-            encoding = reading.encode(words, vocabulary, begins=begins)
-            spans = [None] * len(sentence.words) if document.spans is None else document.spans[place]
-            sentences.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == vocabulary.unk))
-            begins = not self.as_sequence or (begins and not words)
-        return sentences
-
-    def units(self, document: TextDocument, sentences: Sequence[EncodedSentence]) -> list[DocumentIds]:
-        """The token ids of what is encoded at once; sentences without tokens are left out.
-
-        Raises:
-            UserError: a sentence or a document is longer than the system can encode.
-        """
+    as_sequence = as_one and not isinstance(trained.model, DocumentLanguageModel)
+    encoded, units = list[list[EncodedSentence]](), list[DocumentIds]()
+    for document in documents:
+        sentences = _encoded(trained, document, as_sequence=as_sequence)
         filled = [
             (sentence.encoding.ids.tolist(), place)
             for sentence, place in zip(sentences, document.places, strict=True)
             if len(sentence.encoding.ids)
         ]
-        units = self.trained.reading.segments(filled) if self.as_one else [[sentence] for sentence in filled]
-        if self.trained.model.longest_scored is not None:
-            for unit in units:
-                self._check_length(unit, self.trained.model.longest_scored)
-        return [[ids for ids, _ in unit] for unit in units]
+        for unit in trained.reading.segments(filled) if as_one else [[sentence] for sentence in filled]:
+            _check_length(trained, unit, as_sequence=as_sequence)
+            units.append([ids for ids, _ in unit])
+        encoded.append(sentences)
+    return encoded, units
 
-    def _check_length(self, unit: Sequence[tuple[list[int], str]], most: int) -> None:
-        lengths = [len(ids) for ids, _ in unit]
-        length = sum(lengths) if self.as_sequence else max(lengths)
-        if length > most:
-            place = unit[0 if self.as_sequence else lengths.index(length)][1]
-            raise UserError(
-                f"{place}: expected a {'document' if self.as_sequence else 'sentence'} of at most {most} tokens, which "
-                f"is what {type(self.trained.model).__name__} of {self.trained.run} reads at once, found {length}: cut "
-                f"it into shorter ones{', or leave out --reads document' if self.as_sequence else ''}."
-            )
+
+def _encoded(trained: Trained, document: TextDocument, *, as_sequence: bool) -> list[EncodedSentence]:
+    """The sentences of a document; the first word of each text that is read as one begins it."""
+    reading, sentences, begins = trained.reading, list[EncodedSentence](), True
+    for sentence, spans in zip(document.sentences, document.spans_of_sentences, strict=True):
+        kept = reading.kept(sentence)
+        words = reading.spelt(sentence, kept)
+        encoding = reading.encode(words, trained.vocabulary, begins=begins)
+        sentences.append(EncodedSentence(sentence, spans, kept, encoding, encoding.ids == trained.vocabulary.unk))
+        begins = not as_sequence or (begins and not words)
+    return sentences
+
+
+def _check_length(trained: Trained, unit: Sequence[tuple[list[int], str]], *, as_sequence: bool) -> None:
+    most, lengths = trained.model.longest_scored, [len(ids) for ids, _ in unit]
+    length = sum(lengths) if as_sequence else max(lengths)
+    if most is not None and length > most:
+        place = unit[0 if as_sequence else lengths.index(length)][1]
+        raise UserError(
+            f"{place}: expected a {'document' if as_sequence else 'sentence'} of at most {most} tokens, which is what "
+            f"{type(trained.model).__name__} of {trained.run} reads at once, found {length}: cut it into shorter ones"
+            f"{', or leave out --reads document' if as_sequence else ''}."
+        )

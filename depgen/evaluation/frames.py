@@ -15,6 +15,8 @@ Row = dict[str, Any]
 By = Literal["word", "sentence", "document", "all"]
 """What a row of scores is."""
 Unit = Literal["nats", "bits"]
+Reads = Literal["sentence", "document"]
+"""What a system reads at once."""
 Trees = Literal["gold", "sampled"]
 """The trees that a bound is over: the sentences' own, or a parser's."""
 Pooling = Literal["last", "first", "mean"]

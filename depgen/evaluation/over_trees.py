@@ -22,9 +22,9 @@ from depgen.data.levels import binarization_of
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.projective_trees import ProjectiveTrees, Tree
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
+from depgen.evaluation.encoded_text import EncodedSentence, encode_documents
 from depgen.evaluation.frames import By, Trees, Unit
-from depgen.evaluation.scores import LEVELS, TextColumns, in_unit, with_perplexities
+from depgen.evaluation.scores import LEVELS, beside_texts, in_unit, numbers_of, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import tokens_at_once
@@ -51,10 +51,10 @@ class ScoresTrees(Protocol):
         ...
 
 
-def numbers_of(number: int) -> list[int]:
+def bounds_given(number: int) -> list[int]:
     """The numbers of trees that a bound is given for: powers of ten, and the last.
 
-    >>> numbers_of(100), numbers_of(30)
+    >>> bounds_given(100), bounds_given(30)
     ([1, 10, 100], [1, 10, 30])
     """
     return [*(10**power for power in range(len(str(number))) if 10**power < number), number]
@@ -74,7 +74,7 @@ def bound_of_samples(
         proposal: log q of each.
         drawn: of each sample the tree.
     """
-    weights, numbers = (joint - proposal)[list(drawn)], numbers_of(len(drawn))
+    weights, numbers = (joint - proposal)[list(drawn)], bounds_given(len(drawn))
     log_probs, effective = [], []
     for number in numbers:
         highest = weights[:number].max()
@@ -92,7 +92,7 @@ def bound_of_samples(
 
 
 def bound_table(
-    sentences: pd.DataFrame, texts: TextColumns, *, by: By = "sentence", unit: Unit = "nats"
+    sentences: pd.DataFrame, documents: Sequence[TextDocument], *, by: By = "sentence", unit: Unit = "nats"
 ) -> pd.DataFrame:
     """Bounds of documents: a row a sentence or document, or one for all, with the fields of the texts.
 
@@ -101,7 +101,7 @@ def bound_table(
 
     Args:
         sentences: as `bounds_of_sentences` gives them.
-        texts: what is known of the texts besides.
+        documents: the texts.
         by: what a row is.
         unit: of log-probabilities and surprisals.
     """
@@ -111,7 +111,7 @@ def bound_table(
         found = sentences.set_index(list(LEVELS[by]))
     else:
         groups = pd.Series(0, sentences.index) if by == "all" else sentences["document"]
-        rows = texts.documents.index if by == "document" else pd.RangeIndex(1)
+        rows = numbers_of(documents) if by == "document" else pd.RangeIndex(1)
         without = np.isneginf(sentences["log_prob"])
         bounded = sentences[~without].groupby(groups[~without])
         found = bounded[[*COUNTS, "log_prob", *nats]].sum(min_count=0).join(bounded[sizes].mean()).reindex(rows)
@@ -124,7 +124,7 @@ def bound_table(
     before = ["sentences_without_trees"] if by != "sentence" else []
     own = [*before, "words", "tokens", "unknown", "log_prob", "surprisal", *perplexities]
     table = table.assign(**kind)[[*own, *kind, *TREE_COUNTS, *nats, *sizes]].reset_index(drop=by == "all")
-    return texts.beside(in_unit(table, unit), by)
+    return beside_texts(in_unit(table, unit), documents, by)
 
 
 Drawn = tuple[list[Tree], Float64[np.ndarray, " distinct"], list[int]]
@@ -147,16 +147,8 @@ def bounds_of_sentences(
     The counts of its words and tokens are as in `depgen.evaluation.scores.sums`; a sentence of which nothing is read
     has no bound. What the bounds are is said by `attrs`: `trees`, `number_of_trees` and `parser`.
 
-    Args:
-        trained: the system.
-        documents: of any texts.
-        trees: the sentences' own, or sampled ones.
-        number_of_trees: that are drawn for a sentence.
-        parser: the name of the parser that they are drawn from, see `depgen.annotation.annotator`.
-        seed: of the samples; those of a sentence depend on it and on the sentence's place among all.
-        tokens_per_batch: tokens of the levels of trees that are read at once; None: see `tokens_at_once`. No score
-            depends on it.
-        progress: show a progress bar.
+    The arguments are those of `depgen.evaluation.system.System.score_over_trees`. The samples of a sentence depend on
+    the seed and on the sentence's place among all.
 
     Raises:
         UserError: the system gives trees no probability, there is no such parser, its arcs have no scores, or a
@@ -168,7 +160,7 @@ def bounds_of_sentences(
         kind = type(model).__name__
         raise UserError(f"trees are of systems that give texts with their trees a probability, not of {kind}.")
     annotator = None if trees == "gold" else _annotator(parser)
-    encoded, _ = TextEncoder(trained, as_one=False).encoded(documents)  # refuses what is too long
+    encoded, _ = encode_documents(trained, documents, as_one=False)  # refuses what is too long
     filled = [sentence for sentences in encoded for sentence in sentences if len(sentence.encoding.ids)]
 
     def bounds() -> Iterator[dict[str, float]]:

@@ -12,7 +12,7 @@ from depgen.annotation.spacy import parsed_document
 from depgen.data.vocabulary import is_unknown
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.encoded_text import EncodedSentence, TextEncoder
+from depgen.evaluation.encoded_text import EncodedSentence, encode_documents
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.bracketing import Bracketer, constituents_over_words
@@ -202,11 +202,9 @@ class SystemParser:
 
     def _batches(self, sentences: Sequence[Sentence]) -> Iterator[dict[int, EncodedSentence]]:
         """The sentences in which the system reads a word, by their places."""
-        encoder = TextEncoder(self.trained, as_one=False)
         document = TextDocument("", tuple(sentences), tuple(f"sentence {n}" for n in range(1, len(sentences) + 1)))
-        encoded = encoder.sentences(document)
+        (encoded,), units = encode_documents(self.trained, [document], as_one=False)
         filled = [place for place, each in enumerate(encoded) if len(each.encoding.ids)]
-        units = encoder.units(document, encoded)
         for batch in batches_of(units, tokens_per_batch=self.tokens_per_batch, batch_size=self.batch_size):
             yield {filled[unit]: encoded[filled[unit]] for unit in batch}
 

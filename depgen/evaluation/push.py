@@ -86,8 +86,6 @@ def push(
     """
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
-    if repo is not None:
-        _check_token()
     trained = load_trained(run, device="cpu")
     if form == "run":
         _write_run(trained, to, place=repo or to.name)
@@ -147,10 +145,12 @@ def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, fl
         metrics: on the test split; none where the run was not tested.
         place: what `depgen.load` is called with.
     """
+    data = record.get("data") or {}
+    reduced = ", fewer than published" if data.get("reduced") else ""
     facts = {
         "System": f"`{system.__module__}.{system.__qualname__}`",
-        "Data": _data_of(record),
-        "Fingerprint of the data": str((record.get("data") or {}).get("fingerprint"))[:16],
+        "Data": f"{data.get('corpus')}, {data.get('train_documents')} training documents{reduced}",
+        "Fingerprint of the data": str(data.get("fingerprint"))[:16],
         "Dependency trees": record.get("trees") or "none",
         "Parameters": record.get("parameters"),
         "Seed": record.get("seed"),
@@ -174,39 +174,19 @@ def model_card(system: type, record: Mapping[str, Any], metrics: Mapping[str, fl
     )
 
 
-def _data_of(record: Mapping[str, Any]) -> str:
-    """The corpus and the size of its training split."""
-    data = record.get("data")
-    if not data:
-        return "not recorded"
-    reduced = ", fewer than published" if data.get("reduced") else ""
-    return f"{data['corpus']}, {data.get('train_documents')} training documents{reduced}"
-
-
-def _check_token() -> None:
-    from huggingface_hub import get_token
-
-    if get_token() is None:
-        raise UserError(
-            "--repo uploads to the Hugging Face hub, which needs a token, and there is none: run `hf auth login` or "
-            "set HF_TOKEN. Without --repo the folder is written only."
-        )
-
-
 def _upload(folder: Path, repo: str, *, private: bool) -> str:
     """The address of the repository that now holds the folder.
 
     Raises:
         UserError: the hub refuses it, or does not answer.
     """
-    from httpx import HTTPError
     from huggingface_hub import HfApi
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 
-    api = HfApi()
+    api = HfApi(token=True)
     try:
         address = api.create_repo(repo, private=private, exist_ok=True)
         api.upload_folder(repo_id=repo, folder_path=folder, commit_message=f"Add a run of depgen {__version__}")
-    except (HTTPError, HfHubHTTPError, HFValidationError, OSError) as error:
+    except (HTTPError, OSError, ValueError) as error:  # an OSError without a token, a ValueError of a name
         raise UserError(f"{folder} is written, but not uploaded to {repo}: {one_line(error)}") from error
     return str(address)

@@ -3,37 +3,22 @@
 import logging
 import math
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from depgen.errors import UserError
-from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.frames import By, Trees, Unit, check_table_output, written
-from depgen.evaluation.scores import (
-    PERPLEXITY,
-    TextColumns,
-    last_words,
-    score_table,
-    score_words,
-    sum_table,
-    sums,
-    with_perplexities,
-)
-from depgen.evaluation.system import Reads, System, load
-from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents, warn_of_raw_text
-from depgen.evaluation.unit_scores import as_words, beam_of
+from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
+from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, with_perplexities
+from depgen.evaluation.system import System, load
+from depgen.evaluation.text_documents import Tokens, read_documents
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
 
 logger = logging.getLogger(__name__)
-
-DOCUMENTS_AT_ONCE = 4096
-"""Documents whose rows are held at once; no score depends on it."""
 
 
 def score(
@@ -115,68 +100,38 @@ def score(
         raise UserError(f"{', '.join(of_trees)}: expected with sampled trees: add trees, or leave it out.")
     system = load(run, device=device, form=form, first_word_space=first_word_space)
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
-    options: dict[str, Any] = {"unit": unit, "tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
-    if trees is None:
-        tables = _tables(
-            system, documents, by=by or "word", reads=reads, beam_size=beam_size, next_words=next_words, **options
-        )
-        return written(tables, output=output, json=json)
-    if reads is not None or beam_size is not None or next_words:
-        raise UserError("reads, beam_size, next_words: expected without trees, found one of them: leave it out.")
-    table = system.score_over_trees(documents, trees=trees, by=by or "sentence", **options, **of_trees)
-    return written([table], output=output, json=json)
+    options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
+    if trees is not None:
+        if reads is not None or beam_size is not None or next_words:
+            raise UserError("reads, beam_size, next_words: expected without trees, found one of them: leave it out.")
+        table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
+        return written([table], output=output, json=json)
+    words = score_words(system, documents, reads=reads, beam_size=beam_size, next_words=next_words, **options)
+    rows = written([score_table(words, documents, by=by or "word", unit=unit)], output=output, json=json)
+    _report(words, system, unit, as_documents=system.reads_documents(reads))
+    return rows
 
 
-def _tables(
-    system: System,
-    documents: Sequence[TextDocument],
-    *,
-    by: By,
-    unit: Unit,
-    reads: Reads | None,
-    beam_size: int | None,
-    **options: Any,  # noqa: ANN401 - of score_words
-) -> Iterator[pd.DataFrame]:
-    """The rows of some documents at a time, and the totals in the log.
+def _report(words: pd.DataFrame, system: System, unit: Unit, *, as_documents: bool) -> None:
+    """Say in the log what was scored, and the perplexity of all.
 
     Raises:
         UserError: the system reads no word.
     """
-    texts, totals = TextColumns.of(documents), list[pd.DataFrame]()
-    encoder = TextEncoder(system, system.reads_documents(reads))
-    with beam_of(system.model, beam_size) as beam:
-        kind: dict[str, Any] = {"likelihood": system.model.likelihood, "by": by, "unit": unit, "beam_size": beam}
-        for first in range(0, len(documents), DOCUMENTS_AT_ONCE):
-            chosen = slice(first, first + DOCUMENTS_AT_ONCE)
-            words = score_words(encoder, documents[chosen], **options)
-            warn_of_raw_text(last_words(words, documents[chosen]))
-            words["document"] += first
-            totals.append(sums(words))
-            if by != "all":
-                yield score_table(words, replace(texts, documents=texts.documents[chosen]), **kind)
-    every = pd.concat(totals).groupby(level=0).sum()
-    if by == "all":
-        yield sum_table(every, texts, **kind)
-    _report(every, system, unit, beam, as_documents=encoder.as_one)
-
-
-def _report(totals: pd.DataFrame, system: System, unit: Unit, beam_size: int | None, *, as_documents: bool) -> None:
-    (total,) = with_perplexities(totals, system.model.likelihood).to_dict("records")
+    likelihood = system.model.likelihood
+    (total,) = with_perplexities(sums(words), likelihood).to_dict("records")
+    form, name, beam = system.reading.known_form, PERPLEXITY[likelihood], words.attrs["beam_size"]
     if not total["tokens"]:
         raise UserError(
-            f"Expected words that the system reads, found none in the form `{system.reading.known_form}`: name another "
-            "by --form."
+            f"Expected words that the system reads, found none in the form `{form}`: name another by --form."
         )
-    name = PERPLEXITY[system.model.likelihood]
-    unread = (
-        f" ({total['unread']} more are not read in the form `{system.reading.known_form}`)" if total["unread"] else ""
-    )
     logger.info(
         "%d words%s, %.1f %% of them <unk>, %d tokens%s: %s log-likelihood%s %.2f %s; %s per word %.2f, per token "
         "%.2f, per known word %.2f. Read %s by %s.",
-        total["words"], unread, 100 * total["unknown"] / max(1, total["words"]), total["tokens"],
-        " with <eos>" if total["ends"] else "", system.model.likelihood,
-        as_words(beam_size), total["log_prob"] / (math.log(2) if unit == "bits" else 1),
-        unit, name.replace("_", "-"), total[name], total[f"token_{name}"], total[f"known_word_{name}"],
+        total["words"], f" ({total['unread']} more are not read in the form `{form}`)" if total["unread"] else "",
+        100 * total["unknown"] / max(1, total["words"]), total["tokens"], " with <eos>" if total["ends"] else "",
+        likelihood, "" if beam is None else f" (beam {beam})",
+        total["log_prob"] / (math.log(2) if unit == "bits" else 1), unit, name.replace("_", "-"), total[name],
+        total[f"token_{name}"], total[f"known_word_{name}"],
         "document by document" if as_documents else "sentence by sentence", system.checkpoint,
     )  # fmt: skip

@@ -8,7 +8,6 @@ the exact one. Their perplexities have different names, since they do not compar
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
@@ -16,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from depgen.data.vocabulary import EOS_WORD
-from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.frames import By, Unit
-from depgen.evaluation.next_words import TokenFigures, figures_of_next_words
-from depgen.evaluation.text_documents import TextDocument
-from depgen.evaluation.unit_scores import score_documents
+from depgen.evaluation.encoded_text import encode_documents
+from depgen.evaluation.frames import By, Reads, Unit
+from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
+from depgen.evaluation.trained import Trained
+from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, score_documents
 from depgen.language_models.base import Likelihood
 
 logger = logging.getLogger(__name__)
@@ -38,12 +37,13 @@ _OF_WORDS = ("document", "sentence", "position", "word", "tokens", "unknown", "i
 
 
 def score_words(
-    encoder: TextEncoder,
+    trained: Trained,
     documents: Sequence[TextDocument],
     *,
-    tokens_per_batch: int | None = None,
-    batch_size: int | None = None,
+    reads: Reads | None = None,
+    beam_size: int | None = None,
     next_words: bool = False,
+    tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
     """A row for each word of documents, and for each end (`<eos>`) that the system predicts.
@@ -52,32 +52,25 @@ def score_words(
     read; `unknown`, whether `<unk>` replaces it or a part of it; `is_end`; `log_prob`, nats, summed over its tokens;
     `start` and `end`, its characters in a string (NA in files). With `next_words` also `entropy`, nats, of the
     distribution over the vocabulary that the word's first token was predicted from, and `rank`, the place of its token
-    there (1: the likeliest; of several tokens the last place).
+    there (1: the likeliest; of several tokens the last place). What the scores are is said by `attrs`: `likelihood`
+    and, of bounds, `beam_size`.
 
-    Args:
-        encoder: how documents are given to the system.
-        documents: of any texts.
-        tokens_per_batch: see `depgen.evaluation.unit_scores.score_documents`.
-        batch_size: the most sentences or documents that are scored at once.
-        next_words: measure entropies and ranks too.
-        progress: show a progress bar.
+    The arguments are those of `depgen.evaluation.system.System.score`.
 
     Raises:
-        UserError: a text that is longer than the system reads at once.
+        UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
     """
-    model, vocabulary = encoder.trained.model, encoder.trained.vocabulary
-    read, units = encoder.encoded(documents)
-    scores = chain.from_iterable(
-        score_documents(
-            model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, batch_size=batch_size,
-            progress=progress,
-        )
-    )  # fmt: skip
+    model, vocabulary = trained.model, trained.vocabulary
+    encoded, units = encode_documents(trained, documents, as_one=trained.reads_documents(reads))
     figures: Iterator[TokenFigures | None] = repeat(None)
-    if next_words:
-        figures = chain.from_iterable(figures_of_next_words(model, units, vocabulary=vocabulary, progress=progress))
+    with beam_of(model, beam_size) as beam:
+        scores = chain.from_iterable(
+            score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress)
+        )
+        if next_words:
+            figures = chain.from_iterable(next_word_figures(model, units, vocabulary=vocabulary, progress=progress))
     words, tokens = list[tuple[Any, ...]](), list[dict[str, Any]]()
-    for number, sentences in enumerate(read, start=1):
+    for number, sentences in enumerate(encoded, start=1):
         for place, sentence in enumerate(sentences, start=1):
             own = list(zip(sentence.sentence.words, repeat(False), sentence.spans, strict=False))
             if len(ids := sentence.encoding.ids):
@@ -95,7 +88,10 @@ def score_words(
     names = ["document", "sentence", "position", "word", "is_end", "start", "end"]
     frame = pd.DataFrame(words, columns=names)
     frame = frame.astype({"document": int, "sentence": int, "position": int, "is_end": bool})  # of no word too
-    return frame.join(_by_word(tokens, len(words), next_words=next_words))
+    frame = frame.join(_by_word(tokens, len(words), next_words=next_words))
+    warn_of_raw_text(_last_words(frame, documents))
+    frame.attrs = {"likelihood": model.likelihood, "beam_size": beam}
+    return frame
 
 
 def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_words: bool) -> pd.DataFrame:
@@ -113,7 +109,7 @@ def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_wor
     return found.astype({"rank": "Int64"} if next_words else {})
 
 
-def last_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> list[tuple[str, bool]]:
+def _last_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> list[tuple[str, bool]]:
     """The last word of each sentence of the documents whose words white space separates, and whether it is unknown."""
     raw = [number for number, document in enumerate(documents, start=1) if document.by_spaces]
     own = words[~words["is_end"] & words["document"].isin(raw)]
@@ -163,25 +159,52 @@ def with_perplexities(sums: pd.DataFrame, likelihood: Likelihood) -> pd.DataFram
         )
 
 
-@dataclass(frozen=True)
-class TextColumns:
-    """What is known of texts besides their scores.
+def score_table(
+    words: pd.DataFrame, documents: Sequence[TextDocument], *, by: By = "word", unit: Unit = "nats"
+) -> pd.DataFrame:
+    """The scores of texts: a row a word, sentence or document, or one for all.
 
-    Attributes:
-        documents: `identifier` and number of `sentences` of each document, by its number, from 1.
-        fields: what a file says of each document besides its text, such as item and condition, as it says it.
-        sentences: `sent_id` where the file has some, `place` and `text`, by document and sentence.
+    Args:
+        words: as `score_words` gives them.
+        documents: the texts.
+        by: what a row is.
+        unit: of log-probabilities, surprisals and entropies.
     """
+    kind = {**words.attrs, "unit": unit}
+    if by == "word":
+        measured = [name for name in ("start", "end", "entropy", "rank") if name in words and words[name].notna().any()]
+        table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
+    else:
+        table = sums(words, LEVELS[by])
+        if by == "document":  # those without a word too
+            table = table.reindex(numbers_of(documents), fill_value=0)
+        table = with_perplexities(table, kind["likelihood"]).drop(columns=["ends", "unread", "known_log_prob"])
+        table = table.assign(**kind).reset_index(drop=by == "all")
+    return beside_texts(in_unit(table, unit), documents, by)
 
-    documents: pd.DataFrame
-    fields: pd.DataFrame
-    sentences: pd.DataFrame
 
-    @classmethod
-    def of(cls, documents: Sequence[TextDocument]) -> "TextColumns":
-        """Those of documents."""
-        numbers = pd.RangeIndex(1, len(documents) + 1, name="document")
-        counts = [(each.identifier, len(each.sentences)) for each in documents]
+def numbers_of(documents: Sequence[TextDocument]) -> pd.Index:
+    """The documents by their numbers, from 1."""
+    return pd.RangeIndex(1, len(documents) + 1, name="document")
+
+
+def beside_texts(table: pd.DataFrame, documents: Sequence[TextDocument], by: By) -> pd.DataFrame:
+    """A table of scores with what is known of the texts besides: names, places, sentences, and the fields of a file.
+
+    A field that has the name of a column of the scores is left out.
+
+    Args:
+        table: its rows are named by the columns of `LEVELS`.
+        documents: the texts.
+        by: what a row is.
+    """
+    if by == "all":
+        counts = {"documents": len(documents), "sentences": sum(len(each.sentences) for each in documents)}
+        return pd.concat([pd.DataFrame([counts]), table], axis=1)
+    if by == "document":
+        names = [(each.identifier, len(each.sentences)) for each in documents]
+        table = table.join(pd.DataFrame(names, numbers_of(documents), ["identifier", "sentences"]), on="document")
+    else:
         sentences = [
             (number, place, own, where, " ".join(sentence.words))
             for number, each in enumerate(documents, start=1)
@@ -189,87 +212,20 @@ class TextColumns:
                 zip(each.sentences, each.places, each.sentence_ids or repeat(None), strict=False), start=1
             )
         ]
-        names = ["document", "sentence", "sent_id", "place", "text"]
-        of_sentences = pd.DataFrame(sentences, columns=names).set_index(["document", "sentence"])
-        if not any(each.sentence_ids for each in documents):
-            del of_sentences["sent_id"]
-        return cls(
-            pd.DataFrame(counts, numbers, ["identifier", "sentences"]),
-            pd.DataFrame([each.fields for each in documents], numbers, dtype=object),
-            of_sentences,
+        shown = ["sent_id"] * any(each.sentence_ids for each in documents) + ["place", "text"] * (by == "sentence")
+        of_sentences = pd.DataFrame(sentences, columns=["document", "sentence", "sent_id", "place", "text"])
+        table = table.join(of_sentences.set_index(["document", "sentence"])[shown], on=["document", "sentence"])
+    fields = pd.DataFrame([each.fields for each in documents], numbers_of(documents), dtype=object)
+    if clash := [name for name in fields if name in table]:
+        logger.warning(
+            "The scores have columns of their own called %s: those of the texts are left out. Rename them if they are "
+            "to be kept.",
+            ", ".join(clash),
         )
-
-    def beside(self, table: pd.DataFrame, by: By) -> pd.DataFrame:
-        """A table of scores with these columns; a field that has the name of a column of the scores is left out.
-
-        Args:
-            table: its rows are named by the columns of `LEVELS`.
-            by: what a row is.
-        """
-        if by == "all":
-            counts = {"documents": len(self.documents), "sentences": len(self.sentences)}
-            return pd.concat([pd.DataFrame([counts]), table], axis=1)
-        if by == "document":
-            table = table.join(self.documents, on="document")
-        else:
-            of_words = self.sentences.columns.intersection(["sent_id"])
-            table = table.join(
-                self.sentences[of_words] if by == "word" else self.sentences, on=["document", "sentence"]
-            )
-        if clash := [name for name in self.fields if name in table]:
-            logger.warning(
-                "The scores have columns of their own called %s: those of the texts are left out. Rename them if they "
-                "are to be kept.",
-                ", ".join(clash),
-            )
-        fields = self.fields.drop(columns=clash)
-        table = table.join(fields, on="document")
-        places = dict.fromkeys(("document", *fields, "identifier", "sentences", "sentence", "sent_id", "place"))
-        return table[[*(name for name in places if name in table), *(name for name in table if name not in places)]]
-
-
-def score_table(
-    words: pd.DataFrame,
-    texts: TextColumns,
-    *,
-    likelihood: Likelihood,
-    by: By = "word",
-    unit: Unit = "nats",
-    beam_size: int | None = None,
-) -> pd.DataFrame:
-    """The scores of texts: a row a word, sentence or document, or one for all.
-
-    Args:
-        words: as `score_words` gives them.
-        texts: what is known of the texts besides.
-        likelihood: what the scores are.
-        by: what a row is.
-        unit: of log-probabilities, surprisals and entropies.
-        beam_size: structures of a text that a bound sums over; None for other scores.
-    """
-    if by != "word":
-        return sum_table(sums(words, LEVELS[by]), texts, likelihood=likelihood, by=by, unit=unit, beam_size=beam_size)
-    kind = {"likelihood": likelihood, "beam_size": beam_size, "unit": unit}
-    measured = [name for name in ("start", "end", "entropy", "rank") if name in words and words[name].notna().any()]
-    table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
-    return texts.beside(in_unit(table, unit), by)
-
-
-def sum_table(
-    found: pd.DataFrame,
-    texts: TextColumns,
-    *,
-    likelihood: Likelihood,
-    by: By,
-    unit: Unit = "nats",
-    beam_size: int | None = None,
-) -> pd.DataFrame:
-    """The same of sums over sentences, over documents or over all; see `score_table`."""
-    if by == "document":  # those without a word too
-        found = found.reindex(texts.documents.index, fill_value=0)
-    table = with_perplexities(found, likelihood).drop(columns=["ends", "unread", "known_log_prob"])
-    table = table.assign(likelihood=likelihood, beam_size=beam_size, unit=unit).reset_index(drop=by == "all")
-    return texts.beside(in_unit(table, unit), by)
+    fields = fields.drop(columns=clash)
+    table = table.join(fields, on="document")
+    first = dict.fromkeys(("document", *fields, "identifier", "sentences", "sentence", "sent_id", "place"))
+    return table[[*(name for name in first if name in table), *(name for name in table if name not in first)]]
 
 
 def in_unit(table: pd.DataFrame, unit: Unit) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,32 +11,31 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from depgen.data.batch import ItemBatch, TokenItem, collate_tokens, collate_words, whole_documents
+from depgen.data.batch import ItemBatch, TokenItem, collate_words, whole_documents
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.frames import Pooling
+from depgen.evaluation.encoded_text import encode_documents
+from depgen.evaluation.frames import Pooling, Reads
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.unit_scores import DocumentIds, batches_of
+from depgen.evaluation.unit_scores import DocumentIds, as_sequences, in_batches
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import PADDED_AT_ONCE, DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 from depgen.nn.vocabulary import full_precision
-from depgen.progress import progress_bar
 
 States = Float[np.ndarray, "tokens width"]
 
 
 def states_of_words(
-    encoder: TextEncoder,
+    trained: Trained,
     documents: Sequence[TextDocument],
     *,
     layer: int = -1,
     pooling: Pooling = "last",
+    reads: Reads | None = None,
     tokens_per_batch: int = 8192,
-    batch_size: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
     """A row for each word of documents: `document`, `sentence` and `position`, from 1; `word`; its number of `tokens`;
@@ -43,33 +43,16 @@ def states_of_words(
 
     The state of a token is that of the position whose input it is, so in systems that predict from left to right it
     depends on the token and those before it, and in masked systems on the whole sentence, in which nothing is masked.
-    No state depends on the batches.
-
-    Args:
-        encoder: how documents are given to the system, in evaluation mode.
-        documents: of any texts.
-        layer: 0 for the embedding, 1 for the first layer, …; negative from the top. The last is what the output matrix
-            is applied to.
-        pooling: of a word of several tokens.
-        tokens_per_batch: padding included; a longer document is a batch by itself.
-        batch_size: the most documents in a batch; None: any number.
-        progress: show a progress bar.
+    No state depends on the batches. The arguments are those of `depgen.evaluation.system.System.states`.
 
     Raises:
         UserError: the system has no states of words, no such layer, or can't encode a text of this length.
     """
-    encoded, units = encoder.encoded(documents)
-    states: list[list[States]] = [[] for _ in units]
-    states_of = _states_by(encoder.trained)
-    with (
-        torch.inference_mode(),
-        torch.autocast(encoder.trained.model.device.type, enabled=False),
-        progress_bar("encoding", total=len(units), unit="documents", shown=progress) as advance,
-    ):
-        for places in batches_of(units, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
-            for place, of_unit in zip(places, states_of([units[place] for place in places], layer), strict=True):
-                states[place] = of_unit
-            advance(len(places))
+    encoded, units = encode_documents(trained, documents, as_one=trained.reads_documents(reads))
+    states = in_batches(
+        trained.model, units, _states_by(trained, layer), tokens_per_batch=tokens_per_batch, doing="encoding",
+        progress=progress,
+    )  # fmt: skip
     words = pd.DataFrame(
         [
             (number, place, position, word, 0, *(span or (None, None)))
@@ -109,19 +92,15 @@ def pooled(states: States, counts: Int[np.ndarray, " words"], pooling: Pooling) 
     return chosen
 
 
-StatesOf = Callable[[Sequence[DocumentIds], int], list[list[States]]]
-"""The states of each document's tokens in a layer, sentence by sentence."""
-
-
-def _states_by(trained: Trained) -> StatesOf:
-    model = trained.model
-    assert not model.training, "states are those of evaluation"
+def _states_by(trained: Trained, layer: int) -> Callable[[Sequence[DocumentIds]], list[list[States]]]:
+    """Gives the states of each document's tokens in a layer, sentence by sentence."""
+    model: Any = trained.model
     if isinstance(model, DocumentLanguageModel):
-        return partial(_of_documents, model, trained.vocabulary)
+        return partial(_of_documents, model, trained.vocabulary, layer)
     if isinstance(model, MaskedLanguageModel):
-        return partial(_of_sentences, model, trained.vocabulary)
+        return partial(_of_sentences, model, trained.vocabulary, layer)
     if isinstance(model, LeftToRight) and hasattr(model, "backbone"):
-        return partial(_of_sequences, model, trained.vocabulary)
+        return partial(_of_sequences, model, trained.vocabulary, layer)
     raise UserError(
         f"This {type(model).__name__} has no hidden states of a text's words: take a left-to-right, masked or "
         "document system."
@@ -129,22 +108,20 @@ def _states_by(trained: Trained) -> StatesOf:
 
 
 def _of_sequences(
-    model: LeftToRight, vocabulary: Vocabulary, documents: Sequence[DocumentIds], layer: int
+    model: LeftToRight, vocabulary: Vocabulary, layer: int, documents: Sequence[DocumentIds]
 ) -> list[list[States]]:
     """A document is one sequence after `<eos>`."""
-    items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
-    tokens = sum(len(item.ids) + 1 for item in items)
-    batch = collate_tokens(ItemBatch(items, tokens, vocabulary)).to(model.device)
+    batch = as_sequences(documents, vocabulary).to(model.device)
     output = model.backbone(batch.inputs, all_layers=layer != -1)
     states = _of_layer(output.layers, output.undropped, layer, model)
     return [
-        np.split(row[1 : len(item.ids) + 1], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
-        for row, item, document in zip(states, items, documents, strict=True)
+        np.split(row[1:length], np.cumsum([len(ids) for ids in document[:-1]], dtype=np.int64))
+        for row, length, document in zip(states, batch.lengths.tolist(), documents, strict=True)
     ]
 
 
 def _of_sentences(
-    model: MaskedLanguageModel, vocabulary: Vocabulary, documents: Sequence[DocumentIds], layer: int
+    model: MaskedLanguageModel, vocabulary: Vocabulary, layer: int, documents: Sequence[DocumentIds]
 ) -> list[list[States]]:
     """Each sentence by itself."""
     sentences = [np.asarray(ids) for document in documents for ids in document]
@@ -156,7 +133,7 @@ def _of_sentences(
 
 
 def _of_documents(
-    model: DocumentLanguageModel, vocabulary: Vocabulary, documents: Sequence[DocumentIds], layer: int
+    model: DocumentLanguageModel, vocabulary: Vocabulary, layer: int, documents: Sequence[DocumentIds]
 ) -> list[list[States]]:
     """Each sentence after `<s>` and what the sentences before it have left; a long document sentence by sentence."""
     if layer != -1:
@@ -165,7 +142,7 @@ def _of_documents(
         )
     padded = max(map(len, documents)) * (1 + max(len(ids) for document in documents for ids in document))
     if len(documents) > 1 and len(documents) * padded > PADDED_AT_ONCE:
-        return [states for document in documents for states in _of_documents(model, vocabulary, [document], layer)]
+        return [states for document in documents for states in _of_documents(model, vocabulary, layer, [document])]
     if padded > PADDED_AT_ONCE:
         states, before = [], None
         for ids in documents[0]:

@@ -6,14 +6,13 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.encoded_text import TextEncoder
-from depgen.evaluation.frames import By, Pooling, Trees, Unit
+from depgen.evaluation.frames import By, Pooling, Reads, Trees, Unit
 from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
 from depgen.evaluation.text_documents import (
     Text,
@@ -24,16 +23,12 @@ from depgen.evaluation.text_documents import (
     documents_of,
     warn_of_raw_text,
 )
-from depgen.evaluation.trained import Trained, load_pretrained_system, load_trained, located
+from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
-from depgen.evaluation.unit_scores import beam_of
-from depgen.language_models.document import DocumentLanguageModel
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Reads = Literal["sentence", "document"]
 
 
 class System(Trained):
@@ -55,7 +50,6 @@ class System(Trained):
         beam_size: int | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int | None = None,
-        batch_size: int | None = None,
         progress: bool = False,
     ) -> "DataFrame":
         """Log-probability and surprisal of each word, with its characters in the string; see `score_words`.
@@ -77,33 +71,30 @@ class System(Trained):
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
-            batch_size: the most sentences or documents at once; None: as many as the tokens allow.
             progress: show a progress bar.
 
         Raises:
             UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
         """
-        from depgen.evaluation.scores import TextColumns, last_words, score_table, score_words  # pandas
+        from depgen.evaluation.scores import score_table, score_words  # pandas
 
         check_one_of(by=(by, By), unit=(unit, Unit))
-        check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
-        documents, contexts = documents_of(texts, tokens), list[TextDocument]()
-        if given is not None:
-            if reads == "sentence":
-                raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
-            reads, contexts = "document", _contexts(given, len(documents), tokens)
-        with beam_of(self.model, beam_size) as beam:
-            words = score_words(
-                TextEncoder(self, self.reads_documents(reads)),
-                list(map(_joined, contexts, documents)) if contexts else documents,
-                tokens_per_batch=tokens_per_batch, batch_size=batch_size, next_words=next_words, progress=progress,
-            )  # fmt: skip
-        if contexts:
-            before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
-            words = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
-        warn_of_raw_text(last_words(words, documents))
-        columns = TextColumns.of(documents)
-        return score_table(words, columns, likelihood=self.model.likelihood, by=by, unit=unit, beam_size=beam)
+        check_at_least(1, tokens_per_batch=tokens_per_batch)
+        options: dict[str, Any] = {
+            "beam_size": beam_size, "next_words": next_words, "tokens_per_batch": tokens_per_batch,
+            "progress": progress,
+        }  # fmt: skip
+        documents = documents_of(texts, tokens)
+        if given is None:
+            words = score_words(self, documents, reads=reads, **options)
+            return score_table(words, documents, by=by, unit=unit)
+        if reads == "sentence":
+            raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
+        contexts = _contexts(given, len(documents), tokens)
+        words = score_words(self, list(map(_joined, contexts, documents)), reads="document", **options)
+        before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
+        own = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
+        return score_table(own, documents, by=by, unit=unit)
 
     def score_over_trees(
         self,
@@ -140,7 +131,6 @@ class System(Trained):
             UserError: the system gives trees no probability, there is no such parser, or a sentence is too long.
         """
         from depgen.evaluation.over_trees import bound_table, bounds_of_sentences  # pandas
-        from depgen.evaluation.scores import TextColumns
 
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
@@ -151,7 +141,7 @@ class System(Trained):
             self, documents, trees=trees, number_of_trees=number_of_trees, parser=parser, seed=seed,
             tokens_per_batch=tokens_per_batch, progress=progress,
         )  # fmt: skip
-        return bound_table(sentences, TextColumns.of(documents), by=by, unit=unit)
+        return bound_table(sentences, documents, by=by, unit=unit)
 
     def generate(
         self,
@@ -250,7 +240,6 @@ class System(Trained):
         reads: Reads | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int = 8192,
-        batch_size: int | None = None,
         progress: bool = False,
     ) -> "DataFrame":
         """The hidden state of each word, a column `state_0`, `state_1`, … for each dimension; see `states_of_words`.
@@ -266,7 +255,6 @@ class System(Trained):
             reads: what is encoded at once, as in `score`.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: encoded at once, padding included.
-            batch_size: the most sentences or documents at once; None: as many as the tokens allow.
             progress: show a progress bar.
 
         Raises:
@@ -275,10 +263,10 @@ class System(Trained):
         from depgen.evaluation.states import states_of_words  # pandas
 
         check_one_of(pooling=(pooling, Pooling))
-        check_at_least(1, tokens_per_batch=tokens_per_batch, batch_size=batch_size)
+        check_at_least(1, tokens_per_batch=tokens_per_batch)
         return states_of_words(
-            TextEncoder(self, self.reads_documents(reads)), documents_of(texts, tokens), layer=layer, pooling=pooling,
-            tokens_per_batch=tokens_per_batch, batch_size=batch_size, progress=progress,
+            self, documents_of(texts, tokens), layer=layer, pooling=pooling, reads=reads,
+            tokens_per_batch=tokens_per_batch, progress=progress,
         )  # fmt: skip
 
     def attention(
@@ -312,20 +300,6 @@ class System(Trained):
         return sentence_attention(
             self.model, self.vocabulary, words, encoding=encoding, kind=kind, layer=layer, attention_head=attention_head
         )
-
-    def reads_documents(self, reads: Reads | None = None) -> bool:
-        """Whether documents are read as one.
-
-        Raises:
-            UserError: `reads` is `document`, and the system never does.
-        """
-        check_one_of(reads=(reads, Reads))
-        if reads == "document" and self.model.likelihood == "pseudo":
-            raise UserError(
-                f"{type(self.model).__name__} predicts each word from the others of its sentence, and reads no "
-                "document as one: leave out --reads document, and contexts."
-            )
-        return isinstance(self.model, DocumentLanguageModel) if reads is None else reads == "document"
 
 
 def _contexts(given: str | Iterable[str], texts: int, tokens: Tokens) -> list[TextDocument]:
@@ -370,14 +344,8 @@ def load(
         UserError: no such system, or several of that name; no such device or dtype.
     """
     check_one_of(form=(form, FormName))
-    if name == "":
-        raise UserError("Expected the name of a system, found an empty one.")
-    kind, place = ("run", None) if name is None else located(name)
-    if kind == "pretrained" and place is not None:
-        trained = load_pretrained_system(place, device=device)
-    else:
-        trained = load_trained(place, device=device)
-    reading = replace(trained.reading, form=form or trained.reading.form)
+    trained = load_trained(name, device=device, form=form)
+    reading = trained.reading
     if first_word_space is not None:
         reading = replace(reading, first_word_space=first_word_space)
     if dtype is not None:

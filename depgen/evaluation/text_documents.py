@@ -15,7 +15,7 @@ from depgen.locations import json_value
 from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
 from depgen.trees.sdp import read_sdp_blocks
 from depgen.trees.sentence import Sentence
-from depgen.trees.text_files import FileFormat, Separator, format_of, read_columns, read_lines
+from depgen.trees.text_files import FileFormat, format_of, read_columns, read_lines
 
 logger = logging.getLogger(__name__)
 
@@ -122,11 +122,8 @@ def document_of(text: str, *, name: str = "text", tokens: Tokens = "whitespace")
 
 
 def warn_of_raw_text(last_words: Sequence[tuple[str, bool]]) -> None:
-    """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it.
-
-    Args:
-        last_words: the last word of each sentence of texts whose words are separated by white space, and whether it is
-            unknown.
+    """Warn where at least half of the sentences end in an unknown word with punctuation, as raw text has it; of texts
+    whose words are separated by white space, the last word of each sentence and whether it is unknown are given.
     """
     raw = [word for word, unknown in last_words if unknown and _WITH_PUNCTUATION.search(word)]
     if raw and 2 * len(raw) >= len(last_words):
@@ -175,7 +172,7 @@ def read_documents(
     elif kind == "jsonl":
         documents = list(_of_json(path, cut))
     else:
-        documents = list(_of_columns(path, "tab" if kind == "tsv" else "comma", cut))
+        documents = list(_of_columns(path, kind, cut))
     if not documents:
         raise UserError(f"{path}: expected at least one sentence, found none.")
     return [replace(document, by_spaces=cut == "whitespace") for document in documents]
@@ -228,39 +225,50 @@ def _of_conllu(path: Path, tags: TagColumn, *, trees: bool) -> Iterator[TextDocu
         yield TextDocument(identifier, sentences, places, sentence_ids=ids if any(ids) else ())
 
 
-def _of_columns(path: Path, separator: Separator, tokens: Tokens) -> Iterator[TextDocument]:
+def _of_columns(path: Path, kind: FileFormat, tokens: Tokens) -> Iterator[TextDocument]:
     """Each row as a document: a column `sentence` holds one sentence, a column `text` is cut as that of JSON is."""
-    for line, row in read_columns(path, separator=separator):
+    for line, row in _rows(path, kind):
         name, place = _name_of_text(row, TEXT, f"{path}:{line}"), f"{path.name}:{line}"
         sentences = split_sentences(row[name]) if name == "text" else [row[name]]
         read = tuple(Sentence(words_of(sentence, tokens)) for sentence in sentences)
         if not any(read):
             raise UserError(f"{path}:{line}: expected a sentence, found an empty cell: fill it in, or delete the row.")
-        fields = {column: cell for column, cell in row.items() if column != name}
-        yield TextDocument(place, read, (place,) * len(read), fields=fields)
+        yield TextDocument(place, read, (place,) * len(read), fields=_without(row, name))
 
 
 def _of_json(path: Path, tokens: Tokens) -> Iterator[TextDocument]:
     """By the format of corpora; the first object says which field holds the text, and whether it is a list."""
-    number, first = next(((number, line) for number, line in read_lines(path) if line.strip()), (1, "{}"))
-    row = json_value(first, f"{path}:{number}")
-    name = _name_of_text(row, ("sentences", *TEXT), f"{path}:{number}")
-    kind: Kind = "sentences" if name == "sentences" or isinstance(row[name], list) else "text"
-    lines = JsonLines(columns={kind: name}, tokens=tokens)
-    for document, content in lines.read_with_fields(path, path.name):
-        fields = {field: value for field, value in content.items() if field != name}
+    number, first = next(_rows(path, "jsonl"), (1, {}))
+    name = _name_of_text(first, ("sentences", *TEXT), f"{path}:{number}")
+    kind: Kind = "sentences" if name == "sentences" or isinstance(first[name], list) else "text"
+    for document, row in JsonLines(columns={kind: name}, tokens=tokens).read_with_fields(path, path.name):
         places = (document.identifier,) * len(document.sentences)
-        yield TextDocument(document.identifier, document.sentences, places, fields=fields)
+        yield TextDocument(document.identifier, document.sentences, places, fields=_without(row, name))
 
 
-def _name_of_text(row: Any, names: Sequence[str], where: str) -> str:  # noqa: ANN401 - values of JSON
+def _rows(path: Path, kind: FileFormat) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Line number and named values of each row of a table, or of each object of JSON lines."""
+    if kind != "jsonl":
+        yield from read_columns(path, separator="tab" if kind == "tsv" else "comma")
+        return
+    for number, line in read_lines(path):
+        if line.strip():
+            row = json_value(line, f"{path}:{number}")
+            if not isinstance(row, Mapping):
+                raise UserError(f"{path}:{number}: expected a JSON object, found a {type(row).__name__}.")
+            yield number, row
+
+
+def _without(row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {column: value for column, value in row.items() if column != name}
+
+
+def _name_of_text(row: Mapping[str, Any], names: Sequence[str], where: str) -> str:
     """The first of the names that a row has.
 
     Raises:
-        UserError: it has none, or is no row.
+        UserError: it has none.
     """
-    if not isinstance(row, Mapping):
-        raise UserError(f"{where}: expected a JSON object, found a {type(row).__name__}.")
     name = next((name for name in names if name in row), None)
     if name is None:
         raise UserError(
@@ -270,16 +278,8 @@ def _name_of_text(row: Any, names: Sequence[str], where: str) -> str:  # noqa: A
     return name
 
 
-# -- files of a text a line -------------------------------------------------------------------------------------------
-
-
 def read_file_texts(path: Path, names: Sequence[str] = TEXT) -> list[str]:
-    """The texts of a file, empty ones included; see `numbered_texts`."""
-    return [text for _, text in numbered_texts(path, names)]
-
-
-def numbered_texts(path: Path, names: Sequence[str] = TEXT) -> Iterator[tuple[int, str]]:
-    """Line number and text of each text of a file of generated texts, references or prompts.
+    """The texts of a file of generated texts, references or prompts, empty ones included.
 
     A line is a text; in JSON lines a field, of which a list of sentences is one text; in tables (`.csv`, `.tsv`) a
     cell; in CoNLL-U and SDP the words of a sentence.
@@ -291,22 +291,15 @@ def numbered_texts(path: Path, names: Sequence[str] = TEXT) -> Iterator[tuple[in
     Raises:
         UserError: the file can't be read, or not as the ending of its name says; a field or column is missing.
     """
-    kind = format_of(path)
+    kind, texts = format_of(path), list[str]()
     if kind == "text":
-        yield from read_lines(path)
-    elif kind == "conllu":
-        yield from ((block.numbers[0], " ".join(block.bare_sentence("xpos").words)) for block in read_blocks(path))
-    elif kind == "sdp":
-        yield from ((block.numbers[0], " ".join(block.bare_sentence().words)) for block in read_sdp_blocks(path))
-    elif kind == "jsonl":
-        for line, content in read_lines(path):
-            if content.strip():
-                row = json_value(content, f"{path}:{line}")
-                text = row[_name_of_text(row, names, f"{path}:{line}")]
-                sentences = text if isinstance(text, list) else [text]
-                if not all(isinstance(sentence, str) for sentence in sentences):
-                    raise UserError(f"{path}:{line}: expected a text or a list of sentences, found {text!r:.40}.")
-                yield line, " ".join(sentences)
-    else:
-        for line, row in read_columns(path, separator="tab" if kind == "tsv" else "comma"):
-            yield line, row[_name_of_text(row, names, f"{path}:{line}")]
+        return [line for _, line in read_lines(path)]
+    if kind in ("conllu", "sdp"):
+        return [" ".join(sentence.words) for document in read_documents(path) for sentence in document.sentences]
+    for line, row in _rows(path, kind):
+        text = row[_name_of_text(row, names, f"{path}:{line}")]
+        sentences = text if isinstance(text, list) else [text]
+        if not all(isinstance(sentence, str) for sentence in sentences):
+            raise UserError(f"{path}:{line}: expected a text or a list of sentences, found {text!r:.40}.")
+        texts.append(" ".join(sentences))
+    return texts

@@ -21,10 +21,12 @@ from depgen.data.vocabulary import (
     load_vocabulary,
     vocabulary_of_checkpoint,
 )
-from depgen.errors import UserError, did_you_mean, user_errors_unwrapped
+from depgen.errors import UserError, check_one_of, did_you_mean, user_errors_unwrapped
+from depgen.evaluation.frames import Reads
 from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import models_root, runs_root
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
@@ -32,8 +34,8 @@ from depgen.training.hyper_parameters import BUILDER
 from depgen.training.runs import (
     WEIGHTS,
     all_runs,
+    best_checkpoint,
     experiment_name,
-    named_checkpoint,
     newest_run,
     run_of_checkpoint,
 )
@@ -70,32 +72,54 @@ class Trained:
                 f"{self.model.likelihood}, not exact: name a run of a left-to-right system."
             )
 
+    def reads_documents(self, reads: Reads | None = None) -> bool:
+        """Whether documents are read as one: by default by systems that know of their sentences.
 
-def load_trained(reference: str | Path | None, *, device: str | None = None, form: FormName | None = None) -> Trained:
-    """The system of a run folder (its best checkpoint), of a checkpoint file, or of the newest run when None.
+        Raises:
+            UserError: `reads` is `document`, and the system never does.
+        """
+        check_one_of(reads=(reads, Reads))
+        if reads == "document" and self.model.likelihood == "pseudo":
+            raise UserError(
+                f"{type(self.model).__name__} predicts each word from the others of its sentence, and reads no "
+                "document as one: leave out --reads document, and contexts."
+            )
+        return isinstance(self.model, DocumentLanguageModel) if reads is None else reads == "document"
+
+
+def load_trained(name: str | Path | None, *, device: str | None = None, form: FormName | None = None) -> Trained:
+    """A system by its name; of a run or an experiment by its best checkpoint, and without a name of the newest run.
 
     Nothing pickled is executed: checkpoints are read with `weights_only`. Classes that a run may name are those of
     `depgen.training.class_paths`.
 
     Args:
-        reference: what names the run.
+        name: see `depgen.load`.
         device: cpu, cuda, …; None: a GPU where there is one.
         form: what words are brought into; None: the form of the run's corpus.
 
     Raises:
-        UserError: there is no such run or checkpoint, it is damaged, it neither lies in a run folder nor holds its
-            vocabulary, the vocabulary has another size than the system, or it names classes that no run may name.
+        UserError: there is no such system, its checkpoint is damaged or lies without its vocabulary, the vocabulary has
+            another size than the system, or it names classes that no run may name.
     """
-    run, checkpoint, alone = _located(reference)
-    content = load_checkpoint(checkpoint, mmap=True)
-    vocabulary = vocabulary_of_checkpoint(content) if alone else None
-    if vocabulary is None:
-        vocabulary = load_vocabulary((named_checkpoint(checkpoint)[0] if alone else run) / VOCABULARY_FILE)
-    checked_vocabulary_size(vocabulary.size, checkpoint)
-    model = _model_of(checkpoint, content, checked_device(device))
-    model.enter_phase(int(content.get("phase", 0)))
-    reading = reading_of_run(run, content)
-    return Trained(model.eval(), vocabulary, run, checkpoint, replace(reading, form=form or reading.form))
+    kind, place = located(name)
+    if kind == "pretrained":
+        trained = _pretrained(place, device=device)
+    else:
+        run, checkpoint = _checkpoint_of(place)
+        content = load_checkpoint(checkpoint, mmap=True)
+        vocabulary = vocabulary_of_checkpoint(content) if run is None else load_vocabulary(run / VOCABULARY_FILE)
+        if vocabulary is None:
+            raise UserError(
+                f"The checkpoint {checkpoint} lies in no run folder, so that its vocabulary is not known. Name a run "
+                "folder, or the file within it (RUN/checkpoints/best.ckpt)."
+            )
+        checked_vocabulary_size(vocabulary.size, checkpoint)
+        model = _model_of(checkpoint, content, checked_device(device))
+        model.enter_phase(int(content.get("phase", 0)))
+        run = checkpoint.parent if run is None else run
+        trained = Trained(model.eval(), vocabulary, run, checkpoint, reading_of_run(run, content))
+    return trained if form is None else replace(trained, reading=replace(trained.reading, form=form))
 
 
 def _model_of(checkpoint: Path, content: Mapping[str, Any], device: str) -> LanguageModel:
@@ -133,26 +157,29 @@ def named_runs(run: str | Path | Sequence[str | Path] | None) -> list[str | Path
     return [run] if run is None or isinstance(run, str | Path) else list(run) or [None]
 
 
-def system_class(reference: str | Path | None) -> type[LanguageModel] | None:
+def system_class(name: str | Path | None) -> type[LanguageModel] | None:
     """The class of the system that `load_trained` would load; None if it is no system, or one that no run may name.
 
     Raises:
         UserError: there is no such run or checkpoint, or it is damaged.
     """
-    _, checkpoint, _ = _located(reference)
+    kind, place = located(name)
+    if kind == "pretrained":
+        from depgen.models.causal_lm import CausalLM
+
+        return CausalLM
+    _, checkpoint = _checkpoint_of(place)
     path = (load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}).get("_class_path")
     try:
-        kind = class_in_run(str(path), checkpoint)
+        system = class_in_run(str(path), checkpoint)
     except UserError:
         return None
-    return kind if issubclass(kind, LanguageModel) else None
+    return system if issubclass(system, LanguageModel) else None
 
 
-def _located(reference: str | Path | None) -> tuple[Path, Path, bool]:
-    """The run folder, the checkpoint, and whether the checkpoint lies in no run, so that the folder is just its own."""
-    if reference is not None and Path(reference).is_file() and run_of_checkpoint(Path(reference)) is None:
-        return Path(reference).parent, Path(reference), True
-    return *named_checkpoint(newest_run() if reference is None else reference), False
+def _checkpoint_of(place: Path) -> tuple[Path | None, Path]:
+    """The run folder, None of a checkpoint that lies in no run, and the checkpoint."""
+    return (run_of_checkpoint(place), place) if place.is_file() else (place, best_checkpoint(place))
 
 
 def checked_device(name: str | None) -> str:
@@ -173,7 +200,7 @@ def checked_device(name: str | None) -> str:
 # -- pretrained models ------------------------------------------------------------------------------------------------
 
 
-def load_pretrained_system(folder: Path, *, device: str | None = None) -> Trained:
+def _pretrained(folder: Path, *, device: str | None) -> Trained:
     """A causal language model of the transformers library that was not trained here.
 
     Raises:
@@ -219,12 +246,16 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def located(name: str | Path) -> tuple[Place, Path]:
-    """What a name means and where it is; of several runs of an experiment, the newest.
+def located(name: str | Path | None) -> tuple[Place, Path]:
+    """What a name means and where it is; of several runs of an experiment, and without a name, the newest.
 
     Raises:
         UserError: nothing has that name, or several have.
     """
+    if name is None:
+        return "run", newest_run()
+    if name == "":
+        raise UserError("Expected the name of a system, found an empty one.")
     path, text = Path(name).expanduser(), str(name)
     places: list[tuple[Place, Path]] = [("run", path)] if path.is_file() else _in_folder(path)
     is_path = isinstance(name, Path) or path.is_file() or path.is_absolute() or text.startswith((".", "~"))

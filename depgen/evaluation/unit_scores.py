@@ -1,27 +1,73 @@
-"""How likely a system finds documents: every token of every sentence, in batches of documents of like length."""
+"""What a system makes of the tokens of documents, in batches: log-probabilities, and ranks among all next words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
-from torch import nn
+from jaxtyping import Float, Float64, Int, Int64
+from torch import Tensor, nn
 
+from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.trained import Trained
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.structured import StructuredLanguageModel
+from depgen.nn.precise import precise
+from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar
 
 DocumentIds = Sequence[Sequence[int]]
 """Token ids of a document's sentences, without beginning and end; none is empty."""
 TOKENS_AT_ONCE, TOKENS_AT_ONCE_ON_CPU = 8192, 1024
 """Tokens of a batch, padding included, where a caller names no number."""
+RANKED_AT_ONCE = 4096
+"""The same where next words are ranked; the distributions of only one position are held at a time."""
+D = TypeVar("D", bound=DocumentIds)
+T = TypeVar("T")
+
+
+def in_batches(
+    model: LanguageModel,
+    documents: Sequence[D],
+    compute: Callable[[list[D]], Iterable[T]],
+    *,
+    tokens_per_batch: int,
+    alike: bool = False,
+    doing: str,
+    progress: bool = False,
+) -> list[T]:
+    """What a system computes of each document, in the order of the documents, in full precision.
+
+    Args:
+        model: a system in evaluation mode.
+        documents: what it reads as one each.
+        compute: of some documents.
+        tokens_per_batch: padding included; a longer document is a batch by itself.
+        alike: whether documents that begin alike are computed together, for systems that search these once; else those
+            of like length are.
+        doing: what the progress bar calls it.
+        progress: show a progress bar.
+    """
+    assert not model.training, "results are those of evaluation"
+    batches = _alike if alike else batches_of
+    results: dict[int, T] = {}
+    with (
+        torch.inference_mode(),
+        torch.autocast(model.device.type, enabled=False),
+        progress_bar(doing, total=len(documents), unit="documents", shown=progress) as advance,
+    ):
+        for places in batches(documents, tokens_per_batch=tokens_per_batch):
+            results |= zip(places, compute([documents[place] for place in places]), strict=True)
+            advance(len(places))
+    return [results[place] for place in range(len(documents))]
 
 
 def score_documents(
@@ -30,7 +76,6 @@ def score_documents(
     *,
     vocabulary: Vocabulary,
     tokens_per_batch: int | None = None,
-    batch_size: int | None = None,
     progress: bool = False,
 ) -> list[list[Float[np.ndarray, " tokens"]]]:
     """Log-probabilities (nats) of each document's tokens, sentence by sentence, whatever the batches.
@@ -42,27 +87,21 @@ def score_documents(
         model: a system in evaluation mode.
         documents: what it reads as one each; sentences to be read by themselves are documents of one sentence.
         vocabulary: that it was trained with.
-        tokens_per_batch: padding included; a longer document is a batch by itself. None: see `tokens_at_once`.
-        batch_size: the most documents in a batch; None: any number.
+        tokens_per_batch: None: see `tokens_at_once`.
         progress: show a progress bar.
 
     Raises:
         UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
-    assert not model.training, "scores are those of evaluation"
     keys = [tuple(map(tuple, document)) for document in documents]
     different = list(dict.fromkeys(keys))
-    batches = _alike if model.likelihood == "bound" else batches_of
-    scores: dict[tuple[tuple[int, ...], ...], list[Float[np.ndarray, " tokens"]]] = {}
-    with progress_bar("scoring", total=len(different), unit="documents", shown=progress) as advance:
-        for places in batches(
-            different, tokens_per_batch=tokens_per_batch or tokens_at_once(model), batch_size=batch_size
-        ):
-            batch = [different[place] for place in places]
-            with torch.autocast(model.device.type, enabled=False):
-                scores |= zip(batch, model.sentence_log_probs(batch, vocabulary=vocabulary), strict=True)
-            advance(len(places))
-    return [scores[key] for key in keys]
+    scores = in_batches(
+        model, different, partial(model.sentence_log_probs, vocabulary=vocabulary),
+        tokens_per_batch=tokens_per_batch or tokens_at_once(model), alike=model.likelihood == "bound", doing="scoring",
+        progress=progress,
+    )  # fmt: skip
+    by_key = dict(zip(different, scores, strict=True))
+    return [by_key[key] for key in keys]
 
 
 def tokens_at_once(model: LanguageModel) -> int:
@@ -97,19 +136,111 @@ def batches_of_lengths(
         yield by_length[start:end].tolist()
 
 
-def _alike(
-    documents: Sequence[DocumentIds], *, tokens_per_batch: int, batch_size: int | None = None
-) -> Iterator[list[int]]:
+def as_sequences(documents: Sequence[DocumentIds], vocabulary: Vocabulary) -> TokenBatch:
+    """A batch in which each document is one sequence of words after `<eos>`."""
+    items = [TokenItem(place, np.concatenate(document)) for place, document in enumerate(documents)]
+    return collate_tokens(ItemBatch(items, sum(len(item.ids) + 1 for item in items), vocabulary))
+
+
+def _alike(documents: Sequence[DocumentIds], *, tokens_per_batch: int) -> Iterator[list[int]]:
     """The places of documents that begin alike, for systems that search these once."""
     batch, tokens = list[int](), 0
     for place in sorted(range(len(documents)), key=lambda place: [*chain(*documents[place])]):
         size = sum(len(ids) + 1 for ids in documents[place])
-        if batch and (tokens + size > tokens_per_batch or len(batch) == batch_size):
+        if batch and tokens + size > tokens_per_batch:
             yield batch
             batch, tokens = [], 0
         batch, tokens = [*batch, place], tokens + size
     if batch:
         yield batch
+
+
+# -- the distribution over the next word ------------------------------------------------------------------------------
+
+
+class TokenFigures(NamedTuple):
+    """Figures of a sentence's tokens and, where the system predicts it, of its end.
+
+    Attributes:
+        entropy: nats, of the distribution over the vocabulary that each token was predicted from.
+        rank: place of each token in it; 1 is the likeliest.
+    """
+
+    entropy: Float64[np.ndarray, " tokens"]
+    rank: Int64[np.ndarray, " tokens"]
+
+
+def next_word_figures(
+    model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: Vocabulary, progress: bool = False
+) -> list[list[TokenFigures]]:
+    """Entropies and ranks of the tokens that `score_documents` scores, sentence by sentence.
+
+    Raises:
+        UserError: the system has no distribution over the next word, or one that is a sum over structures.
+    """
+    name = type(model).__name__
+    if isinstance(model, StructuredLanguageModel):
+        raise UserError(
+            f"A {name} builds a structure too, and depgen does not sum the next word's probabilities over structures: "
+            "leave out next_words."
+        )
+    if isinstance(model, DocumentLanguageModel):
+        figures_of: Any = partial(_figures_of_documents, model, vocabulary)
+    elif isinstance(model, LeftToRight):
+        figures_of = partial(_figures_of_sequences, model, vocabulary)
+    else:
+        raise UserError(f"A {name} does not predict each word from those before it alone: leave out next_words.")
+    return in_batches(model, documents, figures_of, tokens_per_batch=RANKED_AT_ONCE, doing="ranking", progress=progress)
+
+
+def _figures_of_sequences(
+    model: LeftToRight, vocabulary: Vocabulary, documents: Sequence[DocumentIds]
+) -> list[list[TokenFigures]]:
+    """Each document is one sequence after `<eos>`, read a position at a time."""
+    batch = as_sequences(documents, vocabulary).to(model.device)
+    columns, state = [], None
+    for position in range(batch.inputs.size(1)):
+        log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
+        columns.append(_entropy_and_rank(log_probs, batch.targets[:, position]))
+    entropies, ranks = (torch.stack(column, 1).cpu().numpy() for column in zip(*columns, strict=True))
+    figures = []
+    for row, document in enumerate(documents):
+        ends = np.cumsum([len(ids) for ids in document], dtype=np.int64)
+        ends[-1] += 1
+        parts = [np.split(of_all[row, : ends[-1]], ends[:-1]) for of_all in (entropies, ranks)]
+        figures.append([TokenFigures(*part) for part in zip(*parts, strict=True)])
+    return figures
+
+
+def _figures_of_documents(
+    model: DocumentLanguageModel, vocabulary: Vocabulary, documents: Sequence[DocumentIds]
+) -> list[list[TokenFigures]]:
+    """Each sentence after `<s>` and what the sentences before it have left."""
+    figures = []
+    for document in documents:
+        before, of_sentences = None, list[TokenFigures]()
+        for ids in document:
+            inputs = torch.tensor([[vocabulary.start, *ids]], device=model.device)
+            features, before = model.step(inputs, before)
+            log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
+            targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
+            of_sentences.append(
+                TokenFigures(*(figure.cpu().numpy() for figure in _entropy_and_rank(log_probs, targets)))
+            )
+        figures.append(of_sentences)
+    return figures
+
+
+def _entropy_and_rank(
+    log_probs: Float[Tensor, "positions vocab"], targets: Int[Tensor, " positions"]
+) -> tuple[Float[Tensor, " positions"], Int[Tensor, " positions"]]:
+    """Nats, and the targets' places; a target shares the first place of all that are as likely."""
+    entropies = precise(torch.special.entr(log_probs.exp())).sum(-1)
+    likelier = log_probs > log_probs.gather(1, targets[:, None])
+    return entropies, 1 + likelier.sum(-1)
+
+
+# -- what measures ask -----------------------------------------------------------------------------------------------
 
 
 def sequence_losses(
@@ -153,12 +284,3 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     finally:
         if own is not None:
             system.beam_size = own
-
-
-def as_words(beam_size: int | None) -> str:
-    """What a log line says of a beam: nothing without one.
-
-    >>> as_words(20)
-    ' (beam 20)'
-    """
-    return "" if beam_size is None else f" (beam {beam_size})"

@@ -36,8 +36,7 @@ class DepgenLM(LM):  # type: ignore[misc]
         beam_size: (systems whose scores are bounds) structures of a text that are summed over.
         number_of_trees: (ITEXP) sampled for each text.
         parser: (ITEXP) that they are sampled from.
-        batch_size: texts that are scored at once, or `auto`.
-        max_batch_size: as lm_eval gives it; not used, since no score depends on the batches.
+        batch_size, max_batch_size: as lm_eval gives them; not used, since no score depends on the batches.
 
     Raises:
         UserError: there is no such system.
@@ -58,7 +57,6 @@ class DepgenLM(LM):  # type: ignore[misc]
         super().__init__()
         self.system = load(run, device=device, first_word_space=first_word_space)
         self.beam_size, self.number_of_trees, self.parser = beam_size, number_of_trees, parser
-        self.batch_size = None if batch_size is None or batch_size == "auto" else int(batch_size)
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """Log-likelihood of each continuation after its context, and whether its words are the likeliest ones.
@@ -92,7 +90,7 @@ class DepgenLM(LM):  # type: ignore[misc]
         ranked = predicts_next and not isinstance(model, StructuredLanguageModel)
         words = system.score(
             texts, reads="document" if predicts_next else None, next_words=ranked, beam_size=self.beam_size,
-            batch_size=self.batch_size, progress=progress,
+            progress=progress,
         )  # fmt: skip
         last = words.groupby("document").cumcount(ascending=False) == 0
         begins = words["document"].map(dict(enumerate((len(context) for context, _ in pairs), start=1)))

@@ -16,7 +16,6 @@ from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation import over_trees
 from depgen.evaluation.over_trees import bound_of_samples, bound_table, bounds_of_sentences
-from depgen.evaluation.scores import TextColumns
 from depgen.evaluation.text_documents import TextDocument, document_of
 from depgen.evaluation.trained import Trained
 from depgen.trees.binarization import Binarization, binary_dependencies, written_tree
@@ -170,7 +169,7 @@ def test_trees_that_are_never_written_have_no_probability_and_are_counted(scored
     worst.arcs[0, 1] = worst.arcs[2, 1] = worst.roots[1] = 9.0
     found = scored(model, FEW, [best, worst], 4, text=text)
     assert found["log_prob"][1] == -math.inf
-    (row,) = bound_table(found, TextColumns.of([document_of(text)]), by="all").to_dict("records")
+    (row,) = bound_table(found, [document_of(text)], by="all").to_dict("records")
     assert (row["sentences"], row["sentences_without_trees"]) == (2, 1)
     assert row["words"] == 3
     assert row["impossible_trees"] == found["impossible_trees"].sum()
@@ -223,7 +222,7 @@ def test_tables_have_the_fields_of_texts_and_the_unit(scored, by):
         document_of(""),
     ]  # fmt: skip
     found = scored(small(FULL), FULL, [crf(2), crf(3)], 10, texts=documents)
-    nats, bits = (bound_table(found, TextColumns.of(documents), by=by, unit=unit) for unit in ("nats", "bits"))
+    nats, bits = (bound_table(found, documents, by=by, unit=unit) for unit in ("nats", "bits"))
     np.testing.assert_allclose(bits["log_prob"] * math.log(2), nats["log_prob"])
     assert set(bits["unit"]) == {"bits"}
     if by != "all":

@@ -42,7 +42,7 @@ CALLS = [
     ("masked", lambda system: system.score(["a"], unit="dits"), "unit: expected one of nats, bits, found dits"),
     ("masked", lambda system: system.score(["a"], reads="word"), "reads: .*sentence, document, found word"),
     ("masked", lambda system: system.score(["a"], tokens="spacy"), "tokens: .*whitespace, rules, found spacy"),
-    ("masked", lambda system: system.score(["a"], batch_size=0), "batch_size: expected at least 1, found 0"),
+    ("masked", lambda system: system.score(["a"], tokens_per_batch=0), "tokens_per_batch: .*at least 1, found 0"),
     ("masked", lambda system: system.score(["a", None]), "text-2: expected a string, found None of type NoneType"),
     ("masked", lambda system: system.score([b"a"]), "text-1: expected a string, found b'a' of type bytes"),
     ("masked", lambda system: system.score([{"words": "a"}]), "text-1: .*text or sentence, found words"),

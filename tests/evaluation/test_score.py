@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,15 +55,17 @@ def runs(tmp_path_factory):
     for name, (make, corpus) in SYSTEMS.items():
         run = root / name
         run.mkdir()
-        (run / "run.json").write_text("{}")
         data = {"class_path": "depgen.data.text.TextData", "init_args": {"corpus": corpus}}
         (run / "config.yaml").write_text(yaml.safe_dump({"data": data}))
         model, reading = spread(make(VOCABULARY.size)).eval(), reading_of_run(run)
-        loaded[run] = Trained(model, VOCABULARY, run, Path(f"{name}.ckpt"), reading)
+        loaded[name] = Trained(model, VOCABULARY, run, Path(f"{name}.ckpt"), reading)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DEPGEN_RUNS", str(root))
-        patch.setattr("depgen.evaluation.system.load_trained", lambda run, *, device: loaded[run])
+        patch.setattr("depgen.evaluation.system.load_trained", lambda name, **options: in_form(loaded[name], **options))
         yield
+
+
+def in_form(trained, *, form, device):
+    return replace(trained, reading=replace(trained.reading, form=form or trained.reading.form))
 
 
 @pytest.fixture

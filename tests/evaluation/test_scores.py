@@ -13,7 +13,6 @@ from depgen.backbones.pretrained import PretrainedTransformer
 from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.scores import score_words, sums, with_perplexities
 from depgen.evaluation.text_documents import TextDocument
@@ -38,9 +37,9 @@ def documents_of(*documents):
     ]
 
 
-def encoder_of(model, vocabulary, form="as_is", *, as_one=False):
+def scored(model, vocabulary, documents, form="as_is", *, reads="sentence"):
     trained = Trained(model.eval(), vocabulary, Path("run"), Path("run/best.ckpt"), Reading(form))
-    return TextEncoder(trained, as_one)
+    return score_words(trained, documents, reads=reads)
 
 
 def sentences_of(words, document=1):
@@ -70,8 +69,8 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
     vocabulary = Vocabulary((tiny_gpt2 / "tokenizer.json").read_text(), specials={"eos": "<bos>"})
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(tiny_gpt2)), vocabulary.size)
     texts = ["the old dog saw a quizzical platypus .", "Ränder, it was late", "ran"]
-    words = score_words(encoder_of(model, vocabulary), documents_of(texts))
-    for text, scored in zip(texts, sentences_of(words), strict=True):
+    words = scored(model, vocabulary, documents_of(texts))
+    for text, rows in zip(texts, sentences_of(words), strict=True):
         coded = tokenizer(f" {text}", add_special_tokens=False, return_offsets_mapping=True)
         ids = torch.tensor([[0, *coded["input_ids"], 0]])
         with torch.no_grad():
@@ -79,10 +78,10 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
         nats = -logits.log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0].numpy()
         owner = [f" {text}"[:end].count(" ") - 1 for _, end in coded["offset_mapping"]]
         expected = np.bincount([*owner, len(text.split())], weights=nats)
-        assert scored["word"].tolist() == [*text.split(), "<eos>"]
-        np.testing.assert_allclose(-scored["log_prob"], expected, rtol=0, atol=1e-5)
-        assert scored["tokens"].tolist() == [*np.bincount(owner), 1]
-        assert not scored["unknown"].any()
+        assert rows["word"].tolist() == [*text.split(), "<eos>"]
+        np.testing.assert_allclose(-rows["log_prob"], expected, rtol=0, atol=1e-5)
+        assert rows["tokens"].tolist() == [*np.bincount(owner), 1]
+        assert not rows["unknown"].any()
     assert words["tokens"].max() > 3
 
 
@@ -91,7 +90,7 @@ def test_words_of_several_pieces_cost_what_the_library_says(tiny_gpt2):
 
 def test_ends_stand_where_the_system_predicts_them(causal):
     documents = documents_of(*TEXT)
-    apart, together = (score_words(encoder_of(causal, WORDS, as_one=as_one), documents) for as_one in (False, True))
+    apart, together = (scored(causal, WORDS, documents, reads=reads) for reads in ("sentence", "document"))
     levels = ["document", "sentence"]
     ends = [words.groupby(levels)["is_end"].sum().tolist() for words in (apart, together)]
     assert ends == [[1, 1, 1, 1], [0, 0, 1, 1]]
@@ -103,9 +102,9 @@ def test_ends_stand_where_the_system_predicts_them(causal):
 def test_systems_that_know_of_sentences_are_given_them():
     torch.manual_seed(0)
     model = spread(DCLM(WORDS.size, context=partial(ContextToContext, size=5), embedding_size=4))
-    for as_one in (True, False):
-        words = score_words(encoder_of(model, WORDS, as_one=as_one), documents_of(*TEXT))
-        units = [[[4, 5], [6, 7], [8]]] if as_one else [[[4, 5]], [[6, 7]], [[8]]]
+    for reads in ("document", "sentence"):
+        words = scored(model, WORDS, documents_of(*TEXT), reads=reads)
+        units = [[[4, 5], [6, 7], [8]]] if reads == "document" else [[[4, 5]], [[6, 7]], [[8]]]
         expected = [s for scores in model.sentence_log_probs(units, vocabulary=WORDS) for s in scores]
         for one, other in zip(sentences_of(words), expected, strict=True):
             np.testing.assert_allclose(one["log_prob"], other, rtol=1e-5)
@@ -115,8 +114,8 @@ def test_systems_that_know_of_sentences_are_given_them():
 
 
 def test_words_that_are_not_read_keep_their_place_without_a_score(causal):
-    words = score_words(encoder_of(causal, WORDS, "bare"), documents_of(["`` The cat , ran .", "...", "DOGS"]))
-    plain = score_words(encoder_of(causal, WORDS), documents_of(["the cat ran", "dogs"]))
+    words = scored(causal, WORDS, documents_of(["`` The cat , ran .", "...", "DOGS"]), "bare")
+    plain = scored(causal, WORDS, documents_of(["the cat ran", "dogs"]))
     first, dots, _ = sentences_of(words)
     assert first["word"].tolist() == ["``", "The", "cat", ",", "ran", ".", "<eos>"]
     assert first["tokens"].tolist() == [0, 1, 1, 0, 1, 0, 1]
@@ -127,7 +126,7 @@ def test_words_that_are_not_read_keep_their_place_without_a_score(causal):
 
 
 def test_unknown_words_are_scored_as_such_and_counted(causal):
-    words = score_words(encoder_of(causal, WORDS), documents_of(["the xyzzy cat"], ["the <eos> cat"]))
+    words = scored(causal, WORDS, documents_of(["the xyzzy cat"], ["the <eos> cat"]))
     one, other = (words[words["document"] == number] for number in (1, 2))
     assert one["unknown"].tolist() == [False, True, False, False]
     for name in ("tokens", "unknown", "log_prob"):
@@ -138,7 +137,7 @@ def test_unknown_words_are_scored_as_such_and_counted(causal):
 
 
 def test_nothing_but_unknown_words_has_a_score(causal):
-    (total,) = sums(score_words(encoder_of(causal, WORDS), documents_of(["xyzzy plugh"]))).to_dict("records")
+    (total,) = sums(scored(causal, WORDS, documents_of(["xyzzy plugh"]))).to_dict("records")
     assert (total["words"], total["unknown"]) == (2, 2)
     assert math.isfinite(total["log_prob"])
 
@@ -163,9 +162,9 @@ def test_perplexities_are_exponentials_of_sums_over_counts_and_named_by_their_ki
 
 def test_masked_systems_predict_no_end_and_read_sentence_by_sentence():
     model = spread(MaskedTransformer(encoder(), WORDS.size))
-    words = score_words(encoder_of(model, WORDS), documents_of(*TEXT))
+    words = scored(model, WORDS, documents_of(*TEXT))
     assert not words["is_end"].any()
-    alone = score_words(encoder_of(model, WORDS), documents_of([TEXT[0][1]]))
+    alone = scored(model, WORDS, documents_of([TEXT[0][1]]))
     np.testing.assert_allclose(alone["log_prob"], sentences_of(words)[1]["log_prob"], rtol=1e-5)
 
 
@@ -175,14 +174,14 @@ def test_masked_systems_predict_no_end_and_read_sentence_by_sentence():
 def test_a_text_that_is_too_long_is_named_by_its_place(causal):
     assert causal.longest_scored == 7
     fits = documents_of(["a", " ".join(["a"] * 7)])
-    assert len(sentences_of(score_words(encoder_of(causal, WORDS), fits))[1]) == 8
+    assert len(sentences_of(scored(causal, WORDS, fits))[1]) == 8
     with pytest.raises(UserError, match=r"^t\.txt:1\.2: .*7 tokens.*found 8: cut it"):
-        score_words(encoder_of(causal, WORDS), documents_of(["a", " ".join(["a"] * 8)]))
+        scored(causal, WORDS, documents_of(["a", " ".join(["a"] * 8)]))
     with pytest.raises(UserError, match=r"^t\.txt:2\.1: .*document .*7.*8: cut it"):
-        score_words(encoder_of(causal, WORDS, as_one=True), documents_of(["a"], ["a a a a", "a a a a"]))
+        scored(causal, WORDS, documents_of(["a"], ["a a a a", "a a a a"]), reads="document")
 
 
 def test_a_text_without_a_word_that_is_read_has_no_score(causal):
-    words = score_words(encoder_of(causal, WORDS, "bare"), documents_of(["...", "!"], ["``"]))
+    words = scored(causal, WORDS, documents_of(["...", "!"], ["``"]), "bare")
     assert words["word"].tolist() == ["...", "!", "``"]
     assert words["log_prob"].isna().all()

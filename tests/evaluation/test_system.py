@@ -80,7 +80,7 @@ def test_rules_cut_words_and_keep_their_characters(systems):
 
 def test_no_score_depends_on_the_batch(systems):
     for system in systems.values():
-        together, apart = system.score(TEXTS), system.score(TEXTS, batch_size=1)
+        together, apart = system.score(TEXTS), system.score(TEXTS, tokens_per_batch=1)
         np.testing.assert_allclose(together["log_prob"], apart["log_prob"], atol=1e-5)
 
 
@@ -228,7 +228,7 @@ def test_states_are_those_of_the_sentence_alone_whatever_the_batch(systems, name
     if name == "documents" and layer != -1:
         pytest.skip("such systems have the states of their last layer alone")
     texts = ["the cat ran .", "", "dogs", "the xylophone ran"]
-    together, apart = system.states(texts, layer), system.states(texts, layer, batch_size=1)
+    together, apart = system.states(texts, layer), system.states(texts, layer, tokens_per_batch=1)
     assert together["word"].tolist() == " ".join(texts).split()
     np.testing.assert_allclose(matrix(together), matrix(apart), atol=1e-6)
     for number, text in enumerate(texts, start=1):

@@ -11,11 +11,13 @@ from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.unit_scores import _alike, score_documents, sequence_losses
+from depgen.evaluation.unit_scores import _alike, next_word_figures, score_documents, sequence_losses
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dclm import DCLM, ContextToContext, ContextToOutput, NoContext
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.udgn import UDGN
+from tests.contract.batches import DOCUMENTS, all_scores, vocabulary_of
+from tests.contract.systems import SYSTEMS, built
 
 VOCABULARY = Vocabulary.of_words(list("abcdefghij"), specials=["start"])
 
@@ -94,5 +96,24 @@ def test_documents_that_begin_alike_are_scored_together_by_systems_that_search()
     documents = [[[5, 6]], [[4]], [[5, 6, 7]], [[4, 4, 4, 4]], [[5]], [[4, 4]], [[9] * 9]]
     batches = list(_alike(documents, tokens_per_batch=7))
     assert batches == [[1, 5], [3, 4], [0, 2], [6]]
-    assert list(_alike(documents, tokens_per_batch=100, batch_size=3)) == [[1, 5, 3], [4, 0, 2], [6]]
     assert list(_alike([], tokens_per_batch=7)) == []
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_figures_are_those_of_all_next_words_or_refused(name):
+    model, document = built(SYSTEMS[name]), DOCUMENTS[0]
+    if not {"left to right", "exact"} <= SYSTEMS[name].claims:
+        reason = "builds a structure too" if "bound" in SYSTEMS[name].claims else "does not predict each word"
+        with pytest.raises(UserError, match=rf"A {type(model).__name__} {reason}.*: leave out next_words"):
+            next_word_figures(model, [document], vocabulary=vocabulary_of(model))
+        return
+    (found,) = next_word_figures(model, [document], vocabulary=vocabulary_of(model))
+    entropies, ranks = (np.concatenate([getattr(each, kind) for each in found]) for kind in ("entropy", "rank"))
+    with torch.no_grad():
+        log_probs = all_scores(model, document)
+    np.testing.assert_allclose(log_probs.exp().sum(0), np.ones_like(entropies), rtol=1e-9)
+    np.testing.assert_allclose(entropies, -(log_probs.exp() * log_probs).nan_to_num().sum(0), atol=1e-9)
+    vocabulary, ends = vocabulary_of(model), len(found[0].rank) > len(document[0])
+    closed = [[*ids, vocabulary.eos] if ends or ids is document[-1] else ids for ids in document]
+    own = log_probs.gather(0, torch.tensor([[token for ids in closed for token in ids]]))
+    assert ranks.tolist() == (1 + (log_probs > own).sum(0)).tolist()

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import pandas as pd
 
 from depgen.errors import UserError
-from depgen.evaluation.encoded_text import TextEncoder
+from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.measure import Measured, ScoringOptions
 from depgen.evaluation.scores import score_words
 from depgen.evaluation.text_documents import Tokens, document_of
-from depgen.evaluation.unit_scores import beam_of
 
 if TYPE_CHECKING:
     from depgen.evaluation.system import System
@@ -52,26 +51,30 @@ def score_sentences(
     """
     usual: Tokens = "rules" if options.protocol == "plain" and system.checkpoint != system.run else "whitespace"
     tokens = options.tokens or usual
-    encoder = TextEncoder(system, system.reads_documents())
+    documents = [document_of(text, tokens=tokens) for text in texts]
     documents = [
-        replace(document_of(text, tokens=tokens), places=(place,)) for text, place in zip(texts, places, strict=True)
+        replace(document, places=(place,) * len(document.sentences))
+        for document, place in zip(documents, places, strict=True)
     ]
-    ids = [tuple(read[0].encoding.ids.tolist()) if (read := encoder.sentences(each)) else () for each in documents]
+    encoded, _ = encode_documents(system, documents, as_one=system.reads_documents())
+    ids = [tuple(read[0].encoding.ids.tolist()) if read else () for read in encoded]
     for text, place, own in zip(texts, places, ids, strict=True):
         if not own:
             raise UserError(
                 f"{place}: the system reads no word of {text!r} in the form `{system.reading.known_form}`: name "
                 "another by --form, or leave the sentence out."
             )
-    with beam_of(system.model, options.beam_size) as beam:
-        words = score_words(encoder, documents, tokens_per_batch=options.tokens_per_batch, progress=sys.stderr.isatty())
+    words = score_words(
+        system, documents, beam_size=options.beam_size, tokens_per_batch=options.tokens_per_batch,
+        progress=sys.stderr.isatty(),
+    )  # fmt: skip
     wrong = words.loc[(words["tokens"] > 0) & words["log_prob"].isna(), "document"]
     if len(wrong):
         raise UserError(
             f"{places[wrong.iloc[0] - 1]}: expected log-probabilities, found nan: the system's weights are damaged. "
             "Take another checkpoint of the run."
         )
-    return words, ids, beam
+    return words, ids, words.attrs["beam_size"]
 
 
 def of_groups(table: pd.DataFrame, by: Sequence[str], measures: Sequence[str]) -> pd.DataFrame:

@@ -5,13 +5,11 @@ from itertools import islice
 import numpy as np
 
 from depgen.errors import check_at_least
-from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.scores import PERPLEXITY, score_words, sums, with_perplexities
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees.parsing import ParsingOptions
-from depgen.language_models.document import DocumentLanguageModel
 from depgen.metrics.perplexity import perplexity
 from depgen.reporting.experiments import settings_as
 from depgen.reporting.measurement import numbers_of_test
@@ -60,9 +58,8 @@ def scores_of(trained: Trained, text: ParsingOptions, facts: RunFacts) -> Number
     """
     documents = [_as_text(document) for split in text.splits for document in text.corpus.documents(split)]
     model = trained.model
-    encoder = TextEncoder(trained, as_one=isinstance(model, DocumentLanguageModel))
     began = now(model.device)
-    scored = score_words(encoder, documents, tokens_per_batch=TOKENS_PER_BATCH)
+    scored = score_words(trained, documents, tokens_per_batch=TOKENS_PER_BATCH)
     seconds = now(model.device) - began
     by_document = sums(scored, ["document"])
     (everything,) = with_perplexities(sums(scored), model.likelihood).to_dict("records")
