@@ -41,7 +41,8 @@ model:
   init_args:
     backbone:
       class_path: depgen.backbones.transformer.Transformer
-      init_args: {layers: 1, width: 8, attention_heads: 2, feedforward: 8, causal: false, tied: false, output_bias: true}
+      init_args:
+        {layers: 1, width: 8, attention_heads: 2, feedforward: 8, causal: false, tied: false, output_bias: true}
 data:
   class_path: depgen.data.levels.LevelData
   init_args:
