@@ -268,7 +268,9 @@ def padded(rows: Sequence[np.ndarray], fill: int) -> Int[Tensor, "rows length"]:
 def collate_tokens(batch: ItemBatch) -> TokenBatch:
     """A padded batch of sequences."""
     slices, eos = batch.slices, batch.vocabulary.eos
-    texts = [np.concatenate([[eos], *(np.append(item.ids, eos) for item in row.items)]) for row in slices]
+    texts = [
+        np.concatenate([[batch.vocabulary.start], *(np.append(item.ids, eos) for item in row.items)]) for row in slices
+    ]
     parts = [_parts(row) for row in slices]
     columns = None
     if batch.segment is not None:

@@ -42,6 +42,8 @@ from depgen.training.runs import (
 from depgen.trees.text_form import FormName
 
 Place = Literal["run", "pretrained"]
+_ROLE, _TEXT = "<|im_start|>", "<|endoftext|>"
+"""What opens a role's turn in a chat; and the token between texts in models that chat so."""
 _PROBE = ("The", "cat", "sat.")
 """Words by which a tokenizer shows whether it cuts each by itself."""
 
@@ -216,23 +218,31 @@ def _pretrained(folder: Path, *, device: str | None) -> Trained:
 
 
 def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
-    """The tokenizer of a pretrained model, with the token that begins and ends a text.
+    """The tokenizer of a pretrained model, with the tokens that begin and end a text.
+
+    A text begins with what the tokenizer itself puts there, else with `bos_token_id`, else with `eos_token_id`. The
+    mark of a role in a chat is none: `<|endoftext|>` takes its place.
 
     Raises:
-        UserError: texts begin and end by two different tokens, or a word's pieces depend on the words before it.
+        UserError: no token begins a text, or a word's pieces depend on the words before it.
     """
     from tokenizers import Tokenizer
 
     content = (folder / TOKENIZER_FILE).read_text(encoding="utf-8")
     tokenizer = Tokenizer.from_str(content)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    begin, end = config.get("bos_token_id"), config.get("eos_token_id")
-    if end is None or begin not in (None, end):
+    begin, end = (_first(config.get(f"{name}_token_id")) for name in ("bos", "eos"))
+    (plain, *_), (put, *_) = (tokenizer.encode(_PROBE[0], add_special_tokens=more).ids for more in (False, True))
+    begin = next((each for each in (None if put == plain else put, begin, end) if each is not None), None)
+    if begin is None:
         raise UserError(
-            f"{folder / 'config.json'}: expected one token that begins and ends a text, as GPT-2 has, found "
-            f"bos_token_id {begin} and eos_token_id {end}. Train a run on top of such a model, or take another."
+            f"{folder / 'config.json'}: expected bos_token_id or eos_token_id, the token that begins a text, found "
+            "neither: add it."
         )
-    vocabulary = Vocabulary(content, specials={"eos": str(tokenizer.id_to_token(end))})
+    spellings = [str(tokenizer.id_to_token(each)) for each in (begin, begin if end is None else end)]
+    if spellings[0] == _ROLE and tokenizer.token_to_id(_TEXT) is not None:
+        spellings[0] = _TEXT
+    vocabulary = Vocabulary(content, specials=dict(zip(("start", "eos"), spellings, strict=True)))
     first, *others = _PROBE
     pieces = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
     if pieces != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:
@@ -241,6 +251,11 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
             "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
         )
     return vocabulary
+
+
+def _first(ids: Any) -> Any:  # noqa: ANN401 - what a JSON file holds
+    """The first of several token ids, or the only one; None where there is none."""
+    return (ids[0] if ids else None) if isinstance(ids, list) else ids
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

@@ -255,13 +255,13 @@ class LeftToRight(LanguageModel):
     ) -> list[Generated]:
         """Continuations of each prompt, without the end of sequence; each depends on its prompt and seed alone.
 
-        Prompts are token ids without the `<eos>` that begins every sequence; all else as
+        Prompts are token ids without the token that begins every sequence; all else as
         `depgen.decoding.generation.generate` has it.
         """
         self.refuse_longer_texts(prompts, max_new_tokens)
         return generate(
             self.drawing_step,
-            [[vocabulary.eos, *prompt] for prompt in prompts],
+            [[vocabulary.start, *prompt] for prompt in prompts],
             eos=vocabulary.eos,
             options=options,
             seeds=seeds,

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -149,16 +150,66 @@ def test_weights_may_have_another_type(place):
         depgen.load("tiny", device="cpu", dtype="int8")
 
 
+def write_llama(folder: Path, template: str | None, **ids: Any) -> None:
+    """A Llama with random weights over the pieces of the folder's GPT-2, with further special tokens."""
+    from tokenizers import Tokenizer, processors
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.add_special_tokens(["<s>", "</s>", "<|im_start|>"])
+    if template is not None:
+        known = [(template, tokenizer.token_to_id(template))]
+        tokenizer.post_processor = processors.TemplateProcessing(f"{template} $A", special_tokens=known)
+    (folder / "model.safetensors").unlink()
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=24, max_position_embeddings=64, initializer_range=0.5,
+        **{f"{name}_token_id": tokenizer.token_to_id(spelling) for name, spelling in ids.items() if spelling},
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(folder)
+    content = json.loads((folder / "config.json").read_text())
+    absent = {f"{name}_token_id": None for name, spelling in ids.items() if not spelling}
+    (folder / "config.json").write_text(json.dumps(content | absent))
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"bos_token_id": 5}, r"config\.json: expected one token that begins and ends a text, as GPT-2 has, found bos")],
+    ("template", "bos", "eos", "begin"),
+    [
+        ("<s>", "</s>", "</s>", "<s>"),  # what the tokenizer puts there
+        (None, "<s>", "</s>", "<s>"),
+        (None, None, "</s>", "</s>"),
+        (None, "<|im_start|>", "</s>", "<|endoftext|>"),  # the mark of a role begins no text
+        ("<s>", None, None, "<s>"),
+    ],
 )
-def test_models_that_begin_texts_by_another_token_are_refused(place, tmp_path, changes, message):
-    copy = shutil.copytree(place / "models" / "tiny", tmp_path / "other")
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps(config | changes))
-    with pytest.raises(UserError, match=message):
-        depgen.load(copy, device="cpu")
+def test_a_text_begins_as_the_model_has_learnt_it(place, tmp_path, template, bos, eos, begin):
+    from tokenizers import Tokenizer
+    from transformers import LlamaForCausalLM
+
+    folder = Path(shutil.copytree(place / "models" / "tiny", tmp_path / "llama"))
+    write_llama(folder, template, bos=bos, eos=eos)
+    tokenizer, network = Tokenizer.from_file(str(folder / "tokenizer.json")), LlamaForCausalLM.from_pretrained(folder)
+    system = depgen.load(folder, device="cpu")
+    words = system.score(TEXTS)
+    for text, ours in zip(TEXTS, sums(words[~words["is_end"]]), strict=True):
+        ids = [tokenizer.token_to_id(begin), *tokenizer.encode(text, add_special_tokens=False).ids]
+        with torch.no_grad():
+            log_probs = network.eval()(torch.tensor([ids])).logits[0].log_softmax(-1)
+        assert ours == pytest.approx(log_probs[:-1].gather(1, torch.tensor(ids[1:])[:, None]).sum().item(), abs=1e-4)
+    text = system.generate("The cat", number=1, max_new_tokens=3, top_p=0.01)["text"][0]
+    ids = [tokenizer.token_to_id(begin), *tokenizer.encode("The cat", add_special_tokens=False).ids]
+    with torch.no_grad():
+        drawn = network.generate(torch.tensor([ids]), max_new_tokens=3, do_sample=False, eos_token_id=-1)
+    assert text == tokenizer.decode(drawn[0, len(ids) :].tolist()).strip()
+
+
+def test_a_model_without_a_token_that_begins_texts_is_refused(place, tmp_path):
+    folder = Path(shutil.copytree(place / "models" / "tiny", tmp_path / "llama"))
+    write_llama(folder, None, bos=None, eos=None)
+    with pytest.raises(UserError, match=r"config\.json: expected bos_token_id or eos_token_id"):
+        depgen.load(folder, device="cpu")
 
 
 def test_tokenizers_that_join_words_are_refused(place, tmp_path):

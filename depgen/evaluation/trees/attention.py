@@ -171,7 +171,7 @@ def _self_attention(
 def _of_left_to_right(model: LeftToRight, ids: list[int], vocabulary: Vocabulary, layer: int) -> Tensor:
     """Log-probabilities of a layer, head by head; where they depend on a structure, with the likeliest one."""
     if model.likelihood != "bound":
-        inputs = torch.tensor([[vocabulary.eos, *ids[:-1]]], device=model.device)
+        inputs = torch.tensor([[vocabulary.start, *ids[:-1]]], device=model.device)
         whole: Tensor = model.backbone(inputs, attention_layer=layer).attention
         return whole[0]
     structure: Sequence[object]
