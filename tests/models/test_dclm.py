@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext, encode_each, last_states
+from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext
 from depgen.nn.peephole_lstm import LayerState, StandardLSTM
 from tests.models.documents import CONTEXTS, START, batch_of
 from tests.models.masked import alone
@@ -275,39 +275,3 @@ def test_neither_of_hrnnlms_losses_reaches_the_other_network_whose_group_is_clip
         found.zero_grad()
         loss.backward(retain_graph=True)
         assert {id(parameter) for parameter in found.parameters() if parameter.grad is not None} == groups[group]
-
-
-# -- sentences of a batch --------------------------------------------------------------------------------------------
-
-
-def test_a_row_without_words_keeps_what_was_given():
-    states, given = torch.randn(3, 4, 2), torch.randn(3, 2)
-    found = last_states(states, torch.tensor([0, 1, 4]), otherwise=given)
-    assert torch.equal(found, torch.stack((given[0], states[1, 0], states[2, 3])))
-
-
-class Sums(torch.nn.Module):
-    """Running sums, and the shape of all that is read."""
-
-    def __init__(self):
-        super().__init__()
-        self.shapes = []
-
-    def forward(self, inputs, *, constant):
-        self.shapes.append(tuple(inputs.shape[:2]))
-        return inputs.cumsum(1) + constant[:, None], None
-
-
-def test_sentences_that_are_read_in_groups_come_back_where_they_were():
-    torch.manual_seed(0)
-    words = torch.randn(4, 2, 6, 2, dtype=torch.double, requires_grad=True)
-    constant, lengths, sums = torch.randn(4, 2, 2).double(), torch.tensor([[2, 0], [5, 1], [5, 3], [2, 0]]), Sums()
-    found = encode_each(sums, words, lengths, constant=constant)
-    assert sums.shapes == [(3, 5), (2, 2), (1, 1)]  # 5, 5, 3; 2, 2; 1
-    filled = (torch.arange(6) < lengths[..., None])[..., None]
-    expected = words.cumsum(2) + constant[:, :, None]
-    torch.testing.assert_close(found * filled, expected * filled, rtol=0, atol=0)
-    assert not found[lengths == 0].any()
-    (gradient,) = torch.autograd.grad((found * filled).sum(), words)
-    (of_all,) = torch.autograd.grad((expected * filled).sum(), words)
-    assert torch.equal(gradient, of_all)
