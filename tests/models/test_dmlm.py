@@ -220,6 +220,22 @@ def test_its_mixture_is_eq_3_with_the_weights_of_eq_2():
     torch.testing.assert_close(model.log_probs(batch), expected)
 
 
+@pytest.mark.parametrize("space", ["probability", "logit"])
+@pytest.mark.parametrize("window", [None, 1, 3])
+def test_its_steps_are_those_of_teacher_forcing(space, window):
+    model, batch = over_lstm(window=window, mixture_space=space), DependencyCollate()(items(0, 1))
+    with torch.no_grad():
+        taught = model.log_probs(batch)
+        log_probs, state = model.generation_step(batch.inputs[:, :4], None, None)  # a prompt of four, then one by one
+        stepwise = [log_probs]
+        for t in range(4, batch.inputs.shape[1]):
+            log_probs, state = model.generation_step(batch.inputs[:, t : t + 1], None, state)
+            stepwise.append(log_probs)
+            assert window is None or len(state.components) == len(state.keys.keys) == min(window, t + 1)
+    found = torch.stack(stepwise, 1).gather(-1, batch.targets[:, 3:, None])[..., 0]
+    torch.testing.assert_close(found[batch.is_word[:, 3:]], taught[:, 3:][batch.is_word[:, 3:]], rtol=1e-4, atol=1e-5)
+
+
 def test_its_predictions_are_the_distances_of_its_network():
     model = DMLM(partial(ONLSTM, embedding_size=4, hidden_size=6, chunk_size=2, layers=2), VOCABULARY,
                  attention=QueryKeyAttention).eval()  # fmt: skip
