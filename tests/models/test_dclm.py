@@ -119,16 +119,26 @@ def expected_log_probs(found, name, sentences):
 
 @pytest.mark.parametrize("cell", ["cnn2015", "standard"])
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_a_ragged_batch_is_its_documents_read_word_by_word(name, cell):
+def test_a_ragged_batch_and_all_gradients_are_those_of_documents_read_word_by_word(name, cell):
     found = model(name, cell=cell)
     batch = batch_of(DOCUMENTS)
-    log_probs = found(batch)
+    log_probs, by_hand = found(batch), torch.zeros(())
     for row, sentences in enumerate(DOCUMENTS):
         for place, expected in enumerate(expected_log_probs(found, name, sentences)):
             here = log_probs[row, place]
             torch.testing.assert_close(here[: len(expected)], expected, rtol=0, atol=1e-12)
             assert not here[len(expected) :].any()
+            by_hand = by_hand - expected.sum()
         assert not log_probs[row, len(sentences) :].any()
+    output = found.encode(batch)
+    loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
+    if extra is not None:
+        loss, by_hand = loss + extra, by_hand + sum(expected_bags(found, sentences) for sentences in DOCUMENTS)
+    torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-10)
+    expected = gradients(found, by_hand)
+    for parameter, gradient in gradients(found, loss).items():
+        assert gradient.any(), parameter
+        torch.testing.assert_close(gradient, expected[parameter], rtol=0, atol=1e-10, msg=parameter)
 
 
 def expected_bags(found, sentences, *, twice=False):
@@ -163,23 +173,6 @@ def test_outputs_of_hrnnlm_without_biases():
         one, other = found.encode(batch), bare.encode(batch)
         torch.testing.assert_close(found._log_probs(one, batch), bare._log_probs(other, batch), rtol=0, atol=1e-12)
         torch.testing.assert_close(found.extra_nll(one, batch), bare.extra_nll(other, batch), rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
-@pytest.mark.parametrize("name", CONTEXTS)
-def test_all_gradients_are_those_of_the_loop(name, cell):
-    found = model(name, cell=cell)
-    batch = batch_of(DOCUMENTS)
-    output = found.encode(batch)
-    loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
-    by_hand = -sum(each.sum() for sentences in DOCUMENTS for each in expected_log_probs(found, name, sentences))
-    if extra is not None:
-        loss, by_hand = loss + extra, by_hand + sum(expected_bags(found, sentences) for sentences in DOCUMENTS)
-    torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-10)
-    expected = gradients(found, by_hand)
-    for parameter, gradient in gradients(found, loss).items():
-        assert gradient.any(), parameter
-        torch.testing.assert_close(gradient, expected[parameter], rtol=0, atol=1e-10, msg=parameter)
 
 
 def scores_of(found, sentences):
