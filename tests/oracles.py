@@ -3,7 +3,7 @@
 import functools
 import itertools
 
-import numpy as np
+import networkx
 import torch
 
 
@@ -61,48 +61,15 @@ def score_of_tree(heads, scores, root_scores):
     return sum(root_scores[i] if head == 0 else scores[i][head - 1] for i, head in enumerate(heads))
 
 
-def chu_liu_edmonds(weights):
-    """The head of each node but 0, the root, in the best arborescence; weights[dependent, head], -inf forbids."""
-    weights = weights.copy()
-    np.fill_diagonal(weights, -np.inf)
-    heads = {node: int(weights[node].argmax()) for node in range(1, len(weights))}
-    cycle = next(filter(None, (_cycle_from(node, heads) for node in heads)), None)
-    if cycle is None:
-        return heads
-    others = [node for node in range(len(weights)) if node not in cycle]
-    new = len(others)
-    kept = np.array([weights[node, heads[node]] for node in cycle])
-    smaller = np.full((new + 1, new + 1), -np.inf)
-    smaller[:new, :new] = weights[np.ix_(others, others)]
-    smaller[:new, new] = weights[np.ix_(others, cycle)].max(1)
-    smaller[new, :new] = (weights[np.ix_(cycle, others)] - kept[:, None]).max(0)
-    found = chu_liu_edmonds(smaller)
-    for node, head in found.items():
-        if node == new:
-            source = others[head]
-            heads[cycle[int((weights[cycle, source] - kept).argmax())]] = source
-        else:
-            target = others[node]
-            heads[target] = others[head] if head != new else cycle[int(weights[target, cycle].argmax())]
-    return heads
-
-
-def _cycle_from(node, heads):
-    path = []
-    while node and node not in path:
-        path.append(node)
-        node = heads[node]
-    return path[path.index(node) :] if node else None
-
-
 def tree_by_n_calls(scores, root_scores):
-    """The best tree with a single root: one search for each word being that root."""
+    """The best tree with a single root: one search of networkx for each word being that root."""
     n = len(scores)
     found = []
     for root in range(n):
-        weights = np.full((n + 1, n + 1), -np.inf)
-        weights[1:, 1:] = scores
-        weights[root + 1, 0] = root_scores[root]
-        heads = chu_liu_edmonds(weights)
+        graph = networkx.DiGraph([(0, root + 1, {"weight": root_scores[root]})])
+        arcs = itertools.permutations(range(n), 2)
+        graph.add_weighted_edges_from((head + 1, word + 1, scores[word][head]) for word, head in arcs)
+        tree = networkx.maximum_spanning_arborescence(graph)
+        heads = {word: head for head, word in tree.edges}
         found.append([heads[word] for word in range(1, n + 1)])
     return max(found, key=lambda heads: score_of_tree(heads, scores, root_scores))

@@ -4,7 +4,9 @@ A system joins by one line in `tests/contract/systems.py`, a backbone by one in 
 runs by one in `tests/fixtures/kinds.py`.
 """
 
+import copy
 import csv
+import inspect
 import pkgutil
 from importlib import import_module
 
@@ -15,12 +17,13 @@ import depgen.backbones
 import depgen.models
 from depgen.backbones.backbone import Backbone
 from depgen.language_models.base import LanguageModel
+from depgen.training.checkpoints import load_checkpoint
 from tests.contract import networks
 from tests.contract.checks import checks_of
 from tests.contract.runs import assert_same_weights, crash, fit, train, weights
 from tests.contract.systems import SYSTEMS, WRITER, System, abilities, built
 from tests.contract.wrong import Wrong
-from tests.fixtures.kinds import EXPERIMENTS
+from tests.fixtures.kinds import EXPERIMENTS, named
 from tests.fixtures.make import write_inputs
 
 CASES = [(name, check) for name, system in SYSTEMS.items() for check in checks_of(system.claims)]
@@ -108,8 +111,19 @@ def place(tmp_path_factory):
         yield folder
 
 
-RESUMED = {"dmlm": (6, 13), "awd_lstm": (27,), "adclm": (4,), "udgn": (9,), "similarity": (5,), "itexp": (5,)}
-"""By kind of run: optimiser steps that a run is broken off in. Phases, an average, documents, plateaus, pairs."""
+RESUMED = {
+    "dmlm": (6, 13),
+    "awd_lstm": (27,),
+    "on_lstm": (14,),
+    "adclm": (4,),
+    "udgn": (9,),
+    "similarity": (5,),
+    "itexp": (5,),
+}
+"""By kind of run: optimiser steps that a run is broken off in.
+
+They show phases, an average, validations within epochs that an average waits for, documents, plateaus and pairs.
+"""
 
 
 @pytest.fixture(scope="module", params=EXPERIMENTS)
@@ -188,6 +202,53 @@ def test_a_resumed_run_has_the_weights_of_an_unbroken_one(kind, step, run, setti
     for checkpoint in {path.name for path in (run / "checkpoints").glob("*.ckpt")}:
         assert_same_weights(resumed / "checkpoints" / checkpoint, run / "checkpoints" / checkpoint)
     assert curve(resumed) == curve(run)
+
+
+SPREAD = {"dmlm": 1e-5, "awd_lstm": 1e-4, "adclm": 1e-5, "udgn": 1e-5, "itexp": 1e-5}
+"""By kind, one of every base and batch: how far weights are apart; penalties of activations are means on a device."""
+
+
+def without_dropout(settings):
+    """The settings of a class with all its dropouts at 0, and those within."""
+    if "class_path" not in settings:
+        return {name: without_dropout(each) if isinstance(each, dict) else each for name, each in settings.items()}
+    module, _, name = settings["class_path"].rpartition(".")
+    signature = inspect.signature(getattr(import_module(module), name))
+    none = {parameter: 0.0 for parameter in signature.parameters if parameter.endswith("dropout")}
+    return {**settings, "init_args": {**without_dropout(settings["init_args"]), **none}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SPREAD, indirect=True)
+def test_two_processes_train_the_weights_of_one(kind, place, tmp_path):
+    """By SGD, since Adam would turn rounding into whole steps."""
+    content = without_dropout(copy.deepcopy(EXPERIMENTS[kind]))
+    content["model"]["init_args"]["optimizer"] = named("torch.optim.SGD", lr=0.1)
+    content["trainer"]["max_epochs"] = 2
+    if "tokens_per_batch" in content["data"]["init_args"]:
+        content["data"]["init_args"]["tokens_per_batch"] = 400  # two processes cut a batch of one text in another way
+    two = ("--trainer.strategy=ddp_fork", "--trainer.devices=2")
+    alone, together = (fit_under(tmp_path / name, content, *more) for name, more in (("one", ()), ("two", two)))
+    expected = weights(alone / "checkpoints" / "resume.ckpt")
+    for name, value in weights(together / "checkpoints" / "resume.ckpt").items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=SPREAD[kind], msg=name)
+    assert losses(together) == pytest.approx(losses(alone), abs=1e-5)
+    assert len(losses(alone)) == (1 if kind == "dmlm" else 2)
+
+
+@pytest.mark.slow
+def test_a_plateau_schedule_is_stepped_at_every_validation_before_the_checkpoint_to_go_on_from(place, tmp_path):
+    """No loss falls by ten nats, so that the rate is halved at every validation but the first."""
+    content = copy.deepcopy(EXPERIMENTS["udgn"])
+    content["model"]["init_args"]["scheduler"]["init_args"] |= {"threshold": 10.0, "threshold_mode": "abs"}
+    run = fit_under(tmp_path, content)
+    (optimizer,) = load_checkpoint(run / "checkpoints" / "resume.ckpt")["optimizer_states"]
+    assert optimizer["param_groups"][0]["lr"] == 5e-3 * 0.5**2
+
+
+def losses(run):
+    """The losses of validation."""
+    return [float(row["val/loss"]) for row in curve(run) if row["val/loss"]]
 
 
 def curve(run):

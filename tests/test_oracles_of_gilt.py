@@ -7,18 +7,6 @@ import torch
 
 from tests import oracles_of_gilt as oracle
 
-FIXTURE = {(0, 3), (3, 1), (2, 1), (3, 5), (4, 5)}
-
-
-def test_a_count_is_of_arcs_to_earlier_words_and_root():
-    assert oracle.counts_of(FIXTURE, 5) == [0, 1, 2, 0, 2]
-
-
-def test_a_word_vector_is_two_states_before_its_first_token_and_its_embedding():
-    layers = [torch.tensor([[100.0 * layer + token] for token in range(4)]) for layer in range(5)]
-    embeddings = torch.tensor([[-1.0], [-2.0], [-3.0], [-4.0]])
-    assert oracle.word_vectors(layers, embeddings, [1, 3]).tolist() == [[300, 300, -2], [302, 302, -4]]
-
 
 def small_scorer():
     """d = 1. MLP1 gives (1.22, 0) for a word and (0, 1.22) for the root; MLP2 says which of two numbers is larger."""
@@ -60,12 +48,6 @@ def test_count_logits_of_two_words():
     assert found == pytest.approx([0, 12, 1.2 + 1, 2.4], rel=1e-3)
 
 
-def test_the_best_arcs_are_no_self_loops():
-    logits = {(0, 2): 0.1, (1, 2): 0.3, (2, 2): 9.0, (2, 1): 0.2}
-    assert oracle.best_arcs(logits, 2) == {(1, 2), (2, 1)}
-    assert oracle.best_arcs(logits, 0) == set()
-
-
 def one_head():
     eye = torch.eye(2, dtype=torch.float64)
     weights = {"query": eye, "key": eye, "value": eye, "relative": eye, "output": 2 * eye}
@@ -89,13 +71,6 @@ def test_attention_of_two_tokens():
     share = math.exp(with_tape[0]) / (math.exp(with_tape[0]) + math.exp(with_tape[1]))
     mixed = oracle.attention(one_head(), hidden, codes)
     assert mixed.tolist() == [[2.0, 0.0], pytest.approx([2 * share, 2 * (1 - share)])]
-
-
-def test_tokens_have_their_words_rows_and_the_beginning_has_none():
-    codes = oracle.token_codes(oracle.tapes({(0, 1), (1, 2)}, 2), [0, 1, 1, 2])
-    assert codes[0].tolist() == [[0, 0, 0, 0], [0, 1, 0, 0], [0, 1, 1, 0], [0, 11, 11, 1]]
-    assert codes[1].tolist() == [[0, 0, 0, 0], [0, 2, 0, 0], [0, 2, 2, 0], [0, 2, 2, 3]]
-    assert codes[2].tolist() == [[0, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0], [0, 1, 1, 0]]
 
 
 def test_joint_loss_of_one_word():

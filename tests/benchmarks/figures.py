@@ -39,6 +39,18 @@ def operation_seconds(action: Callable[[], object]) -> dict[str, float]:
     }
 
 
+def peak_memory(action: Callable[[], object]) -> int:
+    """Bytes on the CPU at the peak of an action, beyond what is held before it."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        action()
+    held = peak = 0
+    for event in sorted(recorded.profiler.kineto_results.events(), key=lambda each: each.start_ns()):
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak
+
+
 def paired_ratio(first: Callable[[], object], second: Callable[[], object], *, pairs: int) -> float:
     """The median of second / first over runs in turn, so that a busy machine slows both alike."""
     first(), second()

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext, encode_each, last_states
+from depgen.models.dclm import DCLM, ContextToContext, HierarchicalContext
 from depgen.nn.peephole_lstm import LayerState, StandardLSTM
 from tests.models.documents import CONTEXTS, START, batch_of
 from tests.models.masked import alone
@@ -119,16 +119,26 @@ def expected_log_probs(found, name, sentences):
 
 @pytest.mark.parametrize("cell", ["cnn2015", "standard"])
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_a_ragged_batch_is_its_documents_read_word_by_word(name, cell):
+def test_a_ragged_batch_and_all_gradients_are_those_of_documents_read_word_by_word(name, cell):
     found = model(name, cell=cell)
     batch = batch_of(DOCUMENTS)
-    log_probs = found(batch)
+    log_probs, by_hand = found(batch), torch.zeros(())
     for row, sentences in enumerate(DOCUMENTS):
         for place, expected in enumerate(expected_log_probs(found, name, sentences)):
             here = log_probs[row, place]
             torch.testing.assert_close(here[: len(expected)], expected, rtol=0, atol=1e-12)
             assert not here[len(expected) :].any()
+            by_hand = by_hand - expected.sum()
         assert not log_probs[row, len(sentences) :].any()
+    output = found.encode(batch)
+    loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
+    if extra is not None:
+        loss, by_hand = loss + extra, by_hand + sum(expected_bags(found, sentences) for sentences in DOCUMENTS)
+    torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-10)
+    expected = gradients(found, by_hand)
+    for parameter, gradient in gradients(found, loss).items():
+        assert gradient.any(), parameter
+        torch.testing.assert_close(gradient, expected[parameter], rtol=0, atol=1e-10, msg=parameter)
 
 
 def expected_bags(found, sentences, *, twice=False):
@@ -163,23 +173,6 @@ def test_outputs_of_hrnnlm_without_biases():
         one, other = found.encode(batch), bare.encode(batch)
         torch.testing.assert_close(found._log_probs(one, batch), bare._log_probs(other, batch), rtol=0, atol=1e-12)
         torch.testing.assert_close(found.extra_nll(one, batch), bare.extra_nll(other, batch), rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("cell", ["cnn2015", "standard"])
-@pytest.mark.parametrize("name", CONTEXTS)
-def test_all_gradients_are_those_of_the_loop(name, cell):
-    found = model(name, cell=cell)
-    batch = batch_of(DOCUMENTS)
-    output = found.encode(batch)
-    loss, extra = -found._log_probs(output, batch).sum(), found.extra_nll(output, batch)
-    by_hand = -sum(each.sum() for sentences in DOCUMENTS for each in expected_log_probs(found, name, sentences))
-    if extra is not None:
-        loss, by_hand = loss + extra, by_hand + sum(expected_bags(found, sentences) for sentences in DOCUMENTS)
-    torch.testing.assert_close(loss, by_hand, rtol=0, atol=1e-10)
-    expected = gradients(found, by_hand)
-    for parameter, gradient in gradients(found, loss).items():
-        assert gradient.any(), parameter
-        torch.testing.assert_close(gradient, expected[parameter], rtol=0, atol=1e-10, msg=parameter)
 
 
 def scores_of(found, sentences):
@@ -275,39 +268,3 @@ def test_neither_of_hrnnlms_losses_reaches_the_other_network_whose_group_is_clip
         found.zero_grad()
         loss.backward(retain_graph=True)
         assert {id(parameter) for parameter in found.parameters() if parameter.grad is not None} == groups[group]
-
-
-# -- sentences of a batch --------------------------------------------------------------------------------------------
-
-
-def test_a_row_without_words_keeps_what_was_given():
-    states, given = torch.randn(3, 4, 2), torch.randn(3, 2)
-    found = last_states(states, torch.tensor([0, 1, 4]), otherwise=given)
-    assert torch.equal(found, torch.stack((given[0], states[1, 0], states[2, 3])))
-
-
-class Sums(torch.nn.Module):
-    """Running sums, and the shape of all that is read."""
-
-    def __init__(self):
-        super().__init__()
-        self.shapes = []
-
-    def forward(self, inputs, *, constant):
-        self.shapes.append(tuple(inputs.shape[:2]))
-        return inputs.cumsum(1) + constant[:, None], None
-
-
-def test_sentences_that_are_read_in_groups_come_back_where_they_were():
-    torch.manual_seed(0)
-    words = torch.randn(4, 2, 6, 2, dtype=torch.double, requires_grad=True)
-    constant, lengths, sums = torch.randn(4, 2, 2).double(), torch.tensor([[2, 0], [5, 1], [5, 3], [2, 0]]), Sums()
-    found = encode_each(sums, words, lengths, constant=constant)
-    assert sums.shapes == [(3, 5), (2, 2), (1, 1)]  # 5, 5, 3; 2, 2; 1
-    filled = (torch.arange(6) < lengths[..., None])[..., None]
-    expected = words.cumsum(2) + constant[:, :, None]
-    torch.testing.assert_close(found * filled, expected * filled, rtol=0, atol=0)
-    assert not found[lengths == 0].any()
-    (gradient,) = torch.autograd.grad((found * filled).sum(), words)
-    (of_all,) = torch.autograd.grad((expected * filled).sum(), words)
-    assert torch.equal(gradient, of_all)

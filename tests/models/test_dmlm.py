@@ -25,6 +25,7 @@ from depgen.models.dmlm import (
     pooled_log_probs,
 )
 from depgen.training.activation import ActivationRegularizer
+from tests.benchmarks.figures import peak_memory
 from tests.invented_tables import split_of
 from tests.models.conftest import SENTENCES, VOCABULARY, items
 from tests.oracles import dense_mixture, future_dependents_by_loop
@@ -189,19 +190,6 @@ def test_weights_are_those_of_eq_2(attention, window):
     torch.testing.assert_close(found.exp(), literal(attention, hidden, padding, window))
 
 
-@pytest.mark.parametrize("window", [None, 1, 3])
-def test_in_pieces_it_is_the_same(attention, window):
-    hidden, padding = torch.randn(2, 7, 4).double(), torch.zeros(2, 7, dtype=torch.bool)
-    padding[0, :3] = True
-    whole, _ = attention(hidden, padding=padding, window=window)
-    past = None
-    for start, stop in ((0, 4), (4, 5), (5, 7)):
-        part = slice(start, stop)
-        found, past = attention(hidden[:, part], padding=padding[:, part], past=past, window=window)
-        expected = whole.exp()[:, part, :stop]
-        torch.testing.assert_close(found.exp(), expected[:, :, stop - found.shape[2] :])
-
-
 def test_a_window_keeps_no_more_keys_than_it_needs(attention):
     _, seen = attention(torch.randn(1, 9, 4).double(), window=2)
     assert len(seen.keys) == len(seen.padding) == 2
@@ -282,18 +270,6 @@ def mixture_gradients(length, window):
     return compute
 
 
-def peak_memory(compute):
-    """Bytes held at the peak."""
-    with torch.profiler.profile(profile_memory=True) as recorded:
-        compute()
-    held = peak = 0
-    for event in sorted(recorded.profiler.kineto_results.events(), key=lambda each: each.start_ns()):
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak
-
-
 @pytest.mark.parametrize("window", [None, 16])
 def test_no_step_holds_a_vocabulary_for_each_pair_of_positions(window):
     short, long = (peak_memory(mixture_gradients(length, window)) for length in (64, 256))
@@ -310,19 +286,6 @@ def stream(bptt):
     heads = np.tile(np.arange(9, dtype=np.int32), 4)  # each word hangs on the one before it
     data = StreamColumns(split_of(ids, np.arange(0, 37, 9), NO_WORDS, heads=heads), 2)
     return [DependencyCollate()(data.__getitems__(segment)) for segment in Segments(data, bptt, vary=False)]
-
-
-def along(log_probs):
-    return torch.cat([each.detach() for each in log_probs], 1)
-
-
-def test_the_mixture_begins_anew_in_each_segment():
-    anew = over_lstm(window=3)
-    whole = anew.log_probs(stream(20)[0]).detach()
-    found = along(anew.log_probs(batch) for batch in stream(6))
-    started = torch.arange(20) % 6 < 2  # positions whose window of 3 begins before their segment
-    torch.testing.assert_close(found[:, ~started], whole[:, ~started])
-    assert not torch.allclose(found[:, started][:, 2:], whole[:, started][:, 2:])
 
 
 @pytest.mark.parametrize("window", [None, 3])

@@ -4,7 +4,6 @@ import json
 import math
 import shutil
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,6 @@ from scipy import stats
 from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM
 
-from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.batch import ItemBatch
 from depgen.data.tasks import TEST_SETS, GluePrompts, SimilarityTasks, TaskData
@@ -34,7 +32,6 @@ from depgen.models.finetuned import (
     sentence_vectors,
     set_correlations,
 )
-from depgen.models.gilt import GiLT
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
 from depgen.training.runs import read_record
@@ -149,24 +146,6 @@ def test_answers_are_those_of_the_library_alone(place, tmp_path):
 
 
 @torch.no_grad()
-def test_padding_and_the_other_prompts_of_a_batch_change_nothing(place):
-    model, data = prompts_of("stsb", selected_by="correlation")
-    data.eval_tokens_per_batch = 1
-    alone = {batch.items.item(): model(batch).item() for batch in data.test_dataloader()}
-    data.eval_tokens_per_batch = 100_000
-    (batch,) = data.test_dataloader()
-    assert len(alone) == len(batch.items) == 7
-    assert len(set(batch.sequences.lengths.tolist())) > 1
-    answers = dict(zip(batch.items.tolist(), model(batch).tolist(), strict=True))
-    assert answers == pytest.approx(alone, abs=1e-5)
-    by_hand = {
-        item: min(max(float(model.regression(state)), 0), 5)
-        for item, state in zip(batch.items.tolist(), model.last_states(batch), strict=True)
-    }
-    assert answers == pytest.approx(by_hand, abs=1e-5)
-
-
-@torch.no_grad()
 def test_a_word_of_no_class_counts_as_class_0_where_all_words_are_answers(place):
     model, data = prompts_of("rte", answers_among="vocabulary")
     (batch,) = data.test_dataloader()
@@ -205,16 +184,6 @@ def test_graphs_of_prompts_are_the_best_of_the_beam_and_move_answers(place):
     assert all(each.requires_grad for each in model.encoder.backbone.parameters())
 
 
-def test_no_answer_depends_on_the_scorer_of_arcs(monkeypatch):
-    network = partial(Transformer, layers=1, width=4, attention_heads=1, feedforward=4)
-    gilt = GiLT(network, 14, feature_size=2)
-    model = PromptedModel(14, architecture="{}", verbalisers=[2, 3])
-    monkeypatch.setattr(model, "_network", lambda _: gilt)
-    model.configure_model()
-    frozen = {name.split(".")[0] for name, each in gilt.named_parameters() if not each.requires_grad}
-    assert frozen == {"scorer"}
-
-
 # -- pairs ------------------------------------------------------------------------------------------------------------
 
 
@@ -238,21 +207,6 @@ def test_the_head_is_its_formula():
     torch.testing.assert_close(head(u, v), expected)
     torch.testing.assert_close(head(v, u), expected)
     assert not torch.equal(head.train()(u, v), expected)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MASKED)
-def test_scores_move_neither_with_the_batch_nor_with_the_order_of_a_pair(place, name):
-    model, data = pairs_of(place, name)
-    model.eval()
-    scores = model(batch_of(data, "test", *range(20)))
-    for index in (0, 7, 19):
-        alone = batch_of(data, "test", index)
-        torch.testing.assert_close(model(alone)[0], scores[index], rtol=1e-5, atol=1e-5)
-        sentences = alone.sequences
-        swapped = replace(sentences, tokens=sentences.tokens.flip(0), lengths=sentences.lengths.flip(0))
-        torch.testing.assert_close(model(replace(alone, sequences=swapped))[0], scores[index], rtol=1e-5, atol=1e-5)
-    assert scores.std() > 0
 
 
 def test_the_encoder_begins_with_the_weights_of_its_run(place):
@@ -403,18 +357,6 @@ def test_a_run_is_tested_alone_and_its_numbers_are_its_predictions(tuned):
     assert set(names) <= metrics.keys()
     means = [metrics[f"test/{name}_spearman"] for name in TEST_SETS]
     assert metrics["test/mean_spearman"] == pytest.approx(np.mean(means), abs=1e-3)
-
-
-def test_the_best_epoch_by_the_chosen_correlation_is_kept(tuned):
-    checkpoint = torch.load(tuned / "checkpoints" / "best.ckpt", weights_only=True)
-    best = checkpoint["callbacks"]["Phases"]["best"]
-    lines = (tuned / "metrics.csv").read_text().splitlines()
-    columns = lines[0].split(",")
-    rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
-    found = [float(row["val/spearman"]) for row in rows if row["val/spearman"]]
-    assert len(found) == 2
-    assert best == pytest.approx(1 - max(found) / 100, abs=1e-6)
-    assert all(float(row["val/loss"]) > 0 for row in rows if row["val/loss"])
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

@@ -324,20 +324,6 @@ def test_texts_of_two_levels_are_drawn_by_their_probabilities():
         assert abs(count - 4000 * share) < 5 * math.sqrt(4000 * share * (1 - share)) + 1e-9, words
 
 
-@pytest.mark.parametrize("layer", [0, -1])
-@torch.no_grad()
-def test_padding_and_other_texts_change_nothing(layer):
-    model = small(FULL, expansion_layer=layer)
-    batch = batch_of_trees(*TREES)
-    filled = replace(batch, inputs=batch.inputs.where(batch.is_word, 5), heads=batch.heads.where(batch.is_word, 2))
-    found = model(batch)
-    torch.testing.assert_close(model(filled), found, rtol=1e-9, atol=1e-9)
-    alone = torch.cat([model(batch_of_trees(heads, level=level)).flatten() for heads in TREES
-                       for level in range(1, 1 + max(oracle.depth(oracle.binarised(heads), word)
-                                                     for word in range(1, len(heads) + 1)))])  # fmt: skip
-    torch.testing.assert_close(alone, found[batch.is_word], rtol=1e-9, atol=1e-9)
-
-
 # -- expansions that training never saw -------------------------------------------------------------------------------
 
 UNSEEN = ([0, 1], ["root", "other"])

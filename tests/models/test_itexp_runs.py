@@ -1,6 +1,5 @@
 """Iterative expansion by the command line: what is written and controlled, and treebanks that it cannot take."""
 
-import copy
 import json
 import math
 
@@ -12,7 +11,6 @@ from depgen.annotation.annotator import parser_folder
 from depgen.annotation.supar import KINDS, BiaffineSizes, ParserVocabulary, TreeParser
 from depgen.cli import main
 from depgen.evaluation.system import load
-from depgen.training.checkpoints import load_checkpoint
 from depgen.trees.binarization import levels_of
 from depgen.trees.conllu import write_conllu
 from depgen.trees.sentence import Document, Sentence
@@ -41,26 +39,6 @@ def run(tmp_path_factory):
             patch.setenv(f"DEPGEN_{root.upper()}", str(folder / root))
         longer = ("--trainer.max_epochs", "40", "--model.init_args.optimizer.init_args.lr", "0.02")
         yield fit(folder, EXPERIMENTS["itexp"], *longer)  # until texts end by themselves
-
-
-def test_two_processes_have_the_weights_of_one(tmp_path, monkeypatch):
-    """From the first step on, which the layers made for the data's expansions take part in. By SGD, for rounding."""
-    content = copy.deepcopy(EXPERIMENTS["itexp"])
-    content["model"]["init_args"]["optimizer"] = named("torch.optim.SGD", lr=0.1)
-    content["model"]["init_args"]["backbone"]["init_args"]["dropout"] = 0.0
-    weights = []
-    for devices in (1, 2):
-        folder = tmp_path / f"on{devices}"
-        folder.mkdir()
-        for root in HOME:
-            monkeypatch.setenv(f"DEPGEN_{root.upper()}", str(folder / root))
-        spread = ["--trainer.strategy=ddp_fork", "--trainer.devices=2"] if devices == 2 else []
-        run = fit(folder, content, *spread)
-        weights.append(load_checkpoint(run / "checkpoints" / "resume.ckpt")["state_dict"])
-    alone, together = weights
-    assert {"expansion_output.weight", "expansion_embedding.weight"} < set(alone)
-    for name, value in alone.items():
-        torch.testing.assert_close(together[name], value, rtol=0, atol=1e-5, msg=name)
 
 
 @pytest.fixture

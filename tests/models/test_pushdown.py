@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from depgen.backbones.transformer import Transformer, TransformerXLInit
 from depgen.data.batch import ItemBatch, TokenItem
-from depgen.decoding.settings import StructureOptions
-from depgen.errors import UserError
 from depgen.models import pushdown
 from depgen.models.pushdown import AttachmentHead, BracketingCollate, Pushdown, StackState, open_positions
 from depgen.nn.attention import KeyValues
@@ -22,7 +20,6 @@ from depgen.trees.attachments import closed_at_the_end, depth_tape, spans_of_joi
 from tests.contract.batches import PLAIN
 from tests.contract.systems import TRANSFORMER_XL, System, built
 from tests.models.bracketings import all_attachments, all_bracketings, spans_of
-from tests.models.searches import hypotheses
 
 SENTENCES = [[4, 3, 7, 9], [5], [8, 9, 3], [3, 3]]
 SPANS = [[(0, 4), (0, 2), (2, 4)], [(0, 1)], [(0, 3)], [(0, 2)]]
@@ -212,41 +209,6 @@ def test_the_number_of_parameters_is_that_of_the_network_and_what_is_added():
 # -- beams ------------------------------------------------------------------------------------------------------------
 
 
-@torch.no_grad()
-def test_a_wide_beam_holds_every_bracketing_with_the_score_of_the_training_loss(model):
-    batch = batch_of(SENTENCES)
-    log_probs, _ = model.search(batch, beam_size=14)
-    for item, in_beam in hypotheses(model, batch, beam_size=14).items():
-        ids, structures = SENTENCES[item], all_bracketings(len(SENTENCES[item]))
-        trees = batch_of([ids] * len(structures), [[span[:2] for span in each] for each in structures])
-        scores = sum(each.masked_fill(~trees.is_word, 0).sum(1) for each in model.both_log_probs(trees))
-        expected = {tuple(each[1:]): row for row, each in enumerate(trees.attachments.tolist())}
-        assert len(in_beam) == len(structures) == {1: 1, 2: 2, 3: 5, 4: 14}[len(ids)]
-        for _, (state, row), score in in_beam:
-            attachments, _ = attachments_by_steps(state.stack.joins[row, 1:].tolist())
-            tree = expected.pop(tuple(token + 1 for token in attachments))
-            assert score == pytest.approx(float(scores[tree]), abs=1e-10)
-            assert torch.equal(state.stack.depths[row], trees.depths[tree, -1].long())
-        assert float(log_probs[item].sum()) == pytest.approx(float(scores.logsumexp(0)), abs=1e-10)
-    bounds = [float(model.search(batch, beam_size=size)[0].sum()) for size in (1, 2, 5, 14)]
-    assert all(one <= other + 1e-12 for one, other in pairwise(bounds))
-    assert bounds[0] < bounds[-1] - 1e-6
-
-
-@torch.no_grad()
-def test_the_score_of_a_prefix_is_the_sum_over_its_bracketings(model):
-    ids = [8, 9, 3, 4]
-    model.beam_size = 14
-    found = model.log_probs(batch_of([ids]))[0].cumsum(0)
-    assert (found.diff() < 0).all()
-    for target in range(5):  # with the attachments of all tokens before it
-        beginnings = all_attachments(target)
-        whole = [spans_of([*labels, target][: len(ids)]) for labels in beginnings]
-        words, attachments = model.both_log_probs(batch_of([ids[: target + 1]] * len(whole), whole))
-        totals = words[:, : target + 1].sum(1) + attachments[:, : target + 1].sum(1)
-        assert float(totals.logsumexp(0)) == pytest.approx(float(found[target]), abs=1e-9)
-
-
 # -- bracketings and texts --------------------------------------------------------------------------------------------
 
 
@@ -260,17 +222,3 @@ def test_the_bracketing_of_a_sentence_is_that_of_the_best_attachments(model):
         found = model.bracketings([ids, [5], ids], vocabulary=PLAIN, word_starts=[])
         assert found == [expected, [], expected]
         assert len(expected) == len(ids) - 1
-
-
-def test_texts_are_written_with_bracketings_as_they_are_scored(model):
-    prompts = [[4, 3, 7], [2], [5, 5]]
-    for options in (StructureOptions(temperature=3.0), StructureOptions(beam_size=4, prompt_beam_size=9)):
-        texts = model.generate(prompts, vocabulary=PLAIN, options=options, seeds=range(6), max_new_tokens=3, number=2)
-        assert any(span[1] > 3 for text in texts[:2] for span in text.structure)
-        for prompt, text in zip([each for each in prompts for _ in range(2)], texts, strict=True):
-            assert all(label == "X" for *_, label in text.structure)
-            found = joint(model, [*prompt, *text.ids], [text.structure])[0]
-            written = found[len(prompt) :][: 3 if len(text.ids) == 3 else None]
-            assert written.sum() == pytest.approx(text.log_prob, abs=1e-10)
-    with pytest.raises(UserError, match="prompt_beam_size"):
-        StructureOptions(prompt_beam_size=0)

@@ -1,13 +1,9 @@
 """UDGN: the paper's equations by scalar loops, its size, what it may not depend on, and that it learns."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 
-from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.language_models import masked
 from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
 from tests.models.masked import MASK, alone, batch_of, trained
@@ -172,32 +168,6 @@ def test_trees_beside_the_sentences_change_nothing_at_all():
 
 
 # -- it learns ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_learns_given_trees():
-    """The largest id is the root, every other word hangs on the next larger one."""
-    torch.manual_seed(0)
-    generator = torch.Generator().manual_seed(1)
-    sentences = [torch.randint(3, 12, (n,), generator=generator).tolist() for n in (4, 5, 6, 7) * 4]
-    heads = []
-    for sentence in sentences:
-        order = sorted(range(len(sentence)), key=lambda k: (sentence[k], k))
-        above = dict(pairwise(order))
-        heads.append([above[k] + 1 if k in above else 0 for k in range(len(sentence))])
-    batch = batch_of(*sentences, heads=heads)
-    dropped = dict.fromkeys(("dropout", "attention_dropout", "parser_dropout"), 0.0)
-    model = UDGN(
-        12, 32, layers=1, attention_heads=2, head_size=8, parser_layers=1, supervised_weight=1.0, mask_rate=0.01,
-        **dropped,
-    )  # fmt: skip
-    trained(model, [batch], steps=70, rate=2e-2)
-    vocabulary = Vocabulary.of_words("abcdefghi", specials=["mask_id"])
-    words = [[vocabulary.types[token] for token in sentence] for sentence in sentences]
-    for decoding in ("tree", "argmax"):
-        found = predicted_heads(model.eval(), vocabulary, words, decoding=decoding)
-        right = [ours == theirs for pair in zip(found, heads, strict=True) for ours, theirs in zip(*pair, strict=True)]
-        assert sum(right) > 0.95 * len(right)
 
 
 def test_marginals_are_those_of_trees():
