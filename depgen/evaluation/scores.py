@@ -170,16 +170,22 @@ def score_table(
         by: what a row is.
         unit: of log-probabilities, surprisals and entropies.
     """
+    if by != "word":
+        return table_of_sums(sums(words, LEVELS[by]), documents, by=by, unit=unit, kind=words.attrs)
     kind = {**words.attrs, "unit": unit}
-    if by == "word":
-        measured = [name for name in ("start", "end", "entropy", "rank") if name in words and words[name].notna().any()]
-        table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
-    else:
-        table = sums(words, LEVELS[by])
-        if by == "document":  # those without a word too
-            table = table.reindex(numbers_of(documents), fill_value=0)
-        table = with_perplexities(table, kind["likelihood"]).drop(columns=["ends", "unread", "known_log_prob"])
-        table = table.assign(**kind).reset_index(drop=by == "all")
+    measured = [name for name in ("start", "end", "entropy", "rank") if name in words and words[name].notna().any()]
+    table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
+    return beside_texts(in_unit(table, unit), documents, by)
+
+
+def table_of_sums(
+    sums: pd.DataFrame, documents: Sequence[TextDocument], *, by: By, unit: Unit, kind: Mapping[str, Any]
+) -> pd.DataFrame:
+    """The same of the sums over sentences, documents or all; `kind` is what the words' `attrs` say of the scores."""
+    if by == "document":  # those without a word too
+        sums = sums.reindex(numbers_of(documents), fill_value=0)
+    table = with_perplexities(sums, kind["likelihood"]).drop(columns=["ends", "unread", "known_log_prob"])
+    table = table.assign(**kind, unit=unit).reset_index(drop=by == "all")
     return beside_texts(in_unit(table, unit), documents, by)
 
 
