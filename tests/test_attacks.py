@@ -187,6 +187,8 @@ TRUST = [
     (nothing, "score {place}/text.txt --run own", 2, "own_systems.OwnLM"),
     (nothing, f"test --run own {OWN}", 0, "Run:"),
     (nothing, f"fit --resume own --trainer.max_epochs 2 {OWN}", 0, "2 epochs"),
+    (nothing, "compare own lm", 2, "--modules own_systems"),
+    (hostile_corpus, "compare lm own --modules own_systems", 2, EVIL),
     (lone_checkpoint, "score {place}/text.txt --run {place}/lone.ckpt", 2, "own_systems.OwnLM"),
     (lone_checkpoint, f"score {{place}}/text.txt --run {{place}}/lone.ckpt {OWN}", 0, "exact"),
     (hostile_corpus, TEST, 2, EVIL),

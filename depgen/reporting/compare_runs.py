@@ -15,6 +15,7 @@ from depgen.reporting.render import Format, page_of, render
 from depgen.reporting.results import Result, Results, packed
 from depgen.reporting.run_facts import arguments_at, facts_of
 from depgen.reporting.table import Column, Row, TableDefinition
+from depgen.training.class_paths import known_classes_alone
 from depgen.training.evaluated import SplitNumbers, kept_test
 from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import experiment_name, find_run, read_record
@@ -83,11 +84,14 @@ def compare_runs(runs: Sequence[str], *, format: Format = "text", output: Path |
 
 def _read_tested(run: Path) -> TestedRun:
     """A run with its test numbers; perplexities with other settings do not compare."""
+    config = run / "config.yaml"
+    with known_classes_alone(config):
+        digest = Experiment(config).digest
     test, vocabulary = kept_test(run), file_sha256(run / VOCABULARY_FILE)
     numbers, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
     judge = _KINDS[kind]
     if kind == "pseudo":  # which words it is tested on
-        arguments = arguments_at(settings_of(run / "config.yaml"), "model.init_args")
+        arguments = arguments_at(settings_of(config), "model.init_args")
         draws = [f"{called} {arguments[name]}" for name, called in _DRAWS.items() if name in arguments]
         judge += f" ({', '.join(draws)})"
     if test.item_tokens is not None:
@@ -105,7 +109,7 @@ def _read_tested(run: Path) -> TestedRun:
         items={name: packed(scores) for name, scores in numbers.items.items()},
         settings=numbers.settings,
         date=str(record.get("finished") or "")[:10],
-        config_sha256=Experiment(run / "config.yaml").digest,
+        config_sha256=digest,
         **vars(facts_of(run)),
     )
     return TestedRun(run, test, result, vocabulary)

@@ -11,6 +11,7 @@ from typing import Any
 from jsonargparse import ArgumentError, ArgumentParser
 
 from depgen.errors import UserError
+from depgen.training.class_paths import class_in_run, run_being_read
 
 INITIAL_WEIGHTS: Mapping[str, int] = {"depgen.models.gilt.GiLT": 1, "depgen.models.itexp.ITEXP": 2}
 """The version of a class's initial weights, by class path; to be raised when they change and no argument does."""
@@ -123,6 +124,9 @@ def _name(class_path: str) -> str:
 
 
 def _class(class_path: str) -> Any:  # noqa: ANN401
-    """The class that a path names."""
+    """The class that a path names; a run, while it is read, may name only those that `class_paths` allows."""
+    run = run_being_read.get()
+    if run is not None:
+        return class_in_run(class_path, run)
     module, _, name = class_path.rpartition(".")
     return getattr(importlib.import_module(module), name)
