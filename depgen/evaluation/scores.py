@@ -90,6 +90,11 @@ def score_words(
     frame = frame.astype({"document": int, "sentence": int, "position": int, "is_end": bool})  # of no word too
     frame = frame.join(_by_word(tokens, len(words), next_words=next_words))
     warn_of_raw_text(_last_words(frame, documents))
+    if trained.checkpoint == trained.run and not all(document.by_spaces for document in documents):
+        logger.warning(
+            "%s has learnt from raw text, and is given words that rules or a treebank have cut, such as `do n't`: give "
+            "it text whose words white space separates.", trained.run,
+        )  # fmt: skip
     frame.attrs = {"likelihood": model.likelihood, "beam_size": beam}
     return frame
 

@@ -100,6 +100,14 @@ def test_words_equal_those_of_minicons(place):
         assert ours == pytest.approx(sum(score for _, score in pairs[1:]), abs=1e-5 * len(pairs))
 
 
+def test_words_cut_by_rules_are_no_raw_text_to_a_pretrained_model(place, caplog):
+    system = depgen.load("tiny", device="cpu")
+    raw = sums(system.score("The cat sat."))
+    assert not caplog.messages
+    assert sums(system.score("The cat sat.", tokens="rules")) != pytest.approx(raw)
+    assert "learnt from raw text" in caplog.messages[-1]
+
+
 def test_names_are_looked_up_in_order_and_nothing_is_fetched(place, monkeypatch, tmp_path):
     models = place / "models"
     assert located("tiny") == ("pretrained", models / "tiny")
