@@ -10,7 +10,7 @@ from depgen.cli import main
 from depgen.locations import below_runs
 from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.results import read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_similarity import write_similarity
@@ -161,9 +161,9 @@ def test_a_systems_accuracies_stand_beside_floors_and_quoted_rows(made, capsys):
 def test_sentences_weighed_by_their_words_give_the_figure(made):
     for row in ("UDGN", "next word", "random tree"):
         result = read_result(job_of("parsed", row).result)
-        words = item_scores([result], "parsed_words")
+        words = result.scores("parsed_words")
         for key in MEASURES:
-            scores = item_scores([result], key)
+            scores = result.scores(key)
             assert np.average(scores, weights=words) == pytest.approx(result.metrics[key])
 
 

@@ -151,7 +151,7 @@ def case_study(study: str, *, size: str | None = None) -> str:
         size: whose texts; unset: `small`, or the only one of the table.
     """
     loaded = load_study(study)
-    definition, size, _ = chosen_table(loaded.table, size)
+    definition, size = chosen_table(loaded.table, size)
     examples, folder = examples_of(loaded, definition, size=size), results_root() / loaded.study
     write_atomically(folder / f"case-study-{size}.md", examples.page("md"))
     write_atomically(folder / f"case-study-{size}.html", examples.page("html"))

@@ -222,7 +222,7 @@ def _test(results: Results, row: str, other: str, column: Column) -> Comparison 
         if min((~np.isnan(scores)).sum() for scores in (first, second)) < 2:
             return _TOO_FEW
         return welch_t_test(first, second)
-    mine, theirs = (results.items(name, column) for name in (row, other))
+    mine, theirs = (results.items.get((name, column.key)) for name in (row, other))
     if mine is None or theirs is None:
         return f"{_GONE} {row if mine is None else other}"
     if len(mine.means) != len(theirs.means):

@@ -14,12 +14,8 @@ _Kind = TypeVar("_Kind")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def read_as(kind: type[_Kind], content: object, where: str, *, remedy: str = "") -> _Kind:
-    """The dataclass or pydantic model with that content.
-
-    Raises:
-        UserError: a name is unknown or missing, or a value is of another kind; the message ends with the remedy.
-    """
+def read_as(kind: type[_Kind], content: object, where: str) -> _Kind:
+    """The dataclass or pydantic model with that content; UserError where a name or a value is none of its own."""
     try:
         # As JSON, in which strict types take a list for a tuple and a whole number for a number.
         (read,) = _adapter(kind).validate_json(  # type: ignore[arg-type]  # a class is hashable
@@ -27,7 +23,7 @@ def read_as(kind: type[_Kind], content: object, where: str, *, remedy: str = "")
         )
     except ValidationError as error:
         slips = [f"{'.'.join(map(str, slip['loc'][1:]))}: {slip['msg']}" for slip in error.errors()]
-        raise UserError(f"{where}: {'; '.join(slips)}.{remedy}") from None
+        raise UserError(f"{where}: {'; '.join(slips)}.") from None
     assert isinstance(read, kind)
     return read
 

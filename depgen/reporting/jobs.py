@@ -1,6 +1,5 @@
 """One row of a table at one size and seed: its experiment, the runs that it loads, and its finished run."""
 
-import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -168,39 +167,15 @@ def finished_run(job: Job) -> Path | None:
     return job.training.finished()
 
 
-def members(job: Job) -> dict[int, Path | None]:
-    """The newest finished runs that a consensus is of, by seed; None where a seed has none."""
-    row = job.definition.row(str(job.row.consensus_of))
-    return {
-        seed: finished_run(dataclasses.replace(job, row=row, seed=seed)) for seed in job.definition.seeds_at(job.size)
-    }
-
-
-def run_of_row(table: str, row: str, size: str | None) -> Path:
-    """The finished run of a table's row, of the first of the table's seeds that has one, or else of any other seed.
-
-    Raises:
-        UserError: there is no such table, row or size, or the row is not trained.
-    """
-    definition, chosen, _ = chosen_table(table, size)
-    system = definition.row(row)
-    begun = Job(definition, system, chosen, 0).training.root.parent.glob("seed*")
-    others = sorted(int(number) for folder in begun if (number := folder.name.removeprefix("seed")).isdecimal())
-    for seed in dict.fromkeys((*definition.seeds_at(chosen), *others)):
-        run = finished_run(Job(definition, system, chosen, seed))
-        if run is not None:
-            return run
-    raise UserError(
-        f"{system.name} of {definition.table} is not trained at size {chosen}. Train it: "
-        f"{definition.command(chosen, system)}"
-    )
+def finished_runs(definition: TableDefinition, row: Row, size: str) -> dict[int, Path | None]:
+    """The newest finished run of a row for each seed of the table; None where a seed has none."""
+    return {seed: finished_run(Job(definition, row, size, seed)) for seed in definition.seeds_at(size)}
 
 
 def chosen_run(run: str | None, table: str | None, *, row: str | None, size: str | None, usual: str) -> str | None:
     """The run that is named, or that of a table's row, which is the `usual` one unless named; None for the newest run.
 
-    Raises:
-        UserError: a run and a table were named, a row or a size without a table, or the row is not trained.
+    Of a row it is that of the first of the table's seeds that has a finished one.
     """
     if table is None:
         if row is not None or size is not None:
@@ -208,7 +183,15 @@ def chosen_run(run: str | None, table: str | None, *, row: str | None, size: str
         return run
     if run is not None:
         raise UserError("A run and a table were named: name one of them.")
-    return str(run_of_row(table, row or usual, size))
+    definition, size = chosen_table(table, size)
+    system = definition.row(row or usual)
+    for finished in finished_runs(definition, system, size).values():
+        if finished is not None:
+            return str(finished)
+    raise UserError(
+        f"{system.name} of {definition.table} is not trained at size {size}. Train it: "
+        f"{definition.command(size, system)}"
+    )
 
 
 def picture_path(name: str, table: str | None, *, row: str) -> Path:

@@ -13,7 +13,7 @@ from depgen.data.record import measure as measure_corpus
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.locations import below_runs, file_sha256, lines_sha256
-from depgen.reporting.jobs import Job, fit, members
+from depgen.reporting.jobs import Job, finished_runs, fit
 from depgen.reporting.measures.parses import measure_floor, measure_trees, treebank_of_table
 from depgen.reporting.measures.speed import RANDOM, measure_speed
 from depgen.reporting.numbers import MeasuredRow, Numbers, TrainedRow, measures_of
@@ -29,11 +29,7 @@ from depgen.training.runs import best_checkpoint
 def measure(job: Job, depgen: Depgen, options: TextOptions, *, remeasure: bool = False) -> Result:
     """The result of a row that is trained: fit, test, generate, each skipped once done; and the table's measures.
 
-    Args:
-        job: the row at a size and seed.
-        depgen: runs a command.
-        options: of the text measures.
-        remeasure: test again where the numbers of the single items were not kept.
+    With `remeasure` it is tested again where the numbers of the single items were not kept.
     """
     trained = fit(job, depgen)
     numbers = numbers_of_test(measure_test(job.training, trained.run, depgen, remeasure=remeasure))
@@ -110,7 +106,8 @@ def floor(job: Job, depgen: Depgen, options: TextOptions) -> Result:
                 numbers.add(given.measure_split(row, split))
             return _result(job, numbers, source_of(corpus))
     if job.row.consensus_of is not None:
-        runs = [run for run in members(job).values() if run is not None]
+        members = finished_runs(job.definition, job.definition.row(job.row.consensus_of), job.size)
+        runs = [run for run in members.values() if run is not None]
         digest = lines_sha256(file_sha256(best_checkpoint(run)) for run in runs)
         numbers = _heads_alone(job, "consensus", measure_trees(job, runs))
         return _result(job, numbers, facts_of(runs[0]).data, weights_sha256=digest)

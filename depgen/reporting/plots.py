@@ -51,7 +51,7 @@ def save(drawing: "Figure", path: Path) -> None:
 
 
 def _results(table: str, size: str | None) -> Results:
-    definition, size, _ = chosen_table(table, size)
+    definition, size = chosen_table(table, size)
     return load_results(definition, size=size)
 
 

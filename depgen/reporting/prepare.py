@@ -9,7 +9,7 @@ from functools import partial
 from depgen.annotation.annotator import find_parser
 from depgen.data.corpus import SPLITS
 from depgen.data.experiment import corpus_of
-from depgen.errors import MissingDataError, UserError
+from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.evaluation.text.oracle import oracle_training
 from depgen.evaluation.union import ROCSTORIES
@@ -41,20 +41,13 @@ class Need:
 
 
 def check_corpora(jobs: Sequence[Job]) -> None:
-    """Raises MissingDataError with the rows whose corpora are missing, before anything is trained.
+    """Raises MissingDataError where a corpus of some row is missing, before anything is trained.
 
     Rows that count a corpus are left out when they are made; those of a system's speed read none.
     """
-    missing: dict[str, dict[str, None]] = {}
     for job in jobs:
-        try:
-            for split in SPLITS if job.row.floor not in ("corpus", "speed") else ():
-                corpus_of(job.config).fingerprint(split)
-        except MissingDataError as error:
-            missing.setdefault(str(error), {})[job.row.name] = None
-    if missing:
-        listed = " ".join(f"{error} It is read by {'; '.join(rows)}." for error, rows in missing.items())
-        raise MissingDataError(f"Nothing is trained of {jobs[0].definition.table}: a corpus is missing. {listed}")
+        for split in SPLITS if job.row.floor not in ("corpus", "speed") else ():
+            corpus_of(job.config).fingerprint(split)
 
 
 def needs_of(jobs: Sequence[Job], options: TextOptions) -> Iterator[Need]:

@@ -160,14 +160,14 @@ def table(
     if record:
         from depgen.reporting.record import record_table
 
-        chosen_ones = chosen_tables(table, size)
-        return "\n".join(line for definition, chosen, _ in chosen_ones for line in record_table(definition, chosen))
+        tables = chosen_tables(table, size)
+        return "\n".join(line for definition, chosen in tables for line in record_table(definition, chosen))
     if report:
         from depgen.reporting.report import write_report
 
         return write_report(table, output or results_root() / "report.html")
     shown: list[str] = []
-    for definition, chosen, reason in chosen_tables(table, size):
+    for definition, chosen in chosen_tables(table, size):
         page = page_of(load_results(definition, size=chosen))
         text = render(page, format=format)
         for each, ending in _FILES.items() if files else ():
@@ -175,7 +175,7 @@ def table(
             write_atomically(path, render(page, format=each))
         if format == "csv" and shown:
             text = text.partition("\n")[2]  # one head for all
-        shown.append(f"{reason}\n\n{text}" if format in ("markdown", "text") and output is None else text)
+        shown.append(text)
     whole = ("" if format == "csv" else "\n").join(shown)
     if output is not None:
         write_atomically(output, whole)

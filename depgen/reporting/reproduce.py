@@ -12,7 +12,7 @@ from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.text.measures import TextOptions
 from depgen.reporting.case_study import case_study, load_study, study_names
 from depgen.reporting.experiments import experiment_file, is_path, table_path
-from depgen.reporting.jobs import Job, members
+from depgen.reporting.jobs import Job, finished_runs
 from depgen.reporting.measurement import floor, measure
 from depgen.reporting.numbers import measures_of
 from depgen.reporting.prepare import check_corpora, needs_of
@@ -42,7 +42,7 @@ def reproduce(
 
     First it is checked what the rows need: a missing corpus ends the command; missing parsers, UNION and oracles are
     made. A step whose output is there is skipped, and an unfinished training is continued. Several processes share the
-    rows: each takes the next one that no other works on.
+    rows: each leaves out those that another one works on.
 
     Args:
         table: the name of a table or a case study, or a YAML file of one.
@@ -58,13 +58,9 @@ def reproduce(
         wandb: log trainings to Weights & Biases too, in a group of the table's name; `WANDB_*` variables are honoured.
         text_options: models and policies of the text measures, such as folders of pretrained weights; of rows that are
             measured now.
-
-    Raises:
-        UserError: no such table, row or size, or a step failed.
-        MissingDataError: a corpus is missing.
     """
     study = load_study(table) if _is_study(table) else None
-    definition, size, reason = chosen_table(table if study is None else study.table, size)
+    definition, size = chosen_table(table if study is None else study.table, size)
     named = [row for row in definition.rows if row.experiment is not None or row.is_floor]
     made = [row for row in named if is_made(row, size=size)]
     chosen = [row for row in made if study is None or row.name in study.rows]
@@ -97,12 +93,12 @@ def reproduce(
         put_aside(jobs)
     done = make_all(jobs, remeasure=remeasure, options=text_options)
     if study is not None:
-        return "\n".join([reason, *done, "", case_study(table, size=size)])
-    _, _, text = render_table(definition.given, size=size, format="text", files=True).partition("\n\n")
+        return "\n".join([*done, "", case_study(table, size=size)])
+    text = render_table(definition.given, size=size, format="text", files=True)
     for picture in () if rows else definition.pictures:
         kind, *drawn = shlex.split(picture)
         run_depgen(["plot", kind, *([] if "--table" in drawn else [table]), *drawn, "--size", size], {})
-    return "\n".join([reason, *done, "", text])
+    return "\n".join([*done, "", text])
 
 
 def _is_study(name: str) -> bool:
@@ -161,20 +157,16 @@ def _rename(path: Path) -> None:
 
 
 def make_all(jobs: Sequence[Job], *, remeasure: bool = False, options: TextOptions | None = None) -> list[str]:
-    """One line for each job on what was done; those that other processes work on come last."""
-    lines = dict[int, str]()
-    while waiting := [place for place in range(len(jobs)) if place not in lines]:
-        for place in waiting:
-            is_last = place == waiting[-1] and lines.keys().isdisjoint(waiting)
-            is_there = jobs[place].result.is_file() and not remeasure
-            try:
-                with _lock(jobs[place]).acquire(timeout=-1 if is_last else 0):
-                    lines[place] = make(jobs[place], remeasure=remeasure, options=options)
-                if not is_there:  # what took no time is in the summary alone
-                    logger.info("%s", lines[place])
-            except Timeout:
-                logger.info("%s: another process works on it; other rows come first.", jobs[place].name)
-    return [lines[place] for place in range(len(jobs))]
+    """One line for each job on what was done."""
+    lines = []
+    for job in jobs:
+        try:
+            with _lock(job).acquire(timeout=0):
+                lines.append(make(job, remeasure=remeasure, options=options))
+        except Timeout:
+            lines.append(f"{job.name}: another process works on it")
+        logger.info("%s", lines[-1])
+    return lines
 
 
 def make(job: Job, *, remeasure: bool = False, options: TextOptions | None = None) -> str:
@@ -186,10 +178,11 @@ def make(job: Job, *, remeasure: bool = False, options: TextOptions | None = Non
         )
         remark = f" (made before {change}; --redo makes it again)" if change else ""
         return f"{job.name}: at hand, {job.result}{remark}"
-    if job.row.consensus_of is not None and (lacking := [seed for seed, run in members(job).items() if run is None]):
+    if job.row.consensus_of is not None:
         row = job.definition.row(job.row.consensus_of)
-        seeds, command = ", ".join(map(str, lacking)), job.definition.command(job.size, row)
-        return f"{job.name}: left out, {row.name} has no finished run of seed {seeds}. Train it: {command}"
+        if None in finished_runs(job.definition, row, job.size).values():
+            command = job.definition.command(job.size, row)
+            return f"{job.name}: left out, {row.name} lacks the run of a seed. Train it: {command}"
     try:
         if job.row.is_floor:
             result = floor(job, run_depgen, options or TextOptions())

@@ -10,8 +10,8 @@ import itertools
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -132,10 +132,8 @@ class Result(RunFacts):
     precision: str | None = None
     made_before: str | None = None
 
-    def scores(self, name: str) -> Scores | None:
-        """Scores of single items, in single precision; None where there are none."""
-        if name not in self.items:
-            return None
+    def scores(self, name: str) -> Scores:
+        """Scores of single items, in single precision; a KeyError where there are none."""
         content = zlib.decompress(base64.b64decode(self.items[name].removeprefix(_PACKED)))
         return np.frombuffer(content, "<f4").astype(np.float64)
 
@@ -160,8 +158,7 @@ def write_result(result: Result, path: Path) -> None:
 
 def read_result(path: Path) -> Result:
     """The result in a JSON file."""
-    remedy = "Delete it to make it again."
-    return read_as(Result, json_object(path, remedy=remedy), str(path), remedy=f" {remedy}")
+    return read_as(Result, json_object(path, remedy="Delete it to make it again."), str(path))
 
 
 def read_results(table: str, row_slug: str, *, size: str) -> list[Result]:
@@ -245,17 +242,30 @@ class Items:
         scores: NaN where an item has none.
         weights: of the items in the figure.
         documents: that the items are pieces of; empty where they are whole.
+        is_perplexity: whether the figure is the exponential of their mean.
     """
 
     scores: SeedScores
     weights: SeedScores
     documents: Int[np.ndarray, " pieces"]
+    is_perplexity: bool = False
 
     @property
     def means(self) -> Scores:
         """Of each item over seeds, such that their plain mean is the mean of all items by weight."""
         weights = self.weights.mean(axis=1)
         return np.asarray(self.scores.mean(axis=1) * (weights / weights.mean()))
+
+    def by_document(self) -> "Items":
+        """Pieces of a document added up to it; items without a score have no weight."""
+        scores, weights = self.scores, np.where(np.isnan(self.scores), 0.0, self.weights)
+        if len(self.documents):
+            scores, weights = by_group(scores, weights, self.documents)
+        return replace(self, scores=np.where(weights > 0, scores, 0.0), weights=weights)
+
+    def figure(self, means: Float[np.ndarray, "*resamples seeds"]) -> Float[np.ndarray, "*resamples"]:
+        """The figure, over all seeds, that means over items give."""
+        return np.asarray((np.exp(means) if self.is_perplexity else means).mean(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -321,17 +331,22 @@ class Results:
         figure = self.figure(row, measure)
         return () if figure is None else tuple(run for run in self.of(row) if run.seed in figure.values)
 
-    def items(self, row: str, column: Column) -> Items | None:
-        """The items behind a figure; None where a seed lacks them, or has another number of them."""
-        runs = self.runs_of(row, column.key)
-        scores = seed_scores(runs, column.scores)
-        weights = seed_scores(runs, column.weighed_by) if column.weighed_by else scores
-        if scores is None or weights is None or weights.shape != scores.shape:
-            return None
-        numbers = seed_scores(runs, column.scores + DOCUMENTS)
-        if numbers is None or (numbers != numbers[:, :1]).any():
-            numbers = np.empty((0, 1))
-        return Items(scores, weights if column.weighed_by else np.ones_like(scores), numbers[:, 0].astype(np.int64))
+    @cached_property
+    def items(self) -> Mapping[Place, Items]:
+        """The items behind each figure; none where a seed lacks them, or has another number of them."""
+        items = {}
+        for row, column in itertools.product(self.definition.rows, self.definition.columns):
+            runs, name = self.runs_of(row.name, column.key), column.scores
+            scores, weights = (_by_seed(runs, part) for part in (name, column.weighed_by or name))
+            if scores is None or weights is None or weights.shape != scores.shape:
+                continue
+            weights = weights if column.weighed_by else np.ones_like(scores)
+            documents = _by_seed(runs, name + DOCUMENTS)
+            if documents is None or (documents != documents[:, :1]).any():
+                documents = np.empty((0, 1))
+            numbers = documents[:, 0].astype(np.int64)
+            items[row.name, column.key] = Items(scores, weights, numbers, column.is_perplexity)
+        return items
 
     @cached_property
     def intervals(self) -> Mapping[Place, Bounds]:
@@ -356,53 +371,41 @@ class Results:
         Both are resampled at once: the gain is that of the two figures on the same items.
         """
         mine, theirs = (row, column.key), (other, column.key)
-        if column.test == "welch_t" or not {mine, theirs} <= self._samples.keys():
+        if column.test == "welch_t" or not {mine, theirs} <= self._resampled.keys():
             return None
-        (first, *_, documents), (second, *_, others) = self._samples[mine], self._samples[theirs]
-        if len(first) != len(second) or not np.array_equal(documents, others):
+        first, second = self._samples[mine], self._samples[theirs]
+        if len(first.scores) != len(second.scores) or not np.array_equal(first.documents, second.documents):
             return None
         gains = (self._resampled[mine] - self._resampled[theirs]) * (1 if column.higher_better else -1)
         return percentile_interval(gains, confidence=CONFIDENCE)
 
     @cached_property
-    def _samples(self) -> Mapping[Place, tuple[SeedScores, SeedScores, bool, Int[np.ndarray, " pieces"]]]:
-        """What is resampled of each figure that its items give: scores, weights, whether to exponentiate, documents.
-
-        Items that are pieces of documents are added up to these.
-        """
+    def _samples(self) -> Mapping[Place, Items]:
+        """What is resampled of each figure that its items give: whole documents, where items are pieces of such."""
         samples = {}
-        for row, column in itertools.product(self.definition.rows, self.definition.columns):
-            place, items = (row.name, column.key), self.items(row.name, column)
-            if items is None:
+        for place, items in self.items.items():
+            sample = items.by_document()
+            sums = sample.weights.sum(axis=0)
+            if len(sample.scores) < 2 or (sums <= 0).any():
                 continue
-            scores, weights = items.scores, np.where(np.isnan(items.scores), 0.0, items.weights)
-            if len(items.documents):
-                scores, weights = by_group(scores, weights, items.documents)
-            if len(scores) < 2 or (weights.sum(axis=0) <= 0).any():
-                continue
-            means = (np.where(weights > 0, scores, 0.0) * weights).sum(axis=0) / weights.sum(axis=0)
-            value, figure = _over_seeds(means, exponential=column.is_perplexity), self.figures[place].mean
-            if math.isclose(value, figure, rel_tol=AGREEMENT, abs_tol=1e-9):
-                samples[place] = (scores, weights, column.is_perplexity, items.documents)
+            value = sample.figure((sample.scores * sample.weights).sum(axis=0) / sums)
+            if math.isclose(value, self.figures[place].mean, rel_tol=AGREEMENT, abs_tol=1e-9):
+                samples[place] = sample
         return samples
 
     @cached_property
     def _resampled(self) -> Mapping[Place, Float[np.ndarray, " resamples"]]:
         """Each figure on the same resamples of the items of all figures that have as many."""
         resampled = {}
-        for number in sorted({len(scores) for scores, *_ in self._samples.values()}):
-            alike = {place: sample for place, sample in self._samples.items() if len(sample[0]) == number}
-            scores, weights = (np.concatenate([sample[part] for sample in alike.values()], axis=1) for part in (0, 1))
+        for number in {len(sample.scores) for sample in self._samples.values()}:
+            alike = {place: sample for place, sample in self._samples.items() if len(sample.scores) == number}
+            scores = np.concatenate([sample.scores for sample in alike.values()], axis=1)
+            weights = np.concatenate([sample.weights for sample in alike.values()], axis=1)
             means = bootstrap_means(scores, weights, resamples=RESAMPLES, seed=SEED)
-            ends = np.cumsum([sample[0].shape[1] for sample in alike.values()])
+            ends = np.cumsum([sample.scores.shape[1] for sample in alike.values()])
             for (place, sample), part in zip(alike.items(), np.split(means, ends[:-1], axis=1), strict=True):
-                resampled[place] = _over_seeds(part, exponential=sample[2])
+                resampled[place] = sample.figure(part)
         return resampled
-
-
-def _over_seeds(means: Float[np.ndarray, "*resamples seeds"], *, exponential: bool) -> Float[np.ndarray, "*resamples"]:
-    """The figure, over all seeds, that means over items give."""
-    return np.asarray((np.exp(means) if exponential else means).mean(axis=-1))
 
 
 def load_results(definition: TableDefinition, *, size: str, local: bool = True) -> Results:
@@ -421,29 +424,15 @@ def load_results(definition: TableDefinition, *, size: str, local: bool = True) 
     return Results(definition, size, tuple(runs), frozenset(here), tuple(lines))
 
 
-# -- scores of single items -------------------------------------------------------------------------------------------
-
-
-def seed_scores(results: Sequence[Result], name: str) -> SeedScores | None:
-    """Scores of single items, a column a seed; None where a seed lacks them or has another number of them."""
-    scores = [*_scores(results, name)]
-    return np.stack(scores, axis=1) if scores and len({len(array) for array in scores}) == 1 else None
-
-
-def item_scores(results: Sequence[Result], name: str) -> Scores | None:
-    """Scores of single items averaged over seeds, NaN where a seed has no score; None where a seed lacks them."""
-    scores = seed_scores(results, name)
-    return None if scores is None else np.asarray(scores.mean(axis=1))
-
-
 def pooled_scores(results: Sequence[Result], name: str) -> Scores | None:
-    """Scores of all seeds, one after the other; None where a seed lacks them."""
-    scores = [*_scores(results, name)]
-    return np.concatenate(scores) if scores else None
+    """Scores of single items of all seeds, one after the other; None where a seed lacks them."""
+    scores = [run.scores(name) for run in results if name in run.items]
+    return np.concatenate(scores) if scores and len(scores) == len(results) else None
 
 
-def _scores(results: Sequence[Result], name: str) -> Iterator[Scores]:
-    """The scores of each seed; nothing where one lacks them."""
-    scores = [run.scores(name) for run in results]
-    if not any(array is None for array in scores):
-        yield from (array for array in scores if array is not None)
+def _by_seed(results: Sequence[Result], name: str) -> SeedScores | None:
+    """Scores of single items, a column a seed; None where a seed lacks them or has another number of them."""
+    scores = [run.scores(name) for run in results if name in run.items]
+    if not scores or len(scores) < len(results) or len({*map(len, scores)}) > 1:
+        return None
+    return np.stack(scores, axis=1)

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -224,6 +224,12 @@ class TableDefinition(_Part):
         of_row = "" if row is None else f" --rows {row.slug}"
         return f"depgen reproduce {self.argument}{of_row} --size {size} {option}".rstrip()
 
+    def size(self, size: str | None = None) -> str:
+        """The size to work at: the given one, else the first of the table, `small`."""
+        if size and size not in self.sizes:
+            raise UserError(f"{self.argument}: no size {size!r}: expected one of {', '.join(self.sizes)}.")
+        return size or self.sizes[0]
+
     def seeds_at(self, size: str) -> tuple[int, ...]:
         """The seeds of a size."""
         return self.seeds[size] if isinstance(self.seeds, Mapping) else self.seeds
@@ -309,27 +315,17 @@ def _check(definition: TableDefinition, where: str) -> None:
                 raise UserError(f"{where}: row {row.name}: {', '.join(strangers)}: no {kind} ({', '.join(known)}).")
 
 
-def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str, str]:
-    """The table of that name with the given size or its usual one, and a line that says why this one."""
+def chosen_table(table: str, size: str | None) -> tuple[TableDefinition, str]:
+    """The table of that name, and the size to work at."""
     definition = load_definition(table)
-    return definition, *choose_size(definition.sizes, size)
+    return definition, definition.size(size)
 
 
-def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str, str]]:
-    """The table of that name, or every table that has the given size or only one, each as `chosen_table` gives it."""
+def chosen_tables(table: str | None, size: str | None) -> Iterator[tuple[TableDefinition, str]]:
+    """The table of that name, or every table that has the given size or only one, with the size to work at."""
     if table is not None:
         yield chosen_table(table, size)
         return
     for definition in map(load_definition, table_names()):
         if not size or size in definition.sizes or len(definition.sizes) == 1:
-            yield definition, *choose_size(definition.sizes, size if size in definition.sizes else None)
-
-
-def choose_size(sizes: Sequence[str], size: str | None = None) -> tuple[str, str]:
-    """The size to work at, and one line that says which and why; unless given, the first of the table's: `small`."""
-    if size and size not in sizes:
-        raise UserError(f"No size {size!r} here: expected one of {', '.join(dict.fromkeys(sizes))}.")
-    if size:
-        return size, f"Size {size}: as given."
-    others = "".join(f" (--size {other} for the other)" for other in sizes[1:])
-    return sizes[0], f"Size {sizes[0]}: {'the default' if others else 'the only one of this table'}{others}."
+            yield definition, definition.size(size if size in definition.sizes else None)

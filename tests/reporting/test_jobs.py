@@ -11,7 +11,7 @@ import yaml
 
 from depgen.errors import UserError
 from depgen.evaluation.text.measures import TextOptions
-from depgen.reporting.jobs import Job, finished_run, fit, run_of_row
+from depgen.reporting.jobs import Job, chosen_run, finished_run, fit
 from depgen.reporting.prepare import needs_of
 from depgen.reporting.table import load_definition
 from depgen.training.evaluated import kept_test
@@ -242,11 +242,11 @@ def test_a_row_whose_options_name_trees_of_another_experiment_needs_its_run():
     assert needed.experiment.settings["model"]["class_path"] == "depgen.models.udgn.UDGN"
 
 
-def test_the_run_of_a_row_is_that_of_the_first_seed_that_has_one(job, depgen):
+def test_the_run_of_a_row_is_that_of_the_first_seed_of_the_table_that_has_one(job, depgen):
+    def run():
+        return chosen_run(None, "toy", row="DM-Base", size="small", usual="Base")
+
     with pytest.raises(UserError, match=r"DM-Base of toy .*depgen reproduce toy --rows DM-Base --size small"):
-        run_of_row("toy", "DM-Base", "small")
+        run()
     fit(job, depgen)
-    job.training.root.rename(job.training.root.with_name("seed9"))
-    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed9"
-    fit(job, depgen)
-    assert run_of_row("toy", "DM-Base", "small").parts[3] == "seed2"
+    assert run().split("/")[3] == "seed2"

@@ -78,7 +78,7 @@ def test_what_could_not_be_trained_or_measured_is_refused_before_training(change
     [
         (lambda: load_definition("tory"), r"Did you mean 'toy'\? Tables: toy"),
         (lambda: load_definition("toy").row("dm-bas"), r"no row 'dm-bas'\. Did you mean 'DM-Base'\?.*left-chain"),
-        (lambda: table("toy", size="large"), "No size 'large' here: expected one of small, paper"),
+        (lambda: table("toy", size="large"), "no size 'large': expected one of small, paper"),
     ],
 )
 def test_a_slip_in_a_command(project, verb, message):
@@ -89,8 +89,8 @@ def test_a_slip_in_a_command(project, verb, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"metrics": {"bleu1": "ten"}}, r"metrics\.bleu1: .*Delete it to make it again"),
-        ({"colour": "red"}, "colour: .*Delete it"),
+        ({"metrics": {"bleu1": "ten"}}, r"r\.json: metrics\.bleu1"),
+        ({"colour": "red"}, "colour"),
         ({"metrics": {"bleu1": float("nan")}}, r"metrics\.bleu1"),
         ({"curve": [[1.0]]}, r"curve\.0"),
         ({"seed": "1"}, "seed: "),

@@ -11,7 +11,6 @@ from scipy import stats
 from depgen.reporting.compare import compare
 from depgen.reporting.record import record_table
 from depgen.reporting.results import (
-    item_scores,
     measured_path,
     packed,
     read_result,
@@ -33,14 +32,14 @@ def test_a_result_comes_back_as_it_was_written(tmp_path):
     assert np.array_equal(result.scores("bleu1"), [10.5, np.nan], equal_nan=True)
 
 
-def test_results_come_by_seed_and_their_items_are_averaged(store):
+def test_results_come_by_seed_and_their_items_as_columns(store):
     for seed in (10, 2, 1):
         store("Base", seed, {"bleu1": float(seed)}, {"bleu1": [seed, 2.0, np.nan if seed == 2 else 0.0]})
-    results = read_results("toy", "Base", size="small")
-    assert [result.seed for result in results] == [1, 2, 10]
-    assert np.array_equal(item_scores(results[:2], "bleu1"), [1.5, 2.0, np.nan], equal_nan=True)
-    assert item_scores(results, "other") is None
-    assert item_scores([*results, make_result("Base", 3, {})], "bleu1") is None, "a seed lacks them"
+    assert [result.seed for result in read_results("toy", "Base", size="small")] == [1, 2, 10]
+    items = toy().items["Base", "bleu1"].scores
+    assert np.array_equal(items, [[1.0, 2.0, 10.0], [2.0, 2.0, 2.0], [0.0, np.nan, 0.0]], equal_nan=True)
+    store("Base", 3, {"bleu1": 1.0})
+    assert toy().items == {}, "a seed lacks them"
 
 
 def test_local_results_replace_a_rows_tracked_ones_and_never_mix_with_them(store, project):

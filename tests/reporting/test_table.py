@@ -9,7 +9,7 @@ from depgen.evaluation.coherence.measure import CoherenceOptions
 from depgen.evaluation.text.measures import TEXT_MEASURES
 from depgen.reporting.experiments import settings_as, table_names
 from depgen.reporting.numbers import measures_of
-from depgen.reporting.table import choose_size, is_made, load_definition
+from depgen.reporting.table import is_made, load_definition
 from depgen.yaml_files import read_settings
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +31,7 @@ def test_reads_columns_rows_and_slugs(change):
     assert [row.slug for row in definition.rows] == ["Old", "Base", "DM-Base", "DM-Base-left-chain", "Later"]
     assert definition.row("DM-Base-left-chain") is definition.row("DM-Base, left chain")
     assert definition.generation.top_p == 0.5
+    assert (definition.size(), definition.size("paper")) == ("small", "paper")
     assert (definition.seeds_at("small"), definition.seeds_at("paper")) == ((4,), (1, 2, 3))
     assert [(row.is_floor, row.x) for row in definition.rows[:2]] == [(True, 3.0), (False, None)]
     made = [row.name for row in definition.rows if is_made(row, size="small")]
@@ -77,19 +78,6 @@ def test_rows_of_another_table_come_without_its_published_numbers(project):
     (project / "experiments/tables/again.yaml").write_text(again)
     none = {"values": {}, "stars": (), "in_paper": False}
     assert load_definition("again").rows == tuple(row.model_copy(update=none) for row in toy.rows)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "given", "chosen", "why"),
-    [
-        (("small", "paper"), None, "small", "the default"),
-        (("small", "paper"), "paper", "paper", "as given"),
-        (("paper",), None, "paper", "the only one"),
-    ],
-)
-def test_the_size_and_why(sizes, given, chosen, why):
-    size, reason = choose_size(sizes, given)
-    assert (size, why in reason) == (chosen, True)
 
 
 # -- the papers' numbers ----------------------------------------------------------------------------------------------

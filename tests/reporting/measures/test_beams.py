@@ -15,7 +15,7 @@ from depgen.reporting import reproduce
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.measures.scoring import FirstOfTest
 from depgen.reporting.numbers import measures_of
-from depgen.reporting.results import item_scores, read_result
+from depgen.reporting.results import read_result
 from depgen.reporting.system_plots import plot_trees
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
@@ -100,7 +100,7 @@ def test_perplexities_of_all_test_sentences_are_those_of_the_test():
     with np.load(run / "test_items.npz") as items:
         order = np.argsort(items["items"])
         expected = (items["nll"] / items["tokens"])[order]
-    np.testing.assert_allclose(item_scores([result], "perplexity"), expected, rtol=1e-5)
+    np.testing.assert_allclose(result.scores("perplexity"), expected, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("made")

@@ -10,7 +10,7 @@ from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
 from depgen.reporting.jobs import Job, finished_run
-from depgen.reporting.results import item_scores, load_results, read_result
+from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
 from tests.invented_syntax import NAMES, write_syntax
@@ -114,7 +114,7 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
     assert metrics["blimp_chance"] == 50
     assert metrics["suites_chance"] == pytest.approx(50, abs=1), "by simulation"
     assert metrics["suites_unknown"] == metrics["blimp_unknown"] == 0
-    pairs, items = (item_scores([result], key) for key in ("blimp", "suites"))
+    pairs, items = (result.scores(key) for key in ("blimp", "suites"))
     assert len(pairs) == 4, "the first and the eleventh of each paradigm"
     assert len(items) == 3 * len(NAMES), "of all suites, those outside the circuits too"
     assert 100 * np.mean(pairs) == pytest.approx(metrics["blimp"])
@@ -127,7 +127,7 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
 def test_pairs_are_those_of_the_verb(made):
     options = PairOptions(pairs=made / "data/blimp", protocol="paper")
     found = minimal_pairs(load(str(finished_run(job_of("exact")))), options)
-    assert found.items["right"].astype(float).tolist() == item_scores([result_of("exact")], "blimp").tolist()
+    assert found.items["right"].astype(float).tolist() == result_of("exact").scores("blimp").tolist()
 
 
 @pytest.mark.usefixtures("made")
