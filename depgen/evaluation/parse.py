@@ -8,7 +8,8 @@ from pathlib import Path
 from depgen.annotation.annotator import parser_named
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
-from depgen.evaluation.parsing import Format, check_format, parse_documents, structure_found_by
+from depgen.evaluation.parses import Format, check_format, parse_documents
+from depgen.evaluation.parsing import structure_found_by
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of, file_format, read_documents
 from depgen.evaluation.trained import named_runs

@@ -14,7 +14,8 @@ from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.encoded_text import TextEncoder
 from depgen.evaluation.frames import By, Pooling, Trees, Unit
-from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
+from depgen.evaluation.parses import Parses, parse_documents
+from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.text_documents import (
     Text,
     TextDocument,

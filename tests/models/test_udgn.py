@@ -7,7 +7,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.trees.parsing import predicted_heads
+from depgen.evaluation.parsing import predicted_heads
 from depgen.language_models import masked
 from depgen.models.udgn import UDGN, mask_of_trees, supervised_nll
 from tests.models.masked import MASK, alone, batch_of, trained
@@ -195,7 +195,7 @@ def test_learns_given_trees():
     vocabulary = Vocabulary.of_words("abcdefghi", specials=["mask_id"])
     words = [[vocabulary.types[token] for token in sentence] for sentence in sentences]
     for decoding in ("tree", "argmax"):
-        found = predicted_heads(model.eval(), vocabulary, words, decoding=decoding)
+        found = predicted_heads(model.eval(), vocabulary, words)[decoding]
         right = [ours == theirs for pair in zip(found, heads, strict=True) for ours, theirs in zip(*pair, strict=True)]
         assert sum(right) > 0.95 * len(right)
 

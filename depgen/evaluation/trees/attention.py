@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
 from depgen.evaluation.frames import Row
-from depgen.evaluation.trees.bracketing import Bracketer
+from depgen.evaluation.parsing import Bracketer
 from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 
