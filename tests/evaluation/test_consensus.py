@@ -124,14 +124,6 @@ def pairs(heads):
     return {frozenset((word, head or word)) for word, head in enumerate(heads, start=1)}
 
 
-def test_the_verb_takes_several_runs(parsing_run, second, capsys):
-    arguments = ["evaluate", "parsing", "--corpus", "depgen.data.corpora.Ewt", "--seeds", "1", "--resamples", "50"]
-    assert main([*arguments, "--run", str(parsing_run), "--others", str(second)]) == 0, capsys.readouterr().err
-    *_, (level, name, words, dda, *_) = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    row = rows_of(parsing_run, second).loc["tree"]
-    assert (level, name, int(words), dda) == ("overall", "tree", row["words"], f"{row['dda']:.4f}")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("decoding", ["tree", "argmax"])
 def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, tmp_path, capsys):

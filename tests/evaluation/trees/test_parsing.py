@@ -21,8 +21,8 @@ from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentenc
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence
+from tests.evaluation.trees.toys import Treebank
 from tests.oracles import score_of_tree, tree_by_n_calls
 
 OFFSETS = {"next": 1, "last": -1, "after-next": 2, "before-last": -2}
@@ -106,15 +106,6 @@ def test_a_network_that_has_been_taught_roots_is_asked_for_them():
     assert predicted_heads(KnowsRoots().eval(), KNOWN, words)["argmax"] == [[0, 3, 2]]
 
 
-def test_a_sentence_of_500_words_and_one_without_known_words():
-    model, words = tiny_udgn(), list(OFFSETS)
-    long = [words[i] for i in np.random.default_rng(0).integers(0, 4, 500)]
-    found = predicted_heads(model, KNOWN, [long, ["zebra"] * 3, long[:4]], tokens_per_batch=64)["tree"]
-    for heads, length in zip(found, (500, 3, 4), strict=True):
-        assert len(heads) == length
-        check_tree(heads, "found", single_root=True)
-
-
 def tiny_udgn():
     torch.manual_seed(0)
     model = UDGN(KNOWN.size, width=8, layers=1, attention_heads=2, head_size=4, parser_layers=1)
@@ -146,19 +137,6 @@ GOLD = [
     Sentence(("zebra",), (0,)),
     Sentence(("next", "next", "next", "zebra"), (0, 1, 4, 1)),
 ]
-
-
-class Treebank:
-    """A treebank of given sentences, the same in each split."""
-
-    def __init__(self, sentences):
-        self.name, self.published, self.sentences = "invented", {}, sentences
-
-    def fingerprint(self, split):
-        return "invented"
-
-    def documents(self, split):
-        yield Document(tuple(self.sentences), split)
 
 
 def system_of(network):
