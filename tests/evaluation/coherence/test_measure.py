@@ -12,8 +12,8 @@ import yaml
 from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
-from depgen.evaluation.coherence.arrangements import trials
-from depgen.evaluation.coherence.measure import CoherenceOptions, coherence
+from depgen.evaluation.coherence.arrangements import CoherenceOptions, trials
+from depgen.evaluation.coherence.measure import coherence
 from depgen.evaluation.reading import reading_of_run
 from depgen.evaluation.trained import Trained
 from depgen.metrics.coherence import resampled_means
