@@ -133,11 +133,7 @@ def parse(
 
 
 def _format(format: Format | None, output: Path | None, structure: Structure) -> Format:
-    """The format of the output.
-
-    Raises:
-        UserError: it does not hold such structures.
-    """
+    """The format of the output."""
     if format is None:
         format = "brackets" if structure == "constituency" else "conllu"
         if output is not None and output.suffix.lower() == ".sdp":

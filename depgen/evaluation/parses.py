@@ -115,11 +115,7 @@ class Parses:
         return "".join(blocks)
 
     def to_brackets(self) -> str:
-        """A line a sentence: `(S (NP the dog) (VP barks) .)`, without labels around two words or more.
-
-        Raises:
-            UserError: they have no constituents.
-        """
+        """A line a sentence: `(S (NP the dog) (VP barks) .)`, without labels around two words or more."""
         check_format("brackets", self.structure)
         return "".join(f"{format_constituents(each.words, each.spans or ())}\n" for each in self.sentences)
 
@@ -130,9 +126,6 @@ class Parses:
 
         Args:
             vocab: a pipeline's `Vocab`; None: a new one.
-
-        Raises:
-            UserError: the sentences have no trees.
         """
         from spacy.vocab import Vocab
 
@@ -168,11 +161,7 @@ def _spaces(spans: Sequence[tuple[int, int] | None]) -> list[bool]:
 def parse_documents(
     parser: Annotator | SystemParser, documents: Sequence[TextDocument], *, progress: bool = False
 ) -> Parses:
-    """The sentences of documents with what a parser gives them.
-
-    Raises:
-        UserError: the parser can't parse them.
-    """
+    """The sentences of documents with what a parser gives them."""
     sentences, found = [each for document in documents for each in document.sentences], list[Sentence]()
     with progress_bar("parsing", total=len(sentences), unit="sentences", shown=progress) as advance:
         for start in range(0, len(sentences), CHUNK):

@@ -62,12 +62,7 @@ class Consensus(nn.Module):
 
 
 def network_of(systems: Sequence[Trained]) -> HeadNetwork:
-    """The network of a system that parses, or the consensus of several.
-
-    Raises:
-        UserError: one does not parse, or another one than the first has another class of network or vocabulary, or
-            only one of them has learnt from trees.
-    """
+    """The network of a system that parses, or the consensus of several."""
     first, *others = systems
     network, *members = map(parser_of, systems)
     if not others:
@@ -91,11 +86,7 @@ def _kinds(trained: Trained) -> Iterator[str]:
 
 
 def parser_of(trained: Trained) -> HeadNetwork:
-    """A run's system as a network that parses.
-
-    Raises:
-        UserError: it is none.
-    """
+    """A run's system as a network that parses."""
     network: object = trained.model
     if not isinstance(network, HeadNetwork):
         raise UserError(
@@ -205,11 +196,7 @@ def constituents_over_words(
 
 
 def structure_found_by(trained: Trained) -> Structure:
-    """What a system finds in a sentence: a tree, a graph or constituents.
-
-    Raises:
-        UserError: it finds nothing.
-    """
+    """What a system finds in a sentence: a tree, a graph or constituents."""
     model: object = trained.model
     if isinstance(model, GraphNetwork):
         return "graph"
@@ -270,20 +257,11 @@ class SystemParser:
 
     @property
     def structure(self) -> Structure:
-        """What sentences are given.
-
-        Raises:
-            UserError: the system does not parse.
-        """
+        """What sentences are given."""
         return structure_found_by(self.trained)
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with heads and relations, edges, or spans.
-
-        Raises:
-            UserError: a sentence or a word is empty, or longer than the system reads; there is no consensus; the
-                system's form of text is unknown, or it has no such attention head.
-        """
+        """The sentences with heads and relations, edges, or spans."""
         check_words(sentences)
         find = {"tree": self._trees, "graph": self._graphs, "constituency": self._constituents}[self.structure]
         return find(sentences)

@@ -44,9 +44,6 @@ class CoherenceOptions:
             accuracies, with its 95 % interval over documents (pieces of one are drawn together); and the z of the
             paper, which is of resampled test sets.
         tokens_per_batch: scored at once, padding included; no score depends on it.
-
-    Raises:
-        UserError: numbers out of range; or pieces of documents, which have no ending, for `ending`.
     """
 
     task: Task = "order"
@@ -130,9 +127,6 @@ def trials(options: CoherenceOptions, corpus: Corpus) -> list[Trial]:
     """The trials of a corpus, those of documents that are too short to ask about left out.
 
     A document of one sentence has no place to choose and no end to its beginning; its shuffles are itself.
-
-    Raises:
-        UserError: there are none, or too few endings.
     """
     pieces = list(_pieces(options, corpus))
     if options.task != "order":

@@ -121,11 +121,7 @@ def coherence(system: Trained, options: CoherenceOptions) -> Measured:
 
 
 def _against(items: pd.DataFrame, resampled: np.ndarray, options: CoherenceOptions) -> dict[str, float]:
-    """The difference from another run's accuracy, over the same questions; and the published z.
-
-    Raises:
-        UserError: the other run had other questions.
-    """
+    """The difference from another run's accuracy, over the same questions; and the published z."""
     path = options.against
     assert path is not None
     if not path.is_file():

@@ -47,9 +47,6 @@ def score_trials(
         reading: how the system is given documents.
         tokens_per_batch: of `score_documents`.
         progress: show a progress bar.
-
-    Raises:
-        UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
     coded = [_coded(trial, vocabulary, reading) for trial in trials]
 

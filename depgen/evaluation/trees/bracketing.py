@@ -135,11 +135,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
 
 
 def treebank_sentences(options: BracketingOptions) -> list[Sentence]:
-    """The trees of a folder's files without traces and punctuation, those of no words left out.
-
-    Raises:
-        UserError: there are none.
-    """
+    """The trees of a folder's files without traces and punctuation, those of no words left out."""
     place = find_data(
         options.treebank, how_to_get="The sample of the Wall Street Journal is NLTK's: nltk.download('treebank')."
     )

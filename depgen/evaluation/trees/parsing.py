@@ -100,11 +100,7 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
 
 
 def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -> str | None:
-    """What is to be said of the attention head that a masked Transformer parses by; it is chosen where none was given.
-
-    Raises:
-        UserError: the run would be judged by the trees that its head is chosen by.
-    """
+    """How a masked Transformer got the attention head that it parses by; it is chosen where none was given."""
     network = parser_of(trained)
     if not isinstance(network, MaskedTransformer):
         return None
@@ -125,11 +121,7 @@ def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -
 def gold_sentences(
     corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None, relations: bool = False
 ) -> list[Sentence]:
-    """A treebank's sentences that have words, without those of more than `max_words`.
-
-    Raises:
-        UserError: there are none, or one has no tree, or no relations where these are wanted too.
-    """
+    """A treebank's sentences that have words, without those of more than `max_words`."""
     wanted = "a head and a relation" if relations else "a head"
     kept, lacking = list[Sentence](), list[str]()
     for split in splits:
