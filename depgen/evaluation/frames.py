@@ -21,6 +21,8 @@ Trees = Literal["gold", "sampled"]
 """The trees that a bound is over: the sentences' own, or a parser's."""
 Pooling = Literal["last", "first", "mean"]
 """Which of the states of a word's tokens is the word's: that of the last, that of the first, or the mean of all."""
+AttentionKind = Literal["dependency", "self"]
+"""What weighs DMLM's mixture, or the self-attention of a layer."""
 
 
 def check_table_output(output: Path | None, *, json: bool) -> None:

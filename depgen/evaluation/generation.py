@@ -22,9 +22,9 @@ from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import Sampling, made_options
 from depgen.errors import UserError, check_at_least
+from depgen.evaluation.parsing import constituents_over_words
 from depgen.evaluation.text_documents import TextDocument
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.bracketing import constituents_over_words
 from depgen.evaluation.unit_scores import DocumentIds
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import GraphNetwork

@@ -71,11 +71,7 @@ class Induced:
         return [file_sha256(checkpoint), file_sha256(run / VOCABULARY_FILE)]
 
     def annotate(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences with heads and relations, always a single root, or with edges; labels are `root` and `dep`.
-
-        Raises:
-            UserError: no such run, or one of a system that finds no such structure; a sentence or a word is empty.
-        """
+        """The sentences with heads and relations, always a single root, or with edges; labels are `root` and `dep`."""
         if (structure := structure_found_by(self.trained)) != self.finds:
             name = type(self.trained.model).__name__
             raise UserError(f"{self.run}: expected a run that finds a {self.finds}, found a {name}: a {structure}.")
@@ -103,9 +99,6 @@ class InducedTrees(Induced):
             `depgen evaluate parsing` chooses; by default those that it was trained with, if any.
         likely_heads: give graphs too: the tree and, of each word, all heads that are at least this likely; None: trees
             alone.
-
-    Raises:
-        UserError: `likely_heads` is no such probability.
     """
 
     def __init__(
@@ -131,11 +124,7 @@ class InducedTrees(Induced):
         self.scheme = f"induced by {self.called} ({decoding}{by}{also})"
 
     def fingerprint(self) -> str:
-        """Of the checkpoint, the run's vocabulary and the options.
-
-        Raises:
-            UserError: there is no such run.
-        """
+        """Of the checkpoint, the run's vocabulary and the options."""
         decoding: Decoding = self.options["decoding"]
         form = self.form or reading_of_run(self.source[0]).form
         parts = ["induced trees", TREE_RULES[decoding], decoding, str(form), *self.digests()]
@@ -168,9 +157,5 @@ class InducedGraphs(Induced):
         self.scheme = f"graphs induced by {self.called} (beam {beam_size})"
 
     def fingerprint(self) -> str:
-        """Of the checkpoint, the run's vocabulary and the beam.
-
-        Raises:
-            UserError: there is no such run.
-        """
+        """Of the checkpoint, the run's vocabulary and the beam."""
         return lines_sha256(["induced graphs", GRAPH_RULES, str(self.options["beam_size"]), *self.digests()])

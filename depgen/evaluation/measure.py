@@ -60,11 +60,7 @@ class ScoringOptions:
 
 
 def measure_function(name: str) -> Callable[..., Measured]:
-    """The function of a measure.
-
-    Raises:
-        UserError: there is no such measure.
-    """
+    """The function of a measure."""
     if name not in MEASURES:
         raise UserError(f"There is no measure {name!r}.{did_you_mean(name, MEASURES)} There are {', '.join(MEASURES)}.")
     module, _, function = MEASURES[name].partition(":")

@@ -8,7 +8,8 @@ from pathlib import Path
 from depgen.annotation.annotator import parser_named
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError
-from depgen.evaluation.parsing import Format, check_format, parse_documents, structure_found_by
+from depgen.evaluation.parses import Format, check_format, parse_documents
+from depgen.evaluation.parsing import structure_found_by
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of, file_format, read_documents
 from depgen.evaluation.trained import named_runs
@@ -132,11 +133,7 @@ def parse(
 
 
 def _format(format: Format | None, output: Path | None, structure: Structure) -> Format:
-    """The format of the output.
-
-    Raises:
-        UserError: it does not hold such structures.
-    """
+    """The format of the output."""
     if format is None:
         format = "brackets" if structure == "constituency" else "conllu"
         if output is not None and output.suffix.lower() == ".sdp":

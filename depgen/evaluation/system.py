@@ -12,8 +12,9 @@ import torch
 
 from depgen.decoding.heads import Decoding
 from depgen.errors import UserError, check_at_least, check_one_of
-from depgen.evaluation.frames import By, Pooling, Reads, Trees, Unit
-from depgen.evaluation.parsing import Parses, SystemParser, parse_documents
+from depgen.evaluation.frames import AttentionKind, By, Pooling, Reads, Trees, Unit
+from depgen.evaluation.parses import Parses, parse_documents
+from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.text_documents import (
     Text,
     TextDocument,
@@ -24,7 +25,6 @@ from depgen.evaluation.text_documents import (
     warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees.attention import Attention, Kind, sentence_attention
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
@@ -273,12 +273,12 @@ class System(Trained):
         self,
         sentence: str,
         *,
-        kind: Kind | None = None,
+        kind: AttentionKind | None = None,
         layer: int | None = None,
         attention_head: int | None = None,
         tokens: Tokens = "whitespace",
-    ) -> Attention:
-        """The weights by which each word of a sentence attends to others.
+    ) -> "DataFrame":
+        """The weights by which each word of a sentence attends to others, a row a pair: see `sentence_attention`.
 
         Args:
             sentence: a string of one line.
@@ -291,7 +291,9 @@ class System(Trained):
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
         """
-        check_one_of(kind=(kind, Kind))
+        from depgen.evaluation.trees.attention import sentence_attention  # pandas
+
+        check_one_of(kind=(kind, AttentionKind))
         (document,) = documents_of([sentence], tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")

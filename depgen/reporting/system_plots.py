@@ -13,7 +13,7 @@ from depgen.evaluation.parsing import SystemParser
 from depgen.evaluation.reading import warn_of_another_form
 from depgen.evaluation.system import load
 from depgen.evaluation.text_documents import Tokens, document_of
-from depgen.evaluation.trees.attention import BEGIN, Attention
+from depgen.evaluation.trees.attention import BEGIN
 from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
 from depgen.locations import write_atomically
 from depgen.reporting.jobs import chosen_run, picture_path
@@ -69,23 +69,18 @@ def plot_attention(
     path = output or picture_path("attention.png", table, row=row or usual)
     check_name(path)
     attention = system.attention(sentence, layer=layer, attention_head=attention_head, tokens=tokens)
-    save(attention_figure(_with_unknown_marked(attention).to_frame()), path)
-    words, unknown = len(attention.words), sum(attention.unknown)
-    outside = f" {unknown} of its {words} tokens are unknown to the model." if unknown else ""
-    return f"{path}: {attention.kind} attention over {words} predictions.{outside}"
-
-
-def _with_unknown_marked(attention: Attention) -> Attention:
-    marks = zip(attention.words, attention.unknown, strict=True)
-    words = tuple(f"{word} (unk)" if unknown else word for word, unknown in marks)
-    return replace(attention, words=words, context=(BEGIN, *words[:-1]) if attention.context[0] == BEGIN else words)
+    save(attention_figure(attention), path)
+    unknown = attention.drop_duplicates("position")["unknown"]
+    outside = f" {unknown.sum()} of its {len(unknown)} tokens are unknown to the model." if unknown.any() else ""
+    return f"{path}: {attention.attrs['kind']} attention over {len(unknown)} predictions.{outside}"
 
 
 def attention_figure(attention: "DataFrame") -> "Figure":
-    """The heat map of a frame as `Attention.to_frame` gives it; nothing is drawn over tokens that come later."""
-    words = attention.drop_duplicates("position").word
-    context = attention.drop_duplicates("context_position").sort_values("context_position").context
+    """The heat map of a frame of `System.attention`; nothing is drawn over tokens that come later."""
+    by_position = attention.drop_duplicates("position").set_index("position")
+    words = by_position["word"] + by_position["unknown"].map({True: " (unk)", False: ""})
     weights = attention.pivot(index="position", columns="context_position", values="weight")
+    context = words.reindex(weights.columns, fill_value=BEGIN)
     size = max(3.0, 0.55 * len(words) + 1.5)
     drawing = figure(size + 0.8, size)
     axes = drawing.add_subplot()

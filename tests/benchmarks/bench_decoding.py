@@ -5,7 +5,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.spanning_tree import maximum_spanning_trees
-from depgen.evaluation.trees.parsing import predicted_heads
+from depgen.evaluation.parsing import predicted_heads
 from depgen.models.udgn import UDGN
 from tests.benchmarks.figures import figure, paired_ratio, seconds, write_figures
 
@@ -48,7 +48,7 @@ def test_parsing():
     figures = {}
     for decoding in ("argmax", "tree"):
         took = min(
-            seconds(lambda d=decoding: predicted_heads(network, vocabulary, sentences, decoding=d)) for _ in "ab"
+            seconds(lambda d=decoding: predicted_heads(network, vocabulary, sentences, decodings=[d])) for _ in "ab"
         )
         figures[f"parsing, UDGN 128 wide, {decoding}"] = figure(len(sentences) / took, "sentences/s")
     write_figures("parsing", figures)

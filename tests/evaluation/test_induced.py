@@ -13,9 +13,9 @@ from depgen.data.text import TextData
 from depgen.data.vocabulary import Vocabulary, load_vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.induced import InducedGraphs, InducedTrees
+from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import load_trained
-from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.training.runs import named_checkpoint, read_record
 from depgen.trees.annotator import Annotator, structure_of
 from depgen.trees.graph import sorted_edges
@@ -40,7 +40,7 @@ def heads_of(annotator, *words):
 
 def best_heads(run, words, decoding="tree"):
     trained = load_trained(run)
-    (heads,) = predicted_heads(trained.model, trained.vocabulary, [words], decoding=decoding)
+    (heads,) = predicted_heads(trained.model, trained.vocabulary, [words])[decoding]
     return tuple(heads)
 
 

@@ -2,12 +2,10 @@ import gzip
 
 import pytest
 
-import depgen
 from depgen.annotation.controls import LeftChain
 from depgen.cli import main
 from depgen.evaluation import parse
 from depgen.evaluation.induced import InducedTrees
-from depgen.evaluation.text_documents import document_of
 from depgen.trees.conllu import read_conllu
 from depgen.trees.sentence import Sentence
 from tests.evaluation.test_parsing import BRACKETED, PUSHDOWN, system_of
@@ -68,13 +66,6 @@ def test_text_becomes_conllu_and_no_word_is_lost(parsing_run, text, capsys):
     assert annotated[1].heads == (0, 1, 1)
 
 
-@pytest.mark.slow
-def test_the_command_prints_what_the_library_gives(parsing_run, text, capsys):
-    content = parsed(capsys, "parse", "--run", parsing_run, "--input", text, "--tokens", "rules")
-    document = document_of(text.read_text(), name="story.txt", tokens="rules")
-    assert depgen.load(parsing_run).parse([document]).to_conllu() == content
-
-
 def test_what_has_constituents_writes_brackets(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(parse, "load", lambda run, **_: system_of(PUSHDOWN))
     path, output = tmp_path / "text.txt", tmp_path / "brackets.txt"
@@ -97,17 +88,6 @@ def test_text_may_be_cut_by_rules_and_read_as_it_is(parsing_run, tmp_path, capsy
     (as_it_is,) = rows(parsed(capsys, "parse", *options, "--form", "as_is"))
     expected = InducedTrees("udgn", form="as_is").annotate([Sentence(("She", "didn't", "run."))])[0].heads
     assert tuple(int(row[6]) for row in as_it_is[2:]) == expected
-
-
-@pytest.mark.slow
-def test_words_and_space_after_spell_the_text(parsing_run, tmp_path, capsys):
-    path = tmp_path / "raw.txt"
-    path.write_text('"No, no ... no!"  \t said (the) dog\'s dog-catcher.\n')
-    (sentence,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path, "--tokens", "rules"))
-    spelt = "".join(row[1] + ("" if row[9] == "SpaceAfter=No" else " ") for row in sentence[2:])
-    assert sentence[1] == ["# text = " + spelt.strip()] == ['# text = "No, no ... no!" said (the) dog\'s dog-catcher.']
-    (by_space,) = rows(parsed(capsys, "parse", "--run", "udgn", "--input", path))
-    assert {row[9] for row in by_space[2:]} == {"_"}
 
 
 @pytest.mark.slow
@@ -177,10 +157,6 @@ def test_a_parser_takes_the_place_of_a_run(tmp_path, monkeypatch, capsys):
     ("name", "content", "message"),
     [
         ("a.conllu", CONLLU.replace("2\tn't", "9\tn't"), "a.conllu:6: expected token 2, found 9"),
-        ("a.conllu", CONLLU.replace("PART\tRB", "PART"), "a.conllu:6: expected 10 columns separated by tabs, found 9"),
-        ("a.conllu", "# no sentence\n", "a.conllu: expected sentences in CoNLL-U, found none"),
-        ("a.conllu", "", "a.conllu: the file is empty"),
-        ("a.txt", "", "a.txt: the file is empty"),
         ("a.txt", "\n \n", "a.txt: expected a sentence on each line, found only blank lines"),
     ],
 )

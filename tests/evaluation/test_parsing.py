@@ -11,7 +11,7 @@ from nltk import Tree
 import depgen
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
-from depgen.data.vocabulary import Vocabulary
+from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.parsing import SystemParser, edges_over_words
 from depgen.evaluation.reading import Reading
@@ -26,6 +26,7 @@ from depgen.trees.sdp import read_sdp
 from depgen.trees.sentence import Sentence
 from depgen.trees.tree_strings import symbols_of
 from tests.models.encoders import encoder, spread
+from tests.vocabularies import documents_of
 
 SIZES = {"layers": 2, "width": 8, "attention_heads": 2, "feedforward": 8, "dropout": 0.0, "positions": "relative"}
 WORDS = ("the", "cat", "sat", "ran", "fast")
@@ -200,6 +201,24 @@ def test_words_that_are_not_read_begin_and_end_no_constituent(monkeypatch):
     for beam_size in (None, 2):
         system.parse("the cat", beam_size=beam_size)
     assert sizes == [300, 2]
+
+
+def test_a_system_is_told_where_words_begin(monkeypatch):
+    pieces, seen = SubwordPieces(size=258).build(documents_of("a")), []
+    system = System(PUSHDOWN(pieces.size).eval(), pieces, Path("run"), Path("run/best.ckpt"), Reading("as_is"))
+
+    def bracketings(sentences, *, word_starts, **_):
+        seen.extend(each.tolist() for each in word_starts)
+        return [
+            [(0, len(ids), ""), (0, 1, ""), (sum(each), len(ids), "")]
+            for ids, each in zip(sentences, word_starts, strict=True)
+        ]
+
+    monkeypatch.setattr(system.model, "bracketings", bracketings)
+    words = ["cat", "a", "sat"]
+    assert system.parse(" ".join(words)).sentences[0].spans == ((0, 3, ""),), "the others cut a word"
+    assert seen == [[place == 0 for word in words for place in range(len(pieces.pieces(word)))]]
+    assert len(seen[0]) > 3
 
 
 def test_labels_are_written_as_in_the_penn_treebank(monkeypatch):

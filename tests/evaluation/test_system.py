@@ -262,44 +262,45 @@ def test_words_that_are_not_read_have_no_state(systems):
     np.testing.assert_allclose(matrix(text)[1:3], matrix(alone), atol=1e-6)
 
 
+def weights_of(attention):
+    """The weights of a frame of attention: a row a word, a column a position of its context."""
+    return attention.pivot(index="position", columns="context_position", values="weight").fillna(0).to_numpy()
+
+
 def test_dependency_attention_weighs_the_mixture_of_each_word(systems):
     system, sentence = systems["mixture"], "the cat ran ."
     attention = system.attention(sentence)
-    assert (attention.kind, attention.layer, attention.attention_head) == ("dependency", -2, None)
-    assert attention.words == ("the", "cat", "ran", ".")
-    assert attention.context == ("BOS", "the", "cat", "ran")
-    np.testing.assert_allclose(attention.matrix.sum(1), 1, atol=1e-6)
-    assert not np.triu(attention.matrix, 1).any()
+    assert attention.attrs == {"kind": "dependency", "layer": -2, "attention_head": None}
+    assert attention["context_position"].tolist() == [0, 0, 1, 0, 1, 2, 0, 1, 2, 3]
+    assert attention["word"].tolist() == ["the", *["cat"] * 2, *["ran"] * 3, *["."] * 4]
+    assert attention["context"].tolist()[-4:] == ["BOS", "the", "cat", "ran"]
+    weights = weights_of(attention)
+    np.testing.assert_allclose(weights.sum(1), 1, atol=1e-6)
     backbone, ids = system.model.backbone, [3, 4, 6, 8]
     assert ids == [i for word in sentence.split() for i in system.vocabulary.pieces(word)]
     with torch.no_grad():
         hidden = backbone(torch.tensor([[0, *ids[:-1]]])).hidden[0]
         components = (hidden @ backbone.output_weight.T).softmax(-1)
-        mixture = torch.from_numpy(attention.matrix) @ components
+        mixture = torch.tensor(weights, dtype=torch.float) @ components
     expected = [mixture[place, token].log().item() for place, token in enumerate(ids)]
     np.testing.assert_allclose(system.score(sentence)["log_prob"][:4], expected, atol=1e-5)
-    frame = attention.to_frame()
-    assert len(frame) == 1 + 2 + 3 + 4
-    assert frame["weight"].sum() == pytest.approx(4, abs=1e-5)
-    assert frame["context_position"].tolist()[:3] == [0, 0, 1]
 
 
 def test_self_attention_is_that_of_a_layer(systems):
     for name in ("causal", "mixture"):
-        heads = [systems[name].attention("the cat ran", layer=0, attention_head=head).matrix for head in (0, 1)]
+        heads = [weights_of(systems[name].attention("the cat ran", layer=0, attention_head=head)) for head in (0, 1)]
         mean = systems[name].attention("the cat ran", kind="self", layer=-2)
-        assert (mean.kind, mean.layer, mean.attention_head) == ("self", 0, None)
-        np.testing.assert_allclose(mean.matrix, (heads[0] + heads[1]) / 2, atol=1e-6)
+        assert mean.attrs == {"kind": "self", "layer": 0, "attention_head": None}
+        np.testing.assert_allclose(weights_of(mean), (heads[0] + heads[1]) / 2, atol=1e-6)
         assert np.abs(heads[0] - heads[1]).max() > 1e-3
         with torch.no_grad():
             log_probs = systems[name].model.backbone(torch.tensor([[0, 3, 4]]), attention_layer=0).attention
         np.testing.assert_allclose(heads[1], log_probs[0, 1].exp().numpy(), atol=1e-6)
     masked = systems["masked"].attention("the cat xylophone", layer=1, attention_head=0)
-    assert masked.words == masked.context == ("the", "cat", "xylophone")
-    assert masked.unknown == (False, False, True)
-    assert np.triu(masked.matrix, 1).any()
-    assert len(masked.to_frame()) == 9
+    assert masked["word"].tolist()[::3] == masked["context"].tolist()[:3] == ["the", "cat", "xylophone"]
+    assert masked["unknown"].tolist()[::3] == [False, False, True]
+    assert masked["context_position"].tolist() == [1, 2, 3] * 3
     lengths = torch.tensor([3])
     with torch.no_grad():
         layers = systems["masked"].model.encode(torch.tensor([[3, 4, 1]]), lengths, attention=True).attention
-    np.testing.assert_allclose(masked.matrix, layers[1].after[0, 0].numpy(), atol=1e-6)
+    np.testing.assert_allclose(weights_of(masked), layers[1].after[0, 0].numpy(), atol=1e-6)

@@ -16,7 +16,6 @@ from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.system import System
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.attention import Attention
 from depgen.evaluation.trees.correlations import DIRECTIONS
 from depgen.models.udgn import UDGN
 from depgen.reporting import system_plots
@@ -37,7 +36,14 @@ WEIGHTS = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [0.5, 0.125, 0.375]])
 
 
 def attention_of(context):
-    return Attention(WORDS, context, WEIGHTS, (False, True, False), "self", 0, None)
+    begins = context[0] == "BOS"
+    frame = pd.DataFrame(
+        {"position": row + 1, "word": word, "unknown": word == "blue", "context_position": column + (not begins),
+         "context": context[column], "weight": WEIGHTS[row, column]}
+        for row, word in enumerate(WORDS) for column in range(row + 1 if begins else 3)
+    )  # fmt: skip
+    frame.attrs["kind"] = "self"
+    return frame
 
 
 @pytest.mark.parametrize(
@@ -45,10 +51,11 @@ def attention_of(context):
     [(("BOS", "red", "blue"), "predicted token", 3), (WORDS, "word", 0)],
 )
 def test_rows_are_the_predicted_tokens_and_columns_what_they_see(context, axis, hidden):
-    axes, _ = attention_figure(attention_of(context).to_frame()).axes
+    axes, _ = attention_figure(attention_of(context)).axes
     assert axes.get_ylabel() == axis
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == list(WORDS)
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == list(context)
+    marked = {"blue": "blue (unk)"}
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == [marked.get(word, word) for word in WORDS]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == [marked.get(word, word) for word in context]
     values = axes.images[0].get_array()
     assert values.mask.sum() == hidden, "nothing is drawn over tokens that come later"
     np.testing.assert_array_equal(values[~values.mask], WEIGHTS[~values.mask])

@@ -4,12 +4,13 @@ Three tasks have this one form. `order`: the document, or its sentences shuffled
 2015)? `insertion`: to which place does a sentence belong that was taken out (Chen, Snyder & Barzilay, 2007)? `ending`:
 does it end with its own last sentence, or with another document's (Mostafazadeh et al., 2016)?
 
-All draws depend on the seed and the words alone, so that systems of any vocabulary get the same questions.
+All draws depend on the seed and the words alone, so that systems of any vocabulary get the same options.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,8 +24,8 @@ Task = Literal["order", "insertion", "ending"]
 
 
 @dataclass(frozen=True)
-class Questions:
-    """The questions about a corpus.
+class CoherenceOptions:
+    """The options of `coherence`: the questions about a corpus, and how their answers are counted.
 
     Attributes:
         task: `order`, the document or its sentences shuffled; `insertion`, where a sentence belongs that was taken out;
@@ -38,9 +39,11 @@ class Questions:
         insertions: (insertion) sentences that are taken out of each document, one at a time; `null` for every one.
         distractors: (ending) last sentences of other documents, each against the true one.
         seed: of all draws; they depend on it and on the corpus alone.
-
-    Raises:
-        UserError: numbers out of range; or pieces of documents, which have no ending, for `ending`.
+        resamples: of the test set.
+        against: the items of another run for the same questions (its `--item_output`): the difference of the two
+            accuracies, with its 95 % interval over documents (pieces of one are drawn together); and the z of the
+            paper, which is of resampled test sets.
+        tokens_per_batch: scored at once, padding included; no score depends on it.
     """
 
     task: Task = "order"
@@ -52,9 +55,14 @@ class Questions:
     insertions: int | None = 5
     distractors: int = 3
     seed: int = 0
+    resamples: int = 1000
+    against: Path | None = None
+    tokens_per_batch: int | None = None
 
     def __post_init__(self) -> None:
-        counts = ("max_documents", "sentences", "shuffles", "insertions", "distractors")
+        counts = (
+            "max_documents", "sentences", "shuffles", "insertions", "distractors", "resamples", "tokens_per_batch",
+        )  # fmt: skip
         check_at_least(1, **{name: getattr(self, name) for name in counts})
         check_at_least(0, seed=self.seed)
         if self.task == "ending" and self.sentences is not None:
@@ -115,47 +123,46 @@ class _Piece(NamedTuple):
     sentences: list[Sentence]
 
 
-def trials(questions: Questions, corpus: Corpus) -> list[Trial]:
+def trials(options: CoherenceOptions, corpus: Corpus) -> list[Trial]:
     """The trials of a corpus, those of documents that are too short to ask about left out.
 
     A document of one sentence has no place to choose and no end to its beginning; its shuffles are itself.
-
-    Raises:
-        UserError: there are none, or too few endings.
     """
-    pieces = list(_pieces(questions, corpus))
-    if questions.task != "order":
+    pieces = list(_pieces(options, corpus))
+    if options.task != "order":
         pieces = [piece for piece in pieces if len(piece.sentences) > 1]
     if not any(len(piece.sentences) > 1 for piece in pieces):
         raise UserError(
-            f"{corpus.name} {questions.split}: expected documents of several sentences, found none. Name a corpus that "
+            f"{corpus.name} {options.split}: expected documents of several sentences, found none. Name a corpus that "
             "has some, such as depgen.data.corpora.RocStories."
         )
     endings = [piece.sentences[-1] for piece in pieces]
     different = len({ending.words for ending in endings})
-    if questions.task == "ending" and different <= questions.distractors:
+    if options.task == "ending" and different <= options.distractors:
         raise UserError(
-            f"Expected more than {questions.distractors} different endings among the documents, found {different}: "
+            f"Expected more than {options.distractors} different endings among the documents, found {different}: "
             "ask for fewer distractors."
         )
     return [
-        _trial(questions, piece, endings, np.random.default_rng((questions.seed, place)))
+        _trial(options, piece, endings, np.random.default_rng((options.seed, place)))
         for place, piece in enumerate(pieces)
     ]
 
 
-def _pieces(questions: Questions, corpus: Corpus) -> Iterator[_Piece]:
-    for document in islice(corpus.documents(questions.split), questions.max_documents):
+def _pieces(options: CoherenceOptions, corpus: Corpus) -> Iterator[_Piece]:
+    for document in islice(corpus.documents(options.split), options.max_documents):
         filled = [sentence for sentence in document.sentences if sentence.words]
         if not filled:
             continue
-        cuts = -(-len(filled) // (questions.sentences or len(filled)))
+        cuts = -(-len(filled) // (options.sentences or len(filled)))
         for number, part in enumerate(np.array_split(np.arange(len(filled)), cuts), start=1):
             name = document.identifier if cuts == 1 else f"{document.identifier}:{number}"
             yield _Piece(name, document.identifier, [filled[place] for place in part])
 
 
-def _trial(questions: Questions, piece: _Piece, endings: Sequence[Sentence], generator: np.random.Generator) -> Trial:
+def _trial(
+    options: CoherenceOptions, piece: _Piece, endings: Sequence[Sentence], generator: np.random.Generator
+) -> Trial:
     """A trial in which the same text is the same arrangement."""
     texts: dict[tuple[str, ...], tuple[int, Sentence]] = {}
 
@@ -163,12 +170,12 @@ def _trial(questions: Questions, piece: _Piece, endings: Sequence[Sentence], gen
         return texts.setdefault(sentence.words, (len(texts), sentence))[0]
 
     document = tuple(map(number, piece.sentences))
-    if questions.task == "order":
-        choices = shuffled(document, questions.shuffles, generator)
-    elif questions.task == "insertion":
-        choices = inserted(document, questions.insertions, generator)
+    if options.task == "order":
+        choices = shuffled(document, options.shuffles, generator)
+    elif options.task == "insertion":
+        choices = inserted(document, options.insertions, generator)
     else:
-        choices = ended(document, questions.distractors, lambda: number(endings[int(generator.integers(len(endings)))]))
+        choices = ended(document, options.distractors, lambda: number(endings[int(generator.integers(len(endings)))]))
     rows: dict[Order, int] = {}
     asked = tuple(
         Question(

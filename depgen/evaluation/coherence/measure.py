@@ -9,18 +9,15 @@ The accuracy is that of Ji, Cohn, Kong, Dyer & Eisenstein (2015), Sec. 4.2; see 
 
 import logging
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from jsonargparse.typing import PositiveInt
 
 from depgen.data.corpus import Corpus, form_of
 from depgen.data.experiment import data_of
 from depgen.data.vocabulary import is_unknown
 from depgen.errors import UserError, no_file
-from depgen.evaluation.coherence.arrangements import Questions, trials
+from depgen.evaluation.coherence.arrangements import CoherenceOptions, trials
 from depgen.evaluation.coherence.scoring import score_trials
 from depgen.evaluation.measure import Measured
 from depgen.evaluation.reading import warn_of_another_form
@@ -31,24 +28,7 @@ from depgen.metrics.significance import bootstrap_interval, percentile_interval
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class CoherenceOptions(Questions):
-    """The options of `coherence`, beside the questions.
-
-    Attributes:
-        resamples: of the test set.
-        against: the items of another run for the same questions (its `--item_output`): the difference of the two
-            accuracies, with its 95 % interval over documents (pieces of one are drawn together); and the z of the
-            paper, which is of resampled test sets.
-        tokens_per_batch: scored at once, padding included; no score depends on it.
-    """
-
-    resamples: PositiveInt = 1000
-    against: Path | None = None
-    tokens_per_batch: PositiveInt | None = None
-
-
-def coherence(system: Trained, options: CoherenceOptions = CoherenceOptions()) -> Measured:
+def coherence(system: Trained, options: CoherenceOptions) -> Measured:
     """How often a system finds documents likelier than other arrangements of sentences, per cent; ties share a point.
 
     An item is a document, or a piece of one: its `accuracy` over all its questions and its mean `distance` in places;
@@ -141,11 +121,7 @@ def coherence(system: Trained, options: CoherenceOptions = CoherenceOptions()) -
 
 
 def _against(items: pd.DataFrame, resampled: np.ndarray, options: CoherenceOptions) -> dict[str, float]:
-    """The difference from another run's accuracy, over the same questions; and the published z.
-
-    Raises:
-        UserError: the other run had other questions.
-    """
+    """The difference from another run's accuracy, over the same questions; and the published z."""
     path = options.against
     assert path is not None
     if not path.is_file():

@@ -9,6 +9,7 @@ exactly as likely.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -46,65 +47,59 @@ def score_trials(
         reading: how the system is given documents.
         tokens_per_batch: of `score_documents`.
         progress: show a progress bar.
-
-    Raises:
-        UserError: the system gives texts no likelihood, or can't read documents of this length.
     """
-    coded = [_Coded(trial, vocabulary, reading) for trial in trials]
+    coded = [_coded(trial, vocabulary, reading) for trial in trials]
 
     def totals(units: Sequence[Sequence[Ids]]) -> Iterator[float]:
         """The log-likelihood of each of what is read as one."""
         scores = score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch)
         return (math.fsum(np.concatenate(sentences).tolist()) for sentences in scores)
 
-    total = sum(len(trial.arrangements) for trial in trials)
+    if model.sentence_context == "none":
+        of_orders = _of_single_sentences(coded, totals)
+    elif isinstance(model, DocumentLanguageModel) and model.sentence_context == "previous":
+        of_orders = _of_pairs(model, coded, vocabulary, reading)
+    else:
+        of_orders = _read(coded, totals, reading)
+    total, scores = sum(len(trial.arrangements) for trial in trials), []
     with progress_bar("scoring", total=total, unit="arrangements", shown=progress) as advance:
-        if model.sentence_context == "none":
-            return [each.log_likelihoods(orders) for each, orders in _of_single_sentences(coded, totals)]
-        if isinstance(model, DocumentLanguageModel) and model.sentence_context == "previous":
-            scored = _of_pairs(model, coded, vocabulary)
-        else:
-            scored = _read(coded, totals)
-        found = []
-        for each, orders in scored:
-            found.append(each.log_likelihoods(orders))
-            advance(len(each.row_of))
-        return found
+        for trial, own in zip(coded, of_orders, strict=True):
+            scores.append(np.array(own, dtype=np.float64)[trial.row_of])
+            advance(len(trial.row_of))
+    return scores
 
 
+@dataclass(frozen=True)
 class _Coded:
     """A trial as a system is given it: sentences that its vocabulary can't tell apart are one.
 
     Attributes:
-        reading: how the system is given documents.
         sentences: token ids, no two alike and none empty.
         orders: places in `sentences` of those that are read, no two rows alike.
         row_of: of each arrangement, its row in `orders`.
     """
 
-    def __init__(self, trial: Trial, vocabulary: Vocabulary, reading: Reading) -> None:
-        self.reading = reading
-        texts: dict[Ids, int] = {}
-        place_of = []
-        for sentence in trial.sentences:
-            ids = tuple(reading.encode(reading.words(sentence), vocabulary).ids.tolist())
-            place_of.append(texts.setdefault(ids, len(texts)) if ids else None)
-        self.sentences = list(texts)
-        orders = [
-            tuple(place for each in order if (place := place_of[each]) is not None)
-            for order in trial.arrangements.tolist()
-        ]
-        rows = {order: row for row, order in enumerate(sorted({*orders}))}
-        self.orders = list(rows)
-        self.row_of: Int[np.ndarray, " arrangements"] = np.array([rows[order] for order in orders])
+    sentences: list[Ids]
+    orders: list[tuple[int, ...]]
+    row_of: Int[np.ndarray, " arrangements"]
 
-    def log_likelihoods(self, of_orders: Sequence[float]) -> LogLikelihoods:
-        return np.take(np.array(of_orders, dtype=np.float64), self.row_of)
+
+def _coded(trial: Trial, vocabulary: Vocabulary, reading: Reading) -> _Coded:
+    texts: dict[Ids, int] = {}
+    place_of = []
+    for sentence in trial.sentences:
+        ids = tuple(reading.encode(reading.words(sentence), vocabulary).ids.tolist())
+        place_of.append(texts.setdefault(ids, len(texts)) if ids else None)
+    orders = [
+        tuple(place for each in order if (place := place_of[each]) is not None) for order in trial.arrangements.tolist()
+    ]
+    rows = {order: row for row, order in enumerate(sorted({*orders}))}
+    return _Coded(list(texts), list(rows), np.array([rows[order] for order in orders]))
 
 
 _Totals = Callable[[Sequence[Sequence[Ids]]], Iterator[float]]
-_OfOrders = Iterator[tuple[_Coded, list[float]]]
-"""Trials, each with the log-likelihoods of its orders."""
+_OfOrders = Iterator[list[float]]
+"""Of each trial, the log-likelihoods of its orders."""
 
 
 def _of_single_sentences(coded: Sequence[_Coded], totals: _Totals) -> _OfOrders:
@@ -112,38 +107,36 @@ def _of_single_sentences(coded: Sequence[_Coded], totals: _Totals) -> _OfOrders:
     known = list(dict.fromkeys(chain.from_iterable(each.sentences for each in coded)))
     of_sentence = dict(zip(known, totals([[ids] for ids in known]), strict=True))
     for each in coded:
-        yield each, [math.fsum(of_sentence[each.sentences[place]] for place in order) for order in each.orders]
+        yield [math.fsum(of_sentence[each.sentences[place]] for place in order) for order in each.orders]
 
 
-def _of_pairs(model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary) -> _OfOrders:
+def _of_pairs(
+    model: DocumentLanguageModel, coded: Sequence[_Coded], vocabulary: Vocabulary, reading: Reading
+) -> _OfOrders:
     """Look-ups in a table of each sentence at the beginning (column 0) and after each other one."""
     for each in coded:
         table = (
             model.pair_log_likelihoods(each.sentences, vocabulary=vocabulary) if each.sentences else np.zeros((0, 1))
         )
-        yield (
-            each,
-            [
-                math.fsum(
-                    table[place, before]
-                    for unit in each.reading.segments(order)
-                    for place, before in zip(unit, (0, *(other + 1 for other in unit[:-1])), strict=True)
-                )
-                for order in each.orders
-            ],
-        )
+        yield [
+            math.fsum(
+                table[place, before]
+                for unit in reading.segments(order)
+                for place, before in zip(unit, (0, *(other + 1 for other in unit[:-1])), strict=True)
+            )
+            for order in each.orders
+        ]
 
 
-def _read(coded: Sequence[_Coded], totals: _Totals) -> _OfOrders:
+def _read(coded: Sequence[_Coded], totals: _Totals, reading: Reading) -> _OfOrders:
     """Every order is read; those of several trials at once, since batches want documents of like length."""
     for part in _in_parts(coded):
         units = [
-            [each.reading.segments([each.sentences[place] for place in order]) for order in each.orders]
-            for each in part
+            [reading.segments([each.sentences[place] for place in order]) for order in each.orders] for each in part
         ]
         of_units = totals([unit for orders in units for order in orders for unit in order])
-        for each, orders in zip(part, units, strict=True):
-            yield each, [math.fsum(next(of_units) for _ in order) for order in orders]
+        for orders in units:
+            yield [math.fsum(next(of_units) for _ in order) for order in orders]
 
 
 def _in_parts(coded: Sequence[_Coded]) -> Iterator[list[_Coded]]:

@@ -97,9 +97,6 @@ def parse_formula(text: str, *, place: str) -> Formula:
     >>> formula = parse_formula("[(5;%a%) > (5;%b%)] & [(5;%a%) - (5;%b%) > 0.5]", place="demo.json")
     >>> bool(formula.holds({Region(5, "a"): 3.0, Region(5, "b"): 2.0}.get))
     True
-
-    Raises:
-        UserError: it is none, or is a number and no comparison.
     """
     named = [Region(None if number == "*" else int(number), name.strip()) for number, name in _REGION.findall(text)]
     regions = tuple(dict.fromkeys(named))

@@ -91,10 +91,6 @@ def read_pairs(path: Path | None = None) -> pd.DataFrame:
 
     Columns `good`, `bad`, `paradigm` (by default the name of the file), `phenomenon` (by default the paradigm), `id`
     (by default the line) and what else the files say of a pair; the index is file and line. `.gz` is unpacked.
-
-    Raises:
-        UserError: there is no such file, or none in the folder; a field or column is missing, or two pairs of a
-            paradigm have the same identifier (file and line are named).
     """
     if path is None:
         how = "The 67 files of github.com/alexwarstadt/blimp belong there; or name a file or folder of pairs."
@@ -146,11 +142,7 @@ def _pair(row: Mapping[str, Any], file: Path, line: int) -> dict[str, Any]:
 
 
 def pairs_of_protocol(pairs: pd.DataFrame, protocol: Protocol) -> pd.DataFrame:
-    """All pairs; or, of the paper, every tenth of each paradigm, with the final punctuation as a word by itself.
-
-    Raises:
-        UserError: (paper) a sentence does not end with `.`, `?` or `!`.
-    """
+    """All pairs; or, of the paper, every tenth of each paradigm, with the final punctuation as a word by itself."""
     if protocol == "plain":
         return pairs
     pairs = pairs[pairs.groupby("paradigm").cumcount() % _EVERY == 0].copy()

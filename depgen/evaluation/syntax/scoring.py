@@ -43,12 +43,7 @@ class SyntaxOptions(ScoringOptions):
 def score_sentences(
     system: "System", texts: Sequence[str], places: Sequence[str], options: SyntaxOptions
 ) -> tuple[pd.DataFrame, list[tuple[int, ...]], int | None]:
-    """The words of sentences, each read by itself, as `score_words` gives them; their token ids, and the beam.
-
-    Raises:
-        UserError: the system gives texts no likelihood, can't read a sentence, reads none of its words, or gives a word
-            a score that is no number; names its place.
-    """
+    """The words of sentences, each read by itself, as `score_words` gives them; their token ids, and the beam."""
     usual: Tokens = "rules" if options.protocol == "plain" and system.checkpoint != system.run else "whitespace"
     tokens = options.tokens or usual
     documents = [document_of(text, tokens=tokens) for text in texts]

@@ -114,11 +114,7 @@ class Suite:
 
 
 def read_suites(path: Path | None = None) -> list[Suite]:
-    """The suite of a JSON file, or all in a folder; by default those under `$DEPGEN_DATA/syntaxgym`.
-
-    Raises:
-        UserError: there is no such file, or none in the folder; or a suite is not as it should be.
-    """
+    """The suite of a JSON file, or all in a folder; by default those under `$DEPGEN_DATA/syntaxgym`."""
     if path is None:
         how = "The 34 JSON files of Hu et al. (2020) belong there; or name a file or folder of suites."
         path = find_data("syntaxgym", how_to_get=how)
@@ -133,11 +129,7 @@ def read_suites(path: Path | None = None) -> list[Suite]:
 
 
 def read_suite(path: Path) -> Suite:
-    """The suite of a JSON file, in which all that its predictions name is there.
-
-    Raises:
-        UserError: it can't be read or lacks something; what and where is named.
-    """
+    """The suite of a JSON file, in which all that its predictions name is there."""
     if not path.is_file():
         raise no_file(path)
     try:
@@ -169,11 +161,7 @@ def read_suite(path: Path) -> Suite:
 
 
 def condition_of(regions: Sequence[_Region], *, place: str) -> Condition:
-    """The sentence of regions, joined by single blanks; blank regions add nothing.
-
-    Raises:
-        UserError: two regions have the same number.
-    """
+    """The sentence of regions, joined by single blanks; blank regions add nothing."""
     text, spans = "", dict[int, Span]()
     for region in regions:
         words = " ".join(region.content.split())

@@ -175,9 +175,7 @@ def _edges(
 ) -> pd.DataFrame:
     """The edges of both files; with `tops`, all edges from the root have the label of SDP's.
 
-    Raises:
-        UserError: no sentence of a file has a graph. Where some have none, a warning says that they count as empty: in
-            CoNLL-U a graph without edges looks the same as no graph.
+    Sentences without a graph count as empty, with a warning: in CoNLL-U a graph without edges looks the same as none.
     """
     for path, sentences in zip(paths, (gold, others), strict=True):
         without = [sentence for sentence in sentences if sentence.edges is None]

@@ -1,25 +1,21 @@
-"""The attention of a system over one sentence, as a matrix over its words."""
+"""The attention of a system over one sentence, as weights of pairs of words."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.errors import UserError
-from depgen.evaluation.frames import Row
-from depgen.evaluation.trees.bracketing import Bracketer
+from depgen.evaluation.frames import AttentionKind
+from depgen.evaluation.parsing import Bracketer
 from depgen.language_models.left_to_right import GraphNetwork, LeftToRight
 from depgen.language_models.masked import MaskedLanguageModel
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-Kind = Literal["dependency", "self"]
 BEGIN = "BOS"
 """The name of what precedes a sentence."""
 
@@ -39,54 +35,6 @@ class DependencyAttention(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
-    """The attention of one layer over a sentence.
-
-    In systems that predict from left to right, row t is that of the position that predicts `words[t]`: it weighs
-    `context[0]` (the beginning) and the words before; in those that search for a structure, with the likeliest one. In
-    masked systems row t is that of the word itself, over all.
-
-    Attributes:
-        words: a name for each row; the pieces of words that are several tokens.
-        context: a name for each column.
-        matrix: the weights. Rows sum to 1, unless the system's weights don't (StructFormer, UDGN).
-        unknown: whether each word is unknown to the system.
-        kind: `dependency` (what weighs DMLM's mixture) or `self` (the self-attention of a layer).
-        layer: counted from 0, of dependency attention as the system names it; None where it is no layer's.
-        attention_head: counted from 0; None: the mean over all.
-    """
-
-    words: tuple[str, ...]
-    context: tuple[str, ...]
-    matrix: Float[np.ndarray, "rows columns"]
-    unknown: tuple[bool, ...]
-    kind: Kind
-    layer: int | None
-    attention_head: int | None
-
-    def rows(self) -> list[Row]:
-        """A row for each pair of a word and what it may weigh; positions count from 1, and the beginning is 0."""
-        first = 0 if self.context[0] == BEGIN else 1
-        return [
-            {
-                "position": row + 1,
-                "word": word,
-                "context_position": column + first,
-                "context": self.context[column],
-                "weight": float(self.matrix[row, column]),
-            }
-            for row, word in enumerate(self.words)
-            for column in range(row + 1 if first == 0 else len(self.context))
-        ]
-
-    def to_frame(self) -> "DataFrame":
-        """The same as a table."""
-        from pandas import DataFrame
-
-        return DataFrame(self.rows())
-
-
 @torch.inference_mode()
 def sentence_attention(
     model: nn.Module,
@@ -94,18 +42,26 @@ def sentence_attention(
     words: Sequence[str],
     *,
     encoding: Encoding | None = None,
-    kind: Kind | None = None,
+    kind: AttentionKind | None = None,
     layer: int | None = None,
     attention_head: int | None = None,
-) -> Attention:
-    """The attention over a sentence, in evaluation; the model is left in the mode that it is in.
+) -> pd.DataFrame:
+    """The attention over a sentence, in evaluation: a row for each pair of a word and what it may weigh.
+
+    In systems that predict from left to right, `word` is the one that is predicted, and it weighs the beginning (`BOS`,
+    whose `context_position` is 0) and the words before; in those that search for a structure, with the likeliest one.
+    In masked systems a word weighs all. Positions count from 1. Weights of a word sum to 1, unless the system's own
+    don't (StructFormer, UDGN). Words of several tokens are named by their pieces; `unknown` says which the vocabulary
+    lacks. The frame's `attrs` name the `kind`, the `layer` (from 0; None where it is no layer's) and the
+    `attention_head` (None: the mean over all).
 
     Args:
-        model: a system.
+        model: a system; it is left in the mode that it is in.
         vocabulary: that it was trained with.
         words: of the sentence.
         encoding: their token ids; None: each word with a space before it.
-        kind: None: dependency attention of systems that have it, where no layer or attention head is named.
+        kind: `dependency` (what weighs DMLM's mixture) or `self` (the self-attention of a layer); None: dependency
+            attention of systems that have it, where no layer or attention head is named.
         layer: of self-attention, from 0; negative from the top. None: the last.
         attention_head: of self-attention, from 0; None: the mean over all.
 
@@ -128,12 +84,24 @@ def sentence_attention(
             matrix, found = _self_attention(model, ids, vocabulary, -1 if layer is None else layer, attention_head)
     finally:
         model.train(training)
-    names = tuple(words) if len(ids) == len(words) else tuple(vocabulary.decode([index]) for index in ids)
-    context = names if isinstance(model, MaskedLanguageModel) else (BEGIN, *names[:-1])
     weights = np.asarray(matrix.float().cpu())
     assert weights.shape == (len(ids), len(ids)), f"{weights.shape} for {len(ids)} tokens"
-    unknown = tuple(index == vocabulary.unk for index in ids)
-    return Attention(names, context, weights, unknown, kind, found, attention_head)
+    names = np.array(words if len(ids) == len(words) else [vocabulary.decode([index]) for index in ids], dtype=object)
+    if isinstance(model, MaskedLanguageModel):
+        row, column = np.indices(weights.shape).reshape(2, -1)
+        context, context_position = names[column], column + 1
+    else:
+        row, column = np.tril_indices(len(ids))
+        context, context_position = np.array([BEGIN, *names[:-1]], dtype=object)[column], column
+    unknown = np.array(ids) == vocabulary.unk
+    frame = pd.DataFrame(
+        {
+            "position": row + 1, "word": names[row], "unknown": unknown[row], "context_position": context_position,
+            "context": context, "weight": weights[row, column].astype(np.float64),
+        }
+    )  # fmt: skip
+    frame.attrs.update(kind=kind, layer=found, attention_head=attention_head)
+    return frame
 
 
 def _dependency(

@@ -5,19 +5,21 @@ of those is random distances cut by the very rule that the model's are cut by, w
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch.nn.utils.rnn import pad_sequence
 
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
 from depgen.errors import UserError, check_at_least
 from depgen.evaluation.measure import Measured
+from depgen.evaluation.parsing import Bracketer, SystemParser, structure_found_by
+from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import Trained
 from depgen.locations import find_data, matching
 from depgen.metrics.attachment import compared_edges, edge_scores
@@ -41,29 +43,6 @@ from depgen.trees.sentence import Constituent, Sentence
 from depgen.trees.text_form import NUMBER, normalize_word
 
 Distances = Float[np.ndarray, "layers words"]
-
-
-@runtime_checkable
-class Bracketer(Protocol):
-    """A system that brackets sentences itself."""
-
-    def bracketings(
-        self,
-        sentences: Sequence[Sequence[int]],
-        *,
-        vocabulary: Vocabulary,
-        word_starts: Sequence[Bool[np.ndarray, " _"]],
-        beam_size: int | None = None,
-    ) -> list[list[Constituent]]:
-        """The constituents of each sentence's tree, over its tokens; their labels are "" where the system has none.
-
-        Args:
-            sentences: token ids, without beginning and end.
-            vocabulary: that the system was trained with.
-            word_starts: whether each token is the first of a word.
-            beam_size: the most trees of a sentence that are compared, where a beam is; None: as the system was made.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -113,7 +92,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
     Raises:
         UserError: no such treebank, or a system that has no bracketings.
     """
-    model, network = system.model, getattr(system.model, "backbone", None)
+    network = getattr(system.model, "backbone", None)
     trees = treebank_sentences(options)
     gold, lengths = [spans_of(tree.spans or ()) for tree in trees], [len(tree.words) for tree in trees]
     words = [[normalize_word(word, (word.lower(), NUMBER)) for word in tree.words] for tree in trees]
@@ -124,8 +103,11 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
             f"layer {k}": [[bracketing_of_distances(each[k], lone_word=options.lone_word) for each in distances]]
             for k in range(len(distances[0]))
         }
-    elif isinstance(model, Bracketer):
-        found = word_constituents(model, system.vocabulary, words, options)
+    elif isinstance(system.model, Bracketer) and structure_found_by(system) == "constituency":
+        parser = SystemParser(
+            [replace(system, reading=Reading("as_is"))], beam_size=options.beam_size, batch_size=options.batch_size
+        )
+        found = [sentence.spans or () for sentence in parser.annotate([Sentence(tuple(each)) for each in words])]
         own, labelled = {"trees": [list(map(spans_of, found))]}, _labelled(trees, found)
     else:
         raise UserError(
@@ -153,11 +135,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
 
 
 def treebank_sentences(options: BracketingOptions) -> list[Sentence]:
-    """The trees of a folder's files without traces and punctuation, those of no words left out.
-
-    Raises:
-        UserError: there are none.
-    """
+    """The trees of a folder's files without traces and punctuation, those of no words left out."""
     place = find_data(
         options.treebank, how_to_get="The sample of the Wall Street Journal is NLTK's: nltk.download('treebank')."
     )
@@ -186,36 +164,6 @@ def word_distances(
             first_pieces = np.unique(each.word_of_piece, return_index=True)[1]
             found.append(distances[:, row, 1 + first_pieces])
     return found
-
-
-def word_constituents(
-    model: Bracketer, vocabulary: Vocabulary, sentences: Sequence[Sequence[str]], options: BracketingOptions
-) -> list[list[Constituent]]:
-    """The constituents of each sentence's tree over words; see `constituents_over_words`."""
-    found: list[list[Constituent]] = []
-    for start in range(0, len(sentences), options.batch_size):
-        encoded = [encode(vocabulary, words) for words in sentences[start : start + options.batch_size]]
-        pieces = [np.asarray(each.word_of_piece) for each in encoded]
-        trees = model.bracketings(
-            [each.ids.tolist() for each in encoded], vocabulary=vocabulary, beam_size=options.beam_size,
-            word_starts=[np.diff(each, prepend=-1) > 0 for each in pieces],
-        )  # fmt: skip
-        found += map(constituents_over_words, trees, pieces)
-    return found
-
-
-def constituents_over_words(
-    constituents: Sequence[Constituent], word_of_piece: Int[np.ndarray, " pieces"]
-) -> list[Constituent]:
-    """Constituents over tokens as those over words; without those that cut a word, and single words without a label.
-
-    >>> constituents_over_words([(0, 3, "S"), (0, 2, "NP"), (1, 3, "X")], np.array([0, 0, 1]))
-    [(0, 2, 'S'), (0, 1, 'NP')]
-    """
-    word = np.append(word_of_piece, word_of_piece[-1:] + 1)
-    first = {int(place) for place in np.flatnonzero(np.diff(word, prepend=-1))}
-    moved = ((int(word[start]), int(word[end]), label) for start, end, label in constituents if {start, end} <= first)
-    return [(start, end, label) for start, end, label in moved if end - start > (0 if label else 1)]
 
 
 def _labelled(trees: Sequence[Sentence], found: Sequence[Sequence[Constituent]]) -> dict[str, float]:

@@ -90,9 +90,6 @@ def head_correlations(
         sentences: with heads and relations.
         along: the same sentences with the trees that the model reads them by, where it needs such.
         after_mask: see `CorrelationOptions`.
-
-    Raises:
-        UserError: the model is none that shows what its attention heads weigh.
     """
     model = system.model
     if not isinstance(model, MaskedLanguageModel):

@@ -1,4 +1,4 @@
-"""Dependency trees that a system has found by itself: its heads of any sentences, and the measure `parsing`.
+"""Dependency trees that a system has found by itself, against a treebank: the measure `parsing`.
 
 Argmax heads are what Table 4 of Shen et al. (2022) calls so, scored as they are, cycles included. Trees have one root
 and maximise the sum of log(p + 1e-9), as in their code, where every word is as good a root as any other; where a
@@ -6,112 +6,30 @@ network has learnt roots from trees, the logarithm of the root's probability cou
 decodes by another rule has a row for that, the own rule. Floors are reported too.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 from jsonargparse.typing import PositiveInt
-from torch import Tensor
 
 from depgen.annotation.controls import LeftChain, RandomTree, RightChain
 from depgen.data.corpus import Corpus, Split
 from depgen.data.steps import LEAVE_OUT
-from depgen.data.vocabulary import Vocabulary, is_unknown
-from depgen.decoding.heads import DECODINGS, Decoding, decoded_heads
+from depgen.data.vocabulary import is_unknown
+from depgen.decoding.heads import DECODINGS
 from depgen.errors import UserError
 from depgen.evaluation.measure import Measured
+from depgen.evaluation.parsing import OWN_RULE, network_of, parser_of, predicted_heads
 from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained, load_trained
-from depgen.evaluation.trees.head_networks import network_of, parser_of
-from depgen.language_models.masked import HeadNetwork
 from depgen.metrics.attachment import compared_words
 from depgen.metrics.significance import bootstrap_means, percentile_interval
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.trees.annotator import Annotator
 from depgen.trees.sentence import Sentence
-
-Heads = list[list[int]]
-OWN_RULE: Literal["own rule"] = "own rule"
-
-# -- heads of any sentences -------------------------------------------------------------------------------------------
-
-
-def predicted_heads(
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sequence[str]],
-    *,
-    decoding: Decoding | Literal["own rule"],
-    as_trees: bool = False,
-    tokens_per_batch: int = 8192,
-    batch_size: int | None = None,
-) -> Heads:
-    """A network's heads of each sentence's words: 1-based, 0 = root.
-
-    Args:
-        network: in evaluation mode.
-        vocabulary: what it was trained with.
-        sentences: words in the form of the text that it has learnt from.
-        decoding: `tree`, the best tree with a single root, non-projective ones among them; `argmax`, each word's best
-            head by itself, which is no tree and has no root in sentences of more than one word, unless the network has
-            been taught roots; or the `own rule` of a network's paper, if it has one.
-        as_trees: change the fewest heads that make each sentence a tree with a single root, of no effect on `tree`.
-        tokens_per_batch: padding included; the heads do not depend on it, unless the network itself couples
-            what is in a batch (StructFormer with `calibration: batch`).
-        batch_size: the most sentences in a batch; None: any number.
-    """
-    ask = network.own_heads if decoding == OWN_RULE else network.head_probabilities  # type: ignore[attr-defined]
-    heads: Heads = [[] for _ in sentences]
-    for items, answers, lengths in _answers(ask, network, vocabulary, sentences, tokens_per_batch, batch_size):
-        decoded = answers if decoding == OWN_RULE else decoded_heads(answers, lengths, decoding, as_trees=as_trees)
-        for item, own, length in zip(items, decoded, lengths.tolist(), strict=True):
-            heads[item] = own[:length].tolist()
-    return heads
-
-
-def likely_heads(
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sequence[str]],
-    *,
-    least: float,
-    tokens_per_batch: int = 8192,
-    batch_size: int | None = None,
-) -> list[list[tuple[int, int]]]:
-    """The pairs of a head and another word, 1-based, whose probability is at least `least`; see `predicted_heads`."""
-    pairs: list[list[tuple[int, int]]] = [[] for _ in sentences]
-    batches = _answers(network.head_probabilities, network, vocabulary, sentences, tokens_per_batch, batch_size)
-    for items, probabilities, lengths in batches:
-        for item, own, length in zip(items, probabilities, lengths.tolist(), strict=True):
-            dependents, heads = np.nonzero((own[:length, :length] >= least) & ~np.eye(length, dtype=bool))
-            pairs[item] = list(zip((heads + 1).tolist(), (dependents + 1).tolist(), strict=True))
-    return pairs
-
-
-def _answers(
-    ask: Callable[[Tensor, Tensor], Tensor],
-    network: HeadNetwork,
-    vocabulary: Vocabulary,
-    sentences: Sequence[Sequence[str]],
-    tokens_per_batch: int,
-    batch_size: int | None,
-) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-    """The places of each batch's sentences, what the network says of the batch, and the sentences' lengths."""
-    assert isinstance(network, torch.nn.Module)
-    assert not network.training
-    device = next(network.parameters()).device
-    read = [Sentence(tuple(words)) for words in sentences]
-    for batch in sentence_batches(vocabulary, read, tokens_per_batch=tokens_per_batch, batch_size=batch_size):
-        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
-            answers = ask(batch.tokens.to(device), batch.lengths.to(device)).cpu().numpy()
-        yield batch.items.tolist(), answers, batch.lengths.numpy()
-
-
-# -- the measure ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -165,11 +83,11 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
     drawn = {("floor", name): _trees(annotators, gold) for name, annotators in floors(options.seeds).items()}
     own_rule = (OWN_RULE,) if hasattr(network, "own_heads") else ()
     words = [sentence.words for sentence in gold]
-    for decoding in (*own_rule, *DECODINGS):
-        heads = predicted_heads(
-            network, system.vocabulary, words, decoding=decoding, tokens_per_batch=options.tokens_per_batch
-        )
-        trees = [Sentence(own, tuple(predicted)) for own, predicted in zip(words, heads, strict=True)]
+    heads = predicted_heads(
+        network, system.vocabulary, words, decodings=(*own_rule, *DECODINGS), tokens_per_batch=options.tokens_per_batch
+    )
+    for decoding, predicted in heads.items():
+        trees = [Sentence(own, tuple(tree)) for own, tree in zip(words, predicted, strict=True)]
         drawn["overall", decoding] = [trees]
     right = {key: right_words(gold, each) for key, each in drawn.items()}
     unknown = 100 * np.mean([is_unknown(system.vocabulary, word) for own in words for word in own])
@@ -182,11 +100,7 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
 
 
 def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -> str | None:
-    """What is to be said of the attention head that a masked Transformer parses by; it is chosen where none was given.
-
-    Raises:
-        UserError: the run would be judged by the trees that its head is chosen by.
-    """
+    """How a masked Transformer got the attention head that it parses by; it is chosen where none was given."""
     network = parser_of(trained)
     if not isinstance(network, MaskedTransformer):
         return None
@@ -207,11 +121,7 @@ def _attention_head(trained: Trained, corpus: Corpus, options: ParsingOptions) -
 def gold_sentences(
     corpus: Corpus, splits: Sequence[Split], *, max_words: int | None = None, relations: bool = False
 ) -> list[Sentence]:
-    """A treebank's sentences that have words, without those of more than `max_words`.
-
-    Raises:
-        UserError: there are none, or one has no tree, or no relations where these are wanted too.
-    """
+    """A treebank's sentences that have words, without those of more than `max_words`."""
     wanted = "a head and a relation" if relations else "a head"
     kept, lacking = list[Sentence](), list[str]()
     for split in splits:

@@ -23,11 +23,7 @@ WORDS = "parsed_words"
 
 
 def treebank_of_table(job: Job) -> ParsingOptions:
-    """The treebank that the rows of a job's table are judged by, its floors among them.
-
-    Raises:
-        UserError: the YAML is not there, does not read as one, or its corpus or splits are refused.
-    """
+    """The treebank that the rows of a job's table are judged by, its floors among them."""
     assert job.definition.parsing is not None
     return settings_as(ParsingOptions, job.definition.parsing)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from depgen.errors import UserError
-from depgen.evaluation.coherence.arrangements import Questions, inserted, shuffled, trials
+from depgen.evaluation.coherence.arrangements import CoherenceOptions, inserted, shuffled, trials
 from tests.evaluation.coherence.toys import Listed
 
 STORIES = Listed([[f"{story} {place}" for place in range(4)] for story in ("a", "b", "c", "d")])
@@ -47,11 +47,11 @@ def test_insertion_asks_for_every_place_of_every_sentence(sentences):
 
 def test_the_same_text_is_the_same_arrangement():
     corpus = Listed([["x", "x", "y"]])
-    (order,) = trials(Questions(shuffles=50), corpus)
+    (order,) = trials(CoherenceOptions(shuffles=50), corpus)
     assert [each.words for each in order.sentences] == [("x",), ("y",)]
     assert sorted(map(tuple, order.arrangements.tolist())) == [(0, 0, 1), (0, 1, 0), (1, 0, 0)]
     assert (0, 0) in {tuple(each.candidates.tolist()) for each in order.questions}, "a shuffle that is the document"
-    (insertion,) = trials(Questions(task="insertion", insertions=None), corpus)
+    (insertion,) = trials(CoherenceOptions(task="insertion", insertions=None), corpus)
     assert texts(insertion) == [
         [["x", "x", "y"], ["x", "y", "x"]],
         [["x", "x", "y"], ["x", "y", "x"]],
@@ -61,7 +61,7 @@ def test_the_same_text_is_the_same_arrangement():
 
 
 def test_endings_are_those_of_other_documents():
-    for trial, story in zip(trials(Questions(task="ending", distractors=2), STORIES), "abcd", strict=True):
+    for trial, story in zip(trials(CoherenceOptions(task="ending", distractors=2), STORIES), "abcd", strict=True):
         for true, other in texts(trial):
             assert true == [f"{story} {place}" for place in range(4)]
             assert other[:3] == true[:3]
@@ -69,29 +69,29 @@ def test_endings_are_those_of_other_documents():
             assert other[3][1:] == " 3"
         assert len({other[3] for _, other in texts(trial)}) == 2
     same = Listed([["a", "end"], ["b", "end"], ["c", "fin"]])
-    assert [texts(trial)[0][1][1] for trial in trials(Questions(task="ending", distractors=1), same)] == [
+    assert [texts(trial)[0][1][1] for trial in trials(CoherenceOptions(task="ending", distractors=1), same)] == [
         "fin", "fin", "end",
     ]  # fmt: skip
     with pytest.raises(UserError, match="more than 2 different endings among the documents, found 2"):
-        trials(Questions(task="ending", distractors=2), same)
+        trials(CoherenceOptions(task="ending", distractors=2), same)
 
 
 @pytest.mark.parametrize("task", ["order", "insertion", "ending"])
 def test_draws_depend_on_the_seed_and_the_corpus_alone(task):
     number = {"order": {"shuffles": 3}, "insertion": {"insertions": 1}, "ending": {"distractors": 1}}[task]
-    asked = Questions(task=task, **number)
+    asked = CoherenceOptions(task=task, **number)
     first, again = (list(map(texts, trials(asked, STORIES))) for _ in range(2))
     assert first == again
-    others = (trials(Questions(task=task, **number, seed=k), STORIES) for k in (1, 2))
+    others = (trials(CoherenceOptions(task=task, **number, seed=k), STORIES) for k in (1, 2))
     assert any(first != list(map(texts, other)) for other in others)
-    shorter = trials(Questions(task="order", shuffles=3, max_documents=2), STORIES)
+    shorter = trials(CoherenceOptions(task="order", shuffles=3, max_documents=2), STORIES)
     if task == "order":
         assert list(map(texts, shorter)) == first[:2]
 
 
 def test_long_documents_are_cut_into_pieces_of_like_length():
     words = [f"w{place}" for place in range(11)]
-    found = trials(Questions(sentences=4, shuffles=1), Listed([words, words[:4], words[:1]]))
+    found = trials(CoherenceOptions(sentences=4, shuffles=1), Listed([words, words[:4], words[:1]]))
     assert [trial.name for trial in found] == ["d0:1", "d0:2", "d0:3", "d1", "d2"]
     assert [trial.document for trial in found] == ["d0", "d0", "d0", "d1", "d2"]
     assert [texts(trial)[0][0] for trial in found] == [words[:4], words[4:8], words[8:], words[:4], words[:1]]
@@ -99,13 +99,13 @@ def test_long_documents_are_cut_into_pieces_of_like_length():
 
 def test_what_has_no_order_is_left_out():
     corpus = Listed([["a", "", "b"], [""], ["c"]])
-    assert [texts(trial)[0][0] for trial in trials(Questions(shuffles=1), corpus)] == [["a", "b"], ["c"]]
-    assert [trial.name for trial in trials(Questions(task="insertion"), corpus)] == ["d0"]
+    assert [texts(trial)[0][0] for trial in trials(CoherenceOptions(shuffles=1), corpus)] == [["a", "b"], ["c"]]
+    assert [trial.name for trial in trials(CoherenceOptions(task="insertion"), corpus)] == ["d0"]
     for task in ("order", "insertion", "ending"):
         with pytest.raises(UserError, match="listed test: expected documents of several sentences, found none"):
-            trials(Questions(task=task), Listed([["a"], ["b"]]))
+            trials(CoherenceOptions(task=task), Listed([["a"], ["b"]]))
 
 
 def test_a_piece_has_no_ending():
     with pytest.raises(UserError, match="sentences: a piece of a document does not end where the document does"):
-        Questions(task="ending", sentences=4)
+        CoherenceOptions(task="ending", sentences=4)

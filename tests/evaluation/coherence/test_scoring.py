@@ -9,7 +9,7 @@ import torch
 
 from depgen.data.vocabulary import Vocabulary, encode
 from depgen.evaluation.coherence import scoring
-from depgen.evaluation.coherence.arrangements import Questions, trials
+from depgen.evaluation.coherence.arrangements import CoherenceOptions, trials
 from depgen.evaluation.coherence.scoring import score_trials
 from depgen.evaluation.reading import Reading
 from depgen.models.dclm import (
@@ -26,9 +26,9 @@ from tests.evaluation.coherence.toys import Listed, Toy, blind
 VOCABULARY = Vocabulary.of_words(list("abcdefgh"), specials=["start"])
 CORPUS = Listed([["a b c", "d", "e f g h", "h a"], ["b b"], ["c z", "c y", "a"], ["g f", "e"]])  # z and y are unknown
 TASKS = [
-    Questions(shuffles=5),
-    Questions(task="insertion", insertions=None),
-    Questions(task="ending", distractors=2),
+    CoherenceOptions(shuffles=5),
+    CoherenceOptions(task="insertion", insertions=None),
+    CoherenceOptions(task="ending", distractors=2),
 ]
 CONTEXTS = [NoContext, CarriedState, HierarchicalContext, AttentionContext, ContextToContext, ContextToOutput]
 
@@ -113,7 +113,7 @@ def test_batches_do_not_matter(monkeypatch, context):
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_what_a_vocabulary_can_not_tell_apart_is_as_likely_to_the_last_bit(context):
     found = model(context, torch.float32)
-    (trial,) = trials(Questions(shuffles=30), Listed([["c z", "c y", "a"]]))  # both are c <unk>
+    (trial,) = trials(CoherenceOptions(shuffles=30), Listed([["c z", "c y", "a"]]))  # both are c <unk>
     assert len(trial.arrangements) == 6
     (scores,) = score_trials(found, [trial], vocabulary=VOCABULARY, tokens_per_batch=1)
     by_text = {}
@@ -126,7 +126,7 @@ def test_what_a_vocabulary_can_not_tell_apart_is_as_likely_to_the_last_bit(conte
 
 
 def test_sentences_that_stand_alone_are_read_once_each():
-    alone, asked = Toy(blind, sentence_context="none"), trials(Questions(shuffles=24), CORPUS)
+    alone, asked = Toy(blind, sentence_context="none"), trials(CoherenceOptions(shuffles=24), CORPUS)
     scores = score_trials(alone, asked, vocabulary=VOCABULARY)
     assert alone.documents_read == 9, "of ten sentences two are the same to the vocabulary"
     reading = Toy(blind)
@@ -147,7 +147,7 @@ def test_shuffles_prefer_the_document_as_often_as_all_its_orders_do(context):
     ]
     expected = np.mean([1.0 if other < scores[0] - 1e-9 else 0.5 * (other <= scores[0] + 1e-9) for other in scores])
     assert 0 < expected < 1
-    (trial,) = trials(Questions(shuffles=4000), Listed([[" ".join(each.words) for each in sentences]]))
+    (trial,) = trials(CoherenceOptions(shuffles=4000), Listed([[" ".join(each.words) for each in sentences]]))
     (own,) = score_trials(found, [trial], vocabulary=VOCABULARY)
     values = [own[each.candidates] for each in trial.questions]
     accuracy = np.mean([(first > other) + 0.5 * (first == other) for first, other in values])

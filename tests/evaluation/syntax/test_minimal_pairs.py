@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import depgen
-from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs, pairs_of_protocol, read_pairs
 from tests.evaluation.syntax.toys import unigrams
@@ -154,40 +153,6 @@ def test_answers_are_those_of_minicons(tiny, tmp_path):
     right = [good > bad for good, bad in zip(theirs[::2], theirs[1::2], strict=True)]
     assert found.items["right"].tolist() == right
     assert {*right} == {True, False}
-
-
-def test_scores_do_not_depend_on_the_batch_and_the_same_tokens_tie(tiny, tmp_path):
-    path = invented(tmp_path, number=20)
-    lines = path.read_text().splitlines()
-    same = "\t".join(("p", "x", "the cat sat.", "the  cat sat."))
-    path.write_text("\n".join([*lines, same]))
-    system, pairs = depgen.load(tiny, device="cpu"), path
-    one, many = (
-        answers_of(system, pairs, tokens="whitespace", tokens_per_batch=size).items for size in (1, 10_000)
-    )  # fmt: skip
-    np.testing.assert_allclose(log_probs(one), log_probs(many), atol=1e-4)
-    last = many.iloc[-1]
-    assert last["log_prob_good"] == last["log_prob_bad"]
-    assert not last["right"]
-
-
-def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
-    path, items, table = invented(tmp_path, number=3), tmp_path / "items.jsonl", tmp_path / "rows.jsonl"
-    options = ["--pairs", str(path), "--run", str(tiny), "--device", "cpu"]
-    assert main(["evaluate", "minimal-pairs", *options, "--item_output", str(items)]) == 0
-    out, err = capsys.readouterr()
-    head, *lines = (line.split("\t") for line in out.splitlines())
-    assert [dict(zip(head, line, strict=True))["name"] for line in lines] == ["x", "p", "all"]
-    assert str(tiny) in err
-    answers = [json.loads(line) for line in items.read_text().splitlines()]
-    assert [each["right"] for each in answers] == [each["log_prob_good"] > each["log_prob_bad"] for each in answers]
-    assert [each["id"] for each in answers] == ["2", "3", "4"]
-    assert main(["evaluate", "minimal-pairs", *options, "--json", "--output", str(table), "--protocol", "paper"]) == 0
-    rows = [json.loads(line) for line in table.read_text().splitlines()]
-    assert [(each["pairs"], each["protocol"], each["beam_size"]) for each in rows] == [(1, "paper", None)] * 3
-    for wrong in (["--item_output", str(tmp_path / "items.csv")], ["--output", str(tmp_path / "rows.jsonl")]):
-        assert main(["evaluate", "minimal-pairs", *options, *wrong]) == 2
-        assert f"{wrong[1]} is to hold" in capsys.readouterr().err
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -70,15 +70,3 @@ def test_a_row_of_suites_counts_its_items(here, capsys):
     rows = {each["name"]: each for each in map(json.loads, capsys.readouterr().out.splitlines())}
     assert rows["2 circuits"]["items"] == 22
     assert rows["number_src:0"]["chance"] == 50
-
-
-def test_masked_systems_give_pseudo_likelihoods(parsing_run, tmp_path, capsys):
-    write_syntax(tmp_path / "data")
-    for measure, option, folder in (
-        ("minimal-pairs", "--pairs", "blimp"),
-        ("syntactic-suites", "--suites", "syntaxgym"),
-    ):
-        arguments = [option, str(tmp_path / "data" / folder), "--run", str(parsing_run), "--json"]
-        assert main(["evaluate", measure, *arguments]) == 0, capsys.readouterr().err
-        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        assert {each["likelihood"] for each in rows} == {"pseudo"}

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import depgen
-from depgen.cli import main
 from depgen.errors import UserError
 from depgen.evaluation.syntax.suites import (
     CIRCUITS,
@@ -187,24 +186,6 @@ def test_regions_equal_those_encoded_apart(tiny, tmp_path, protocol, stop):
     for name, regions in GPT2_ITEM.items():
         expected = by_transformers(tiny, regions, stop=stop)
         assert surprisals(scores, 0, name) == pytest.approx(expected, abs=1e-4)
-
-
-def test_the_verb_prints_rows_and_writes_items(tiny, tmp_path, capsys):
-    path = write_suite(tmp_path / "fgd.json", suite_of(GPT2_ITEM, formulas=["(5;%what%) < (5;%that%)"], name="fgd"))
-    items = tmp_path / "items.jsonl"
-    options = ["--run", str(tiny), "--device", "cpu", "--item_output", str(items)]
-    assert main(["evaluate", "syntactic-suites", "--suites", str(path), *options]) == 0
-    out, err = capsys.readouterr()
-    head, *lines = (line.split("\t") for line in out.splitlines())
-    rows = [dict(zip(head, line, strict=True)) for line in lines]
-    assert [(row["level"], row["accuracy"]) for row in rows] == [(level, "100.0000") for level in (
-        "suite", "circuit", "overall")]  # fmt: skip
-    assert str(tiny) in err
-    (item,) = (json.loads(line) for line in items.read_text().splitlines())
-    assert item["surprisals"]["what"]["5"] == 0 < item["surprisals"]["that"]["5"]
-    own = write_suite(tmp_path / "mine.json", suite_of(GPT2_ITEM, formulas=["0 < 1", "1 < 0"], name="mine"))
-    assert main(["evaluate", "syntactic-suites", "--suites", str(own), *options]) == 0
-    assert "\t50.0000\t" in capsys.readouterr().out
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

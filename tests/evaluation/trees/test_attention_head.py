@@ -13,7 +13,8 @@ from depgen.evaluation.sentence_batches import sentence_batches
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.parsing import ParsingOptions, parsing
 from depgen.models.masked_transformer import MaskedTransformer
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Sentence
+from tests.evaluation.trees.toys import Treebank
 from tests.models.encoders import encoder, spread
 
 WORDS = ["ash", "birch", "cedar", "elm", "fir"]
@@ -33,20 +34,12 @@ def model_of(**options):
     return spread(MaskedTransformer(encoder(), VOCABULARY.size, **options)).eval()
 
 
-class Treebank:
-    def __init__(self):
-        self.name, self.published = "invented", {}
-
-    def fingerprint(self, split):
-        return "invented"
-
-    def documents(self, split):
-        yield Document(tuple(sentences_of({"train": 1, "valid": 2, "test": 3}[split])), split)
+TREEBANK = Treebank({split: sentences_of(seed) for seed, split in enumerate(("train", "valid", "test"), start=1)})
 
 
 def row_of(model, **options):
     system = Trained(model, VOCABULARY, Path("run"), Path("best.ckpt"))
-    rows = parsing(system, ParsingOptions(Treebank(), seeds=1, resamples=10, **options)).rows
+    rows = parsing(system, ParsingOptions(TREEBANK, seeds=1, resamples=10, **options)).rows
     return rows.set_index("name").loc["argmax"]
 
 

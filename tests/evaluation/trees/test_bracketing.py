@@ -13,13 +13,13 @@ from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.vocabulary import SubwordPieces, Vocabulary
 from depgen.errors import UserError
+from depgen.evaluation.parsing import constituents_over_words
 from depgen.evaluation.trained import Trained
 from depgen.evaluation.trees.bracketing import (
     BracketingOptions,
     bracketing,
     floors,
     treebank_sentences,
-    word_constituents,
     word_distances,
 )
 from depgen.models.causal_lm import CausalLM
@@ -65,32 +65,11 @@ def rows_of(system, treebank, **options):
     return bracketing(system, BracketingOptions(treebank, **options)).rows.set_index("name")
 
 
-class EverySpan:
-    """A system that gives all spans of tokens, which is no tree."""
-
-    label = ""
-
-    def bracketings(self, sentences, *, vocabulary, word_starts, beam_size=None):
-        assert (vocabulary.eos, beam_size) == (0, 7)
-        self.word_starts = [each.tolist() for each in word_starts]
-        return [[(k, m, self.label) for m in range(len(ids) + 1) for k in range(m)] for ids in sentences]
-
-
-def test_a_systems_spans_of_tokens_are_those_of_words():
-    pieces, system = SubwordPieces(size=258).build(documents_of("a")), EverySpan()
-    sentences = [["cat", "a", "sat"], ["she"]]
-    every = [[(0, 2, ""), (0, 3, ""), (1, 3, "")], []]
-    for vocabulary in (KNOWN, pieces):
-        assert word_constituents(system, vocabulary, sentences, BracketingOptions(batch_size=2, beam_size=7)) == every
-        for words, starts in zip(sentences, system.word_starts, strict=True):
-            expected = [k == 0 for word in words for k in range(len(vocabulary.pieces(word)))]
-            assert starts == expected
-    assert len(system.word_starts[0]) > 3
-    assert word_constituents(system, pieces, sentences, BracketingOptions(batch_size=1, beam_size=7)) == every
-    system.label = "NP"
-    found = word_constituents(system, pieces, sentences, BracketingOptions(batch_size=1, beam_size=7))
-    words = [(0, 1, "NP"), (0, 2, "NP"), (1, 2, "NP"), (0, 3, "NP"), (1, 3, "NP"), (2, 3, "NP")]
-    assert found == [words, words[:1]]
+def test_spans_of_pieces_are_those_of_words():
+    assert constituents_over_words([(0, 3, "NP"), (1, 3, "NP"), (0, 2, "NP")], np.array([0, 0, 1])) == [
+        (0, 2, "NP"), (0, 1, "NP"),
+    ]  # fmt: skip
+    assert constituents_over_words([(0, 1, ""), (0, 3, ""), (2, 3, "")], np.array([0, 1, 2])) == [(0, 3, "")]
 
 
 def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
@@ -98,6 +77,7 @@ def test_a_systems_own_trees_are_scored(treebank, trained, monkeypatch):
         return [[(start, len(ids), label) for start in range(len(ids) - 1)] for ids in sentences]
 
     monkeypatch.setattr(trained.model, "bracketings", bracketings)
+    monkeypatch.setattr(trained.model, "tree_regularization", "some")
     label = ""
     rows = rows_of(trained, treebank, seeds=1)
     assert rows.loc["trees", "f1"] == rows.loc["right-branching", "f1"]
@@ -154,7 +134,7 @@ def test_scores_are_those_of_the_distances(treebank, trained):
 
 
 def test_what_can_not_be_scored_is_refused(treebank, trained):
-    with pytest.raises(UserError, match="tree_regularization"):
+    with pytest.raises(UserError, match="CausalLM, which does not parse"):
         rows_of(trained, treebank)
     with pytest.raises(UserError, match=r"No corpus at .*nltk"):
         rows_of(trained, "nowhere")

@@ -17,7 +17,8 @@ from depgen.evaluation.trees.correlations import CorrelationOptions, head_correl
 from depgen.language_models.masked import LayerAttention, MaskedLanguageModel, MaskedOutput
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
-from depgen.trees.sentence import Document, Sentence
+from depgen.trees.sentence import Sentence
+from tests.evaluation.trees.toys import Treebank
 
 WORDS = ["the", "a", "old", "cat", "dog", "saw", "fed", "it", "slept"]
 KNOWN = Vocabulary.of_words(WORDS, specials=["mask_id"])
@@ -127,17 +128,6 @@ def test_messages_along_gold_trees_are_read_with_these():
         for stage in (False, True)
     )
     np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)  # the mask is 1 at every gold edge
-
-
-class Treebank:
-    def __init__(self, sentences):
-        self.name, self.published, self.sentences = "invented", {}, sentences
-
-    def fingerprint(self, split):
-        return "invented"
-
-    def documents(self, split):
-        yield Document(tuple(self.sentences), split)
 
 
 def test_a_run_that_is_told_trees_is_read_along_those_of_its_annotator(monkeypatch):

@@ -15,13 +15,14 @@ from depgen.data.steps import Normalized
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding import spanning_tree
 from depgen.errors import UserError
+from depgen.evaluation.parsing import predicted_heads
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing, predicted_heads
+from depgen.evaluation.trees.parsing import ParsingOptions, floors, gold_sentences, parsing
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.causal_lm import CausalLM
 from depgen.models.udgn import UDGN
-from depgen.trees.sentence import Document, Sentence
-from depgen.trees.tree import check_tree
+from depgen.trees.sentence import Sentence
+from tests.evaluation.trees.toys import Treebank
 from tests.oracles import score_of_tree, tree_by_n_calls
 
 OFFSETS = {"next": 1, "last": -1, "after-next": 2, "before-last": -2}
@@ -67,8 +68,8 @@ def network():
 def test_heads_are_those_of_the_network_in_the_order_of_the_sentences(network, budget):
     assert isinstance(network, HeadNetwork)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        argmax = predicted_heads(network, KNOWN, SENTENCES, decoding="argmax", tokens_per_batch=budget)
-        tree = predicted_heads(network, KNOWN, SENTENCES, decoding="tree", tokens_per_batch=budget)
+        argmax = predicted_heads(network, KNOWN, SENTENCES, tokens_per_batch=budget)["argmax"]
+        tree = predicted_heads(network, KNOWN, SENTENCES, tokens_per_batch=budget)["tree"]
     assert argmax == [[2, 3, 1], [], [0], [3, 1, 4, 3, 3], [2, 1], [2, 1, 1, 1]]
     assert [tree[0], tree[1], tree[2]] == [[2, 3, 0], [], [0]]
     assert sorted(tree[4]) == [0, tree[4].index(0) + 1]
@@ -84,7 +85,7 @@ def test_trees_are_those_of_the_authors_weights(network, monkeypatch):
         "maximum_spanning_trees",
         lambda *given, **roots: seen.append((*given, roots)) or search(*given, **roots),
     )
-    assert predicted_heads(network, KNOWN, [["next", "zebra"]], decoding="tree") == [[2, 0]]
+    assert predicted_heads(network, KNOWN, [["next", "zebra"]])["tree"] == [[2, 0]]
     ((weights, lengths, roots),) = seen
     assert not roots["root_scores"].any()
     np.testing.assert_allclose(np.exp(weights[0]), [[1e-9, 0.9 + 1e-9], [1e-9, 1e-9]], rtol=1e-6)
@@ -101,17 +102,8 @@ class KnowsRoots(ByWord):
 def test_a_network_that_has_been_taught_roots_is_asked_for_them():
     """0.6 x 0.35 x 1 with the first word as root, 0.2 x 0.4 x 1 with the second, which is ahead but for its root."""
     words = [["next", "next", "zebra"]]
-    assert predicted_heads(KnowsRoots().eval(), KNOWN, words, decoding="tree") == [[0, 1, 2]]
-    assert predicted_heads(KnowsRoots().eval(), KNOWN, words, decoding="argmax") == [[0, 3, 2]]
-
-
-def test_a_sentence_of_500_words_and_one_without_known_words():
-    model, words = tiny_udgn(), list(OFFSETS)
-    long = [words[i] for i in np.random.default_rng(0).integers(0, 4, 500)]
-    found = predicted_heads(model, KNOWN, [long, ["zebra"] * 3, long[:4]], decoding="tree", tokens_per_batch=64)
-    for heads, length in zip(found, (500, 3, 4), strict=True):
-        assert len(heads) == length
-        check_tree(heads, "found", single_root=True)
+    assert predicted_heads(KnowsRoots().eval(), KNOWN, words)["tree"] == [[0, 1, 2]]
+    assert predicted_heads(KnowsRoots().eval(), KNOWN, words)["argmax"] == [[0, 3, 2]]
 
 
 def tiny_udgn():
@@ -126,8 +118,8 @@ def test_udgn_parses_as_the_authors_code_does():
     model, words = tiny_udgn(), [*OFFSETS, "zebra"]
     generator = np.random.default_rng(0)
     sentences = [[words[i] for i in generator.integers(0, 5, n)] for n in (3, 9, 1, 14, 6, 2)]
-    trees = predicted_heads(model, KNOWN, sentences, decoding="tree", tokens_per_batch=40)
-    best = predicted_heads(model, KNOWN, sentences, decoding="argmax", tokens_per_batch=1)
+    trees = predicted_heads(model, KNOWN, sentences, tokens_per_batch=40)["tree"]
+    best = predicted_heads(model, KNOWN, sentences, tokens_per_batch=1)["argmax"]
     for sentence, tree, heads in zip(sentences, trees, best, strict=True):
         n = len(sentence)
         tokens = torch.tensor([[KNOWN.pieces(word)[0] for word in sentence]])
@@ -145,19 +137,6 @@ GOLD = [
     Sentence(("zebra",), (0,)),
     Sentence(("next", "next", "next", "zebra"), (0, 1, 4, 1)),
 ]
-
-
-class Treebank:
-    """A treebank of given sentences, the same in each split."""
-
-    def __init__(self, sentences):
-        self.name, self.published, self.sentences = "invented", {}, sentences
-
-    def fingerprint(self, split):
-        return "invented"
-
-    def documents(self, split):
-        yield Document(tuple(self.sentences), split)
 
 
 def system_of(network):

@@ -5,13 +5,12 @@ import pytest
 import yaml
 
 from depgen.data.generated import GeneratedLanguage
-from depgen.errors import UserError
-from depgen.evaluation.coherence.measure import CoherenceOptions, coherence
+from depgen.evaluation.coherence.arrangements import CoherenceOptions
+from depgen.evaluation.coherence.measure import coherence
 from depgen.evaluation.trained import load_trained
 from depgen.metrics.significance import bootstrap_interval
 from depgen.reporting import reproduce
 from depgen.reporting.compare import compare
-from depgen.reporting.experiments import settings_as
 from depgen.reporting.jobs import Job, finished_run
 from depgen.reporting.render import table
 from depgen.reporting.results import load_results, read_result
@@ -152,20 +151,3 @@ def test_the_printed_table_has_intervals_and_paired_differences(made):
     assert (found.gain, *found.interval) == pytest.approx((paired.value, paired.low, paired.high))
     assert "a paired bootstrap (Accuracy, Insertion" in shown
     assert r"| CODCLM | paper | 81.72\* |" in shown
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ({"task": "shuffle"}, "shuffle"),
-        ({"task": "order", "shufles": 3}, "shufles"),
-        ({"shuffles": 0}, "shuffles: expected at least 1, found 0"),
-        ([], "expected settings"),
-    ],
-)
-def test_what_does_not_read_as_a_task_is_refused_by_its_file(project, content, message):
-    (project / "experiments/asked.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UserError, match=rf"(?s)^experiments/asked\.yaml: .*{message}"):
-        settings_as(CoherenceOptions, "asked")
-    with pytest.raises(UserError, match=r"No experiment file experiments/lost\.yaml"):
-        settings_as(CoherenceOptions, "lost")

@@ -11,11 +11,10 @@ from depgen.annotation.controls import RandomTree
 from depgen.data.generated import GeneratedLanguage
 from depgen.errors import UserError
 from depgen.evaluation import trained
+from depgen.evaluation.parsing import network_of, predicted_heads
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import load_trained
 from depgen.evaluation.trees.correlations import CorrelationOptions, correlations
-from depgen.evaluation.trees.head_networks import network_of
-from depgen.evaluation.trees.parsing import predicted_heads
 from depgen.models.udgn import UDGN
 from depgen.reporting.jobs import Job
 from depgen.reporting.measures.parses import WORDS, Correlations, measure_floor, measure_trees, treebank_of_table
@@ -120,9 +119,7 @@ def test_a_runs_accuracies_are_shares_of_all_words(run, job, sentences):
     trained = load_trained(run, device="cpu")
     found, words = measure_trees(job("UDGN"), [run]), [each.words for each in sentences]
     seen = [
-        check_accuracies(
-            found, how, [predicted_heads(trained.model, trained.vocabulary, words, decoding=how)], sentences
-        )
+        check_accuracies(found, how, [predicted_heads(trained.model, trained.vocabulary, words)[how]], sentences)
         for how in ("argmax", "tree")
     ]
     assert seen[0] != seen[1], "both decodings found the same, so that nothing tells them apart"
@@ -202,10 +199,6 @@ def test_a_treebank_is_what_its_yaml_says(job):
     [
         ({"corpus": STORIES | {"class_path": "depgen.data.generated.Stories"}}, "Stories"),
         ({"corpus": STORIES, "splits": ["tests"]}, "tests"),
-        ({"corpus": STORIES, "splits": "test"}, "splits"),
-        ({"splits": ["test"]}, "corpus"),
-        ({"corpus": STORIES, "choose_onn": ["valid"]}, "choose_onn"),
-        ([], "expected settings"),
         ("[", "expected YAML"),
     ],
 )
@@ -239,7 +232,7 @@ def test_a_row_is_the_consensus_of_the_seeds_of_another(consensus, sentences):
     found = read_result(job.result)
     systems = [load_trained(each, device="cpu") for each in runs.values()]
     words = [each.words for each in sentences]
-    heads = predicted_heads(network_of(systems), systems[0].vocabulary, words, decoding="tree")
+    heads = predicted_heads(network_of(systems), systems[0].vocabulary, words)["tree"]
     counts = np.sum([right(each.heads, own) for each, own in zip(sentences, heads, strict=True)], 0)
     assert found.metrics["uda_tree"] == pytest.approx(100 * counts[1] / sum(map(len, words)))
     alone = [measure_trees(job, [each]).metrics["uda_tree"] for each in runs.values()]

@@ -5,11 +5,9 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.evaluation.syntax.pairs import PairOptions, minimal_pairs
-from depgen.evaluation.system import load
 from depgen.reporting import reproduce
 from depgen.reporting.compare import OTHER_JUDGE, compare
-from depgen.reporting.jobs import Job, finished_run
+from depgen.reporting.jobs import Job
 from depgen.reporting.results import load_results, read_result
 from depgen.reporting.table import load_definition
 from tests.evaluation.oracles_of_stories import in_process
@@ -122,12 +120,6 @@ def test_columns_are_of_the_circuits_and_phenomena_and_items_of_pairs_and_items(
     by_suite = items.reshape(3, -1).mean(1)  # cleft, nn-nv-rpl, number_src
     wanted = [metrics["suites_long_distance"], metrics["suites_agreement"]]
     assert 100 * by_suite[[0, 2]] == pytest.approx(wanted)
-
-
-def test_pairs_are_those_of_the_verb(made):
-    options = PairOptions(pairs=made / "data/blimp", protocol="paper")
-    found = minimal_pairs(load(str(finished_run(job_of("exact")))), options)
-    assert found.items["right"].astype(float).tolist() == result_of("exact").scores("blimp").tolist()
 
 
 @pytest.mark.usefixtures("made")

@@ -6,22 +6,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
 
 import depgen
 from depgen.cli import main
-from depgen.cli.verb_functions import parser_of
-from depgen.cli.verbs import VERBS
 from depgen.data.corpora import Ewt
 from depgen.data.vocabulary import Vocabulary
 from depgen.decoding.heads import decoded_heads
 from depgen.errors import UserError
+from depgen.evaluation.parsing import Consensus, network_of, predicted_heads
 from depgen.evaluation.reading import Reading, in_form
 from depgen.evaluation.system import System
 from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.evaluation.trees import parsing
-from depgen.evaluation.trees.head_networks import Consensus, network_of
 from depgen.evaluation.trees.parsing import ParsingOptions
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
@@ -65,11 +62,6 @@ def test_probabilities_are_the_means_of_those_of_the_networks():
     torch.testing.assert_close(turned, found, rtol=1e-15, atol=0)
 
 
-def test_one_system_is_its_network():
-    model = udgn(0)
-    assert network_of([trained(model)]) is model
-
-
 @pytest.mark.parametrize(
     ("other", "message"),
     [
@@ -81,20 +73,6 @@ def test_one_system_is_its_network():
 def test_systems_that_differ_in_more_than_their_seed_are_refused(other, message):
     with pytest.raises(UserError, match=rf"^other/best\.ckpt: expected .*{message}.*leave out one"):
         network_of([trained(udgn(0), name="first"), other])
-
-
-def test_settings_other_than_the_seed_are_named_once(tmp_path, caplog):
-    for name, epochs, seed in (("first", 8, 1), ("other", 4, 2), ("same", 8, 3)):
-        (tmp_path / name).mkdir()
-        settings = {"seed_everything": seed, "trainer": {"max_epochs": epochs}, "data": {"init_args": {"seed": seed}}}
-        (tmp_path / name / "config.yaml").write_text(yaml.safe_dump(settings))
-    first, other, same = (trained(udgn(0), name=tmp_path / name) for name in ("first", "other", "same"))
-    network_of([first, same])
-    assert not caplog.messages
-    network_of([first, other])
-    network_of([first, other])
-    (message,) = caplog.messages
-    assert "differ in more than their seed: trainer.max_epochs 8 / 4 (" in message
 
 
 # -- runs -------------------------------------------------------------------------------------------------------------
@@ -136,7 +114,7 @@ def test_scores_of_the_consensus_are_those_of_its_trees_in_any_order(parsing_run
     systems = [LOADED(str(run)) for run in (parsing_run, second)]
     gold = parsing.gold_sentences(in_form(Ewt(), systems[0].reading), ["test"])
     network, words = network_of(systems), [each.words for each in gold]
-    heads = parsing.predicted_heads(network, systems[0].vocabulary, words, decoding="tree")
+    heads = predicted_heads(network, systems[0].vocabulary, words)["tree"]
     right = [len(pairs(each.heads) & pairs(own)) for each, own in zip(gold, heads, strict=True)]
     assert both.loc["tree", "uda"] == pytest.approx(100 * sum(right) / sum(map(len, words)))
     assert alone[0] != alone[1]
@@ -144,14 +122,6 @@ def test_scores_of_the_consensus_are_those_of_its_trees_in_any_order(parsing_run
 
 def pairs(heads):
     return {frozenset((word, head or word)) for word, head in enumerate(heads, start=1)}
-
-
-def test_the_verb_takes_several_runs(parsing_run, second, capsys):
-    arguments = ["evaluate", "parsing", "--corpus", "depgen.data.corpora.Ewt", "--seeds", "1", "--resamples", "50"]
-    assert main([*arguments, "--run", str(parsing_run), "--others", str(second)]) == 0, capsys.readouterr().err
-    *_, (level, name, words, dda, *_) = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    row = rows_of(parsing_run, second).loc["tree"]
-    assert (level, name, int(words), dda) == ("overall", "tree", row["words"], f"{row['dda']:.4f}")
 
 
 @pytest.mark.slow
@@ -178,13 +148,6 @@ def test_texts_are_parsed_by_the_consensus(parsing_run, second, text, decoding, 
     document = document_of(TEXT, name=text.name)
     for first, other in (systems, systems[::-1]):
         assert first.parse([document], others=[other], decoding=decoding).to_conllu() == content
-
-
-@pytest.mark.parametrize(("written", "runs"), [("[a]", ["a"]), ("[a, b]", ["a", "b"]), ("null", None)])
-def test_yaml_names_a_run_or_several(written, runs, tmp_path):
-    config = tmp_path / "runs.yaml"
-    config.write_text(f"run: {written}\n")
-    assert parser_of("parse", VERBS["parse"]).parse_args(["--config", str(config), "--input", "text"]).run == runs
 
 
 def test_attention_heads_are_those_of_all_runs():
