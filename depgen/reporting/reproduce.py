@@ -180,9 +180,10 @@ def make(job: Job, *, remeasure: bool = False, options: TextOptions | None = Non
         return f"{job.name}: at hand, {job.result}{remark}"
     if job.row.consensus_of is not None:
         row = job.definition.row(job.row.consensus_of)
-        if None in finished_runs(job.definition, row, job.size).values():
+        runs = finished_runs(job.definition, row, job.size)
+        if lacking := ", ".join(str(seed) for seed, run in runs.items() if run is None):
             command = job.definition.command(job.size, row)
-            return f"{job.name}: left out, {row.name} lacks the run of a seed. Train it: {command}"
+            return f"{job.name}: left out, {row.name} has no finished run of seed {lacking}. Train it: {command}"
     try:
         if job.row.is_floor:
             result = floor(job, run_depgen, options or TextOptions())
