@@ -84,7 +84,7 @@ def test_two_processes_see_the_loss_of_one(tmp_path):
     assert two == pytest.approx(one, abs=1e-4)
 
 
-def test_messages_along_trees_that_a_run_has_induced(tmp_path, plain, capsys):
+def test_messages_along_trees_that_a_run_has_induced(tmp_path, plain):
     """`--parser` is the annotator in words of one option, wherever it stands and whatever the YAML names."""
     content, as_it_is = with_trees("RightChain", mask_from="trees"), "--data.init_args.annotator.init_args.form"
     told = fit(tmp_path / "told", content, as_it_is, "as_is", "--parser", str(plain))
@@ -92,11 +92,3 @@ def test_messages_along_trees_that_a_run_has_induced(tmp_path, plain, capsys):
     assert annotator["class_path"] == "depgen.evaluation.induced.InducedTrees"
     assert (annotator["init_args"]["run"], annotator["init_args"]["form"]) == (str(plain), "as_is")
     assert losses(told) != losses(plain)
-    of_other = ["--config", str(told / "config.yaml"), "--data.init_args.annotator", "RightChain"]
-    for command, said in (
-        (["fit", "--parser", str(plain), *of_other], "Give only one of"),
-        (["fit", "--parser", str(plain)], "--parser needs --config"),
-        (["test", "--run", str(told), "--parser", str(plain)], "depgen test reads by the run's own"),
-    ):
-        assert main(command) == 2
-        assert said in capsys.readouterr().err

@@ -4,10 +4,26 @@ import importlib
 import inspect
 from collections import abc
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_args, get_origin
+from typing import Any, NoReturn, get_args, get_origin
+
+import docstring_parser
+from jsonargparse import ArgumentParser, Namespace
 
 from depgen.cli.verbs import Verb, as_sentence
-from depgen.errors import user_errors_unwrapped
+from depgen.errors import UserError, user_errors_unwrapped
+
+
+class Parser(ArgumentParser):
+    """Raises `UserError` where argparse would print the usage and leave; options are given by their full names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Raise; parsers that jsonargparse uses within a parse keep its own way."""
+        if not self.exit_on_error:
+            super().error(message, ex)
+        raise UserError(f"{message}\n`{self.prog} --help` lists the options.") from ex
 
 
 def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Iterator[str] | None:
@@ -27,7 +43,7 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Itera
     return result if result is None or isinstance(result, abc.Iterator) else str(result)
 
 
-def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Parser:
     """The parser of a verb, by the signature and the docstring of its function.
 
     Args:
@@ -35,11 +51,6 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
         verb: which.
         kinds: dataclasses whose fields are options too; those of one name are one option.
     """
-    import docstring_parser
-    from jsonargparse import Namespace
-
-    from depgen.cli.parsers import Parser
-
     function = _imported(verb.target)
     parameters = _parameters(function, *kinds)
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"
