@@ -12,7 +12,6 @@ from typing import Any
 import lightning as L
 import torch
 import yaml
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import LambdaCallback, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
@@ -170,11 +169,8 @@ class RunCLI(LightningCLI):
         """Build data, model and trainer.
 
         Raises:
-            UserError: they can't be built from these settings, or gradients would be turned round.
+            UserError: they can't be built from these settings.
         """
-        clip = self.config["trainer"].get("gradient_clip_val")
-        if clip is not None and clip < 0:
-            raise UserError(f"trainer.gradient_clip_val: expected a norm, at least 0, found {clip}.")
         try:
             with user_errors_unwrapped():
                 super().instantiate_classes()
@@ -182,7 +178,7 @@ class RunCLI(LightningCLI):
             raise
         except ValueError as error:
             raise UserError(
-                f"The system or its data can't be built from these settings: {reason_of(error)}."
+                f"The system, its data or the trainer can't be built from these settings: {reason_of(error)}."
             ) from error
 
     def _own(self, folder: Path) -> None:
@@ -205,21 +201,15 @@ class RunCLI(LightningCLI):
         elif self.folder is not None and self._longer is not None and process_rank() == 0:
             logger.info("Training continues to %d epochs.", self._longer)
             lengthen(self.folder, self._longer)
-        return self._trainer(settings, fits, kwargs)
-
-    def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
         own = [each for each in as_list(settings.get("logger")) if not isinstance(each, bool)]
-        try:
-            return super().instantiate_trainer(
-                callbacks=[*as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
-                logger=[*own, *self._loggers(fits)] or False,
-                plugins=[*as_list(settings.get("plugins")), CheckpointWriter()],
-                default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
-                enable_progress_bar=_shows_bar(settings),
-                **changed,
-            )
-        except (ValueError, TypeError, MisconfigurationException) as error:
-            raise UserError(f"The trainer's settings can't be used: {error}") from error
+        return super().instantiate_trainer(
+            callbacks=[*as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
+            logger=[*own, *self._loggers(fits)] or False,
+            plugins=[*as_list(settings.get("plugins")), CheckpointWriter()],
+            default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
+            enable_progress_bar=_shows_bar(settings),
+            **kwargs,
+        )
 
     def _compare_data(self) -> None:
         """A run continues with its own data alone; results on other data are printed and not kept.
