@@ -64,10 +64,8 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
             raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
         raise UserError(f"There is no verb {verb!r}.{did_you_mean(verb, VERBS)} `depgen --help` lists all.")
     from depgen.cli.log_lines import log_to_stderr
-    from depgen.cli.slips import check_slips
 
     log_to_stderr()
-    check_slips(rest)
     if not VERBS[verb].target:
         from depgen.cli.training import run_training
 

@@ -30,6 +30,8 @@ from depgen.training.runs import (
 
 logger = logging.getLogger(__name__)
 
+NEWEST = "<newest>"
+"""What `--resume` without a name stands for."""
 _ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced.InducedTrees"
 
 
@@ -37,7 +39,7 @@ def add_run_options(parser: argparse.ArgumentParser, verb: str) -> None:
     """Add the options that a `Request` is read from."""
     parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
     if verb == "fit":
-        parser.add_argument("--resume", nargs="?", const="", type=str, help="continue this run, or the newest")
+        parser.add_argument("--resume", nargs="?", const=NEWEST, type=str, help="continue this run, or the newest")
         parser.add_argument("--init_from", type=str, help="begin with the weights and the vocabulary of this run")
         parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
         parser.add_argument("--parser", type=str, help="learn from the trees of this run or trained parser")
@@ -83,7 +85,10 @@ class Request:
         add_run_options(parser, verb)
         options, others = parser.parse_known_args(list(arguments))
         request = cls(verb, others=others, **vars(options))
-        if sum(name is not None for name in (request.resume, request.init_from, request.run, request.ckpt_path)) > 1:
+        runs = {name: getattr(request, name) for name in ("resume", "init_from", "run", "ckpt_path")}
+        if "" in runs.values():
+            raise UserError("Expected the name of a run, found an empty one. Is a variable of the shell not set?")
+        if sum(name is not None for name in runs.values()) > 1:
             raise UserError("Give only one of --resume, --init_from, --run and --ckpt_path.")
         if request.size is not None and not request.configs:
             raise UserError(f"--size {request.size}: name the experiment that it is of by --config.")
@@ -104,12 +109,12 @@ class Request:
         """
         if self.ckpt_path is not None:
             return named_checkpoint(self.ckpt_path)
-        if self.verb == "fit" and self.resume is None:
-            return None, None
         told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
-            named = find_run(self.resume, holding=RESUME) if self.resume else None
-            run = told or named or self._newest(holding=RESUME)
+            if self.resume is None:
+                return None, None
+            newest = self.resume == NEWEST
+            run = told or (self._newest(holding=RESUME) if newest else find_run(self.resume, holding=RESUME))
             return run, run / CHECKPOINTS / RESUME
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
         return named_checkpoint(asked or self._run_of_config() or self._newest())

@@ -2,8 +2,10 @@
 
 import importlib
 import inspect
+import os
 from collections import abc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin
 
 import docstring_parser
@@ -39,8 +41,24 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Itera
     config = parser.parse_args(list(arguments))
     with user_errors_unwrapped():
         values = vars(parser.instantiate_classes(config))
+    _check_files(values)
     result = function(**{name: values[name] for name in _parameters(function, *kinds)})
     return result if result is None or isinstance(result, abc.Iterator) else str(result)
+
+
+def _check_files(values: Mapping[str, Any]) -> None:
+    """Raises UserError for an output that is also a file to read or another output, and for a run without a name."""
+    if values.get("run") == "":
+        raise UserError("--run: expected a name, found an empty one. Is a variable of the shell not set?")
+    outputs = {name: Path(values[name]) for name in ("output", "item_output") if values.get(name)}
+    if len({path.absolute() for path in outputs.values()}) < len(outputs):
+        raise UserError("--item_output: expected another file than that of --output.")
+    others = [value for name, value in values.items() if name not in outputs]
+    texts = [text for value in others for text in (value if isinstance(value, list) else [value])]
+    read = [text for text in texts if isinstance(text, str | Path) and os.path.isfile(text)]
+    for name, path in outputs.items():
+        if path.is_file() and any(map(path.samefile, read)):
+            raise UserError(f"--{name} {path} would overwrite the file that is read: name another.")
 
 
 def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Parser:

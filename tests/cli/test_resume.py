@@ -115,14 +115,6 @@ def test_an_interrupted_fit_is_resumed_in_its_folder_to_the_same_weights(run, ti
     assert all(curve[step] == whole[step] for step in curve)
 
 
-def test_resume_passes_over_runs_that_hold_nothing_and_names_them(run, tiny, capsys):
-    bare = run.parent / "2999-01-01_00-00-00"
-    bare.mkdir()
-    (bare / "run.json").write_text('{"started": "2999-01-01"}')
-    assert main(["test", "--config", tiny]) == 0
-    assert f"Passing over {bare}: it holds no best.ckpt" in capsys.readouterr().err
-
-
 def test_a_run_that_another_process_trains_is_refused(run, capsys):
     with locked_run(run):
         assert main(["fit", "--resume", str(run), "--trainer.max_epochs", "3"]) == 2
@@ -189,12 +181,6 @@ def test_two_runs_at_once_do_not_meet(run, tiny, tmp_path):
     assert len(folders) == 3
     weights = [load_checkpoint(folder / "checkpoints" / "best.ckpt")["state_dict"] for folder in folders]
     assert all(torch.equal(each[name], weights[0][name]) for each in weights for name in weights[0])
-
-
-def test_a_run_that_was_stopped_before_its_last_phase_is_resumed_by_its_name(tiny, tmp_path, capsys):
-    assert main(["fit", "--config", tiny, "--name", "stopped", "--trainer.max_steps", "1"]) == 0
-    assert main(["fit", "--resume", "stopped", "--trainer.max_steps", "1"]) == 0
-    assert "No run" not in capsys.readouterr().err
 
 
 def test_a_new_run_begins_with_the_weights_and_the_vocabulary_of_another(run, tiny, tmp_path, capsys):

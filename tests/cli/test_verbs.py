@@ -40,13 +40,13 @@ def test_help_imports_nothing_heavy():
             ["evaluate", "minimal-pairs", "--pairs", "a.txt", "--item_output", "a.txt"],
             "--item_output a.txt would overwrite the file",
         ),
-        (["score", "a.txt", "b" * 300, "--output", "a.txt"], "--output a.txt would overwrite the file that is read"),
         (
             ["evaluate", "minimal-pairs", "--pairs", "a.txt", "--output", "b", "--item_output", "b"],
-            "expected another file for each output",
+            "expected another file than that of --output",
         ),
-        (["test", "--run="], "--run: expected a name, found an empty one"),
-        (["fit", "--resume", ""], "--resume: expected a name, found an empty one"),
+        (["test", "--run="], "name of a run, found an empty one"),
+        (["fit", "--resume", ""], "name of a run, found an empty one"),
+        (["score", "a.txt", "--run", ""], "--run: expected a name, found an empty one"),
     ],
 )
 def test_slips_that_destroy_a_file_or_take_another_run_are_refused(tmp_path, monkeypatch, capsys, arguments, message):
