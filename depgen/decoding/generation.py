@@ -233,14 +233,14 @@ def _searched_texts(
     cut: list[list[_Valued]] = [[] for _ in prompts]
 
     def add(to: list[list[_Valued]], hypotheses: Survivors, ids: Tensor, length: int) -> None:
-        columns = hypotheses.items.tolist(), hypotheses.rows.tolist(), hypotheses.scores.tolist(), ids.tolist()
-        for item, row, score, text in zip(*columns, strict=True):
+        rows, _, of_items = hypotheses.on_cpu.tolist()
+        for item, row, score, text in zip(of_items, rows, hypotheses.scores.tolist(), ids.tolist(), strict=True):
             structure = None if built is None else built(state, row, [*prompts[item], *text])
             to[item].append((score / length**options.length_normalization, Generated(text, structure, score)))
 
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     state: Any = None
-    ids = tokens.new_empty(len(prompts), 0)
+    ids = torch.zeros(len(prompts), 0, dtype=torch.long)  # on the CPU, as all else that follows pruning
     items = torch.arange(len(prompts), device=device)
     scores = torch.zeros(len(prompts), dtype=sum_type(device), device=device)
     running = len(prompts)
@@ -250,19 +250,20 @@ def _searched_texts(
         if length <= least:
             log_probs = _without_end(log_probs, eos)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
-        ids = torch.cat((ids[best.rows], best.candidates[:, None]), 1)
-        is_end = best.candidates == eos
+        rows, chosen, of_items = best.on_cpu
+        ids, totals = torch.cat((ids[rows], chosen[:, None]), 1), best.scores.cpu()
+        is_end = chosen == eos
         if bool(is_end.any()):
             add(ended, best.of(is_end), ids[is_end, :-1], length)
         # the most that a hypothesis of each prompt can reach, and what its texts at hand have
-        reachable = scores.new_full((len(prompts),), -torch.inf)
-        bound = best.scores[~is_end] / most**options.length_normalization
-        reachable.scatter_reduce_(0, best.items[~is_end], bound, "amax")
+        reachable = totals.new_full((len(prompts),), -torch.inf)
+        bound = totals[~is_end] / most**options.length_normalization
+        reachable.scatter_reduce_(0, of_items[~is_end], bound, "amax")
         values = [sorted((value for value, _ in texts), reverse=True) for texts in ended]
         at_hand = reachable.new_tensor([own[number - 1] if len(own) >= number else -torch.inf for own in values])
-        goes_on = ~is_end & (reachable > at_hand)[best.items]
+        goes_on = ~is_end & (reachable > at_hand)[of_items]
         best, ids = best.of(goes_on), ids[goes_on]
-        still = len(torch.unique(best.items))
+        still = len(torch.unique(best.on_cpu[2]))
         advance(running - still)
         running = still
         if length == most:
