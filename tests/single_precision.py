@@ -395,7 +395,10 @@ def others() -> dict[str, Settings]:
 
 
 def write(system: System) -> list[dict[str, Any]]:
-    """What the device is waited for while texts are written level by level, few and many, and the number of levels."""
+    """What the device is waited for while texts are written, few and many, by how many levels.
+
+    Texts that end leave the device all at once.
+    """
     torch.manual_seed(0)
     model: Any = system.make(VOCABULARY)
     model.configure_model()
@@ -405,7 +408,7 @@ def write(system: System) -> list[dict[str, Any]]:
         options, vocabulary = model.generation_options(levels=6), vocabulary_of(model)
         with torch.no_grad(), mock.patch.object(model, "_written", wraps=model._written) as levels:
             waits.clear()
-            model.generate.__wrapped__(
+            model.generate.__wrapped__(  # inference mode would hide operations
                 model, [[]] * texts, vocabulary=vocabulary, options=options, seeds=range(texts), max_new_tokens=30
             )
         found.append({"texts": texts, "steps": levels.call_count, "waits": waits.copy()})

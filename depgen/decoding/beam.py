@@ -234,7 +234,8 @@ class Beam(Generic[State]):
         """The row of the best hypothesis of each item that has any; of equal ones the first."""
         order = self.scores.sort(descending=True, stable=True).indices
         order = order[self.items[order].sort(stable=True).indices]
-        counts = self.on_cpu.unique_consecutive(return_counts=True)[1]
+        counts = torch.bincount(self.on_cpu)
+        counts = counts[counts > 0]
         return order[(counts.cumsum(0) - counts).to(order.device, non_blocking=True)]
 
 

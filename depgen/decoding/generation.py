@@ -16,6 +16,7 @@ from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise_device, sum_type
+from depgen.nn.vocabulary import without
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -149,11 +150,6 @@ def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.
     return tokens, mask_of(missing, longest)
 
 
-def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Tensor, "batch vocab"]:
-    """Log-probabilities but for the end of a text; not normalised again."""
-    return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
-
-
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
@@ -182,7 +178,7 @@ def _sampled_texts(
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     for length in range(most):
         distribution, state = step(tokens, padding, state)
-        possible = _without_end(_mixed(distribution), eos) if length < least else distribution
+        possible = without(_mixed(distribution), eos) if length < least else distribution
         drawn = sample(possible, sampling, [generators[row] for row in rows])
         places = [place for place, row in enumerate(rows) if row in running]
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
@@ -248,7 +244,7 @@ def _searched_texts(
         distribution, state = step(tokens, padding, state)
         log_probs = _mixed(distribution)
         if length <= least:
-            log_probs = _without_end(log_probs, eos)
+            log_probs = without(log_probs, eos)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
         rows, chosen, of_items = best.on_cpu
         ids, totals = torch.cat((ids[rows], chosen[:, None]), 1), best.scores.cpu()

@@ -218,7 +218,7 @@ class StructuredLanguageModel(LeftToRight):
             beam = self.with_target(beam, batch, k, beam_size=beam_size, with_end=with_end)
             goes_on, alike = (each.to(device, non_blocking=True) for each in (lengths > k, first[:, k + 1]))
             sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[alike], sums[:, k])
-            at_hand = beam.on_cpu.unique_consecutive()
+            at_hand = torch.bincount(beam.on_cpu).nonzero()[:, 0]
             if bool((ends := lengths[at_hand] == k + 1).any()):
                 rows = beam.best()[ends.nonzero()[:, 0].to(device, non_blocking=True)]
                 for item, structure in zip(at_hand[ends].tolist(), self.structures_of(beam.state, rows), strict=True):

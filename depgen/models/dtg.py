@@ -63,7 +63,7 @@ from depgen.language_models.structured import (
     with_column,
 )
 from depgen.nn.stack_attention import NEAREST, StackAttention, stack_attention
-from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, without, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.arc_standard import (
     LEFT,
@@ -382,8 +382,7 @@ class DTG(WordSynchronous):
         weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         root = torch.full_like(targets, size)
         token_bias = weight.new_zeros(size) if bias is None else bias[:size]
-        token_bias = token_bias.masked_fill(torch.arange(size, device=weight.device) == eos, -torch.inf)
-        total = vocabulary_logsumexp(hidden, weight[:size], token_bias)
+        total = vocabulary_logsumexp(hidden, weight[:size], without(token_bias, eos))
         total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, root)), total)
         log_probs = word_scores(hidden, weight, bias, targets) - total
         return log_probs.masked_fill(~may_end & (targets == size), -torch.inf)

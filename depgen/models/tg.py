@@ -67,7 +67,7 @@ from depgen.language_models.structured import (
     with_column,
 )
 from depgen.nn.stack_attention import StackAttention
-from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, without, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.constituency import UNNAMED
 from depgen.trees.sentence import Constituent, Document
@@ -363,8 +363,7 @@ class TransformerGrammar(WordSynchronous):
         """Output matrix and bias of words, among which `<eos>` is none, and of brackets."""
         weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         bias = weight.new_zeros(len(weight)) if bias is None else bias
-        of_words = bias[:size].masked_fill(torch.arange(size, device=bias.device) == eos, -torch.inf)
-        return weight[:size], of_words, weight[size:], bias[size:]
+        return weight[:size], without(bias[:size], eos), weight[size:], bias[size:]
 
     def kind_log_probs(
         self, hidden: Float[Tensor, "rows width"], eos: int, at: GrammarPosition | BracketStack
