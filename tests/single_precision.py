@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import lightning as L
 import numpy as np
@@ -21,6 +22,8 @@ from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.utils._pytree import tree_map
 from torch.utils.backend_registration import _DummyBackendModule, _setup_privateuseone_for_python_backend
 
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.decoding.beam import pruned
 from depgen.decoding.settings import Sampling
 from depgen.language_models.masked import HeadNetwork
 from depgen.models.masked_transformer import MaskedTransformer
@@ -29,8 +32,9 @@ from tests.contract.batches import vocabulary_of
 from tests.contract.runs import built, fit
 from tests.contract.systems import SYSTEMS, VOCABULARY, System, abilities
 from tests.contract.writing import written
-from tests.fixtures.kinds import EXPERIMENTS, Settings
+from tests.fixtures.kinds import EXPERIMENTS, LSTM, TRANSFORMER_XL, Settings, named, stream
 from tests.fixtures.make import write_inputs
+from tests.models.documents import CONTEXTS
 
 NAME = "simple"
 PACKING = "aten::_pack_padded_sequence"
@@ -77,6 +81,7 @@ class SimpleTensor(torch.Tensor):
         return made(data, **{"dtype": self.dtype, "device": self.device, **options})
 
     def tolist(self) -> Any:
+        count_wait("tolist")
         return self.raw.tolist()
 
     def __repr__(self) -> str:  # type: ignore[override]
@@ -120,22 +125,41 @@ FUSED = {
 
 
 WAITS = frozenset(
-    {"aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::is_nonzero"}
-)
+    {
+        "aten::_local_scalar_dense", "aten::nonzero", "aten::masked_select", "aten::equal", "aten::is_nonzero",
+        "aten::bincount", "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive",
+    }
+)  # fmt: skip
 waits: list[str] = []
-"""Operations so far for which a GPU would have to be waited for."""
+"""Operations so far for which a GPU would have to be waited for, and where each was called."""
 
 
 def waits_for(name: str, args: Any, kwargs: Any) -> bool:
-    """Whether an operation on tensors of the device ends only when all before it have: its result is on the CPU, or has
-    a size that depends on what tensors hold."""
+    """Whether an operation on tensors of the device ends only when all before it have.
+
+    Its result is on the CPU, or has a size that depends on what tensors hold, or it copies to the device and does not
+    say `non_blocking`, as indices on the CPU do.
+    """
     if name in ("aten::_to_copy", "aten::copy_"):
         source = args[1] if name == "aten::copy_" else args[0]
-        there = args[0].device.type if name == "aten::copy_" else torch.device(kwargs.get("device") or NAME).type
-        return isinstance(source, SimpleTensor) and there != NAME
+        there = (
+            args[0].device.type if name == "aten::copy_" else torch.device(kwargs.get("device") or source.device).type
+        )
+        blocks = not (kwargs.get("non_blocking") or (name == "aten::copy_" and args[2:3] == (True,)))
+        return (there != NAME) if isinstance(source, SimpleTensor) else (there == NAME and blocks)
     if name in INDEXED:
-        return any(each is not None and each.dtype in (torch.bool, torch.uint8) for each in args[1])
+        indices = [each for each in args[1] if each is not None]
+        masks = any(each.dtype in (torch.bool, torch.uint8) for each in indices)
+        return masks or not all(isinstance(each, SimpleTensor) for each in indices)
+    if name == "aten::repeat_interleave":
+        return kwargs.get("output_size") is None
     return name in WAITS
+
+
+def count_wait(name: str) -> None:
+    """Notes an operation that is waited for, with the line of depgen that called it."""
+    frames = [frame for frame in traceback.extract_stack() if "/depgen/" in frame.filename]
+    waits.append(f"{name} {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else name)
 
 
 def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
@@ -164,9 +188,9 @@ def run(op: Any, *args: Any, **kwargs: Any) -> Any:
         others = [each for each in others if each is args[0]]
     if ours and others and name not in MOVES:
         raise RefusedError(f"{name}: Expected all tensors to be on the same device, found the CPU and {NAME}.")
-    if ours and waits_for(name, args, kwargs):
-        waits.append(name)
     target = kwargs.get("device")
+    if (ours or target is not None) and waits_for(name, args, kwargs):
+        count_wait(name)
     here = bool(ours) if target is None else torch.device(target).type == NAME
     if target is not None:
         kwargs = {**kwargs, "device": torch.device("cpu")}
@@ -259,7 +283,7 @@ def ranged(*ends: Any, **options: Any) -> torch.Tensor:
     """`torch.arange`, whose own way to the device resizes a tensor that is there: one of the device keeps its shape."""
     device = options.pop("device", None)
     found: torch.Tensor = plain_arange(*ends, **options)
-    return found if device is None else found.to(device)
+    return found if device is None else found.to(device, non_blocking=True)
 
 
 plain_tensor, plain_arange = torch.tensor, torch.arange
@@ -285,9 +309,9 @@ class Waits(L.Callback):
     def __init__(self) -> None:
         self.found: list[list[str]] = []
 
-    def on_train_batch_start(self, trainer: L.Trainer, module: L.LightningModule, *args: Any) -> None:
+    def on_fit_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         assert module.device.type == NAME
-        waits.clear()
+        module.on_train_batch_start = lambda *_: waits.clear()  # after all callbacks, one of which may begin a phase
 
     def on_after_backward(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self.found.append(waits.copy())
@@ -347,14 +371,85 @@ def use(system: System) -> None:
         assert model.head_probabilities(tokens, torch.tensor([3, 2])).cpu().isfinite().all()
 
 
+def others() -> dict[str, Settings]:
+    """Experiments with the networks and options that no kind of small run has."""
+
+    def changed(kind: str, **of_model: Any) -> Settings:
+        settings = copy.deepcopy(EXPERIMENTS[kind])
+        settings["model"]["init_args"].update(of_model)
+        return settings
+
+    contexts = {
+        f"DCLM, {name}": changed("adclm", context=named(f"models.dclm.{kind.func.__name__}", size=8, **kind.keywords))
+        for name, kind in ((name, partial(each)) for name, each in CONTEXTS.items())
+    }
+    lstm = changed("dmlm", backbone=named("backbones.awd_lstm.AWDLSTM", **LSTM), window=4)
+    lstm["data"] = stream(annotator=named("annotation.controls.GoldTrees"))
+    lstm["model"]["init_args"]["attention"] = "depgen.models.dmlm.QueryKeyAttention"
+    return contexts | {
+        "dm_lstm": lstm,
+        "transformer_xl": changed("transformer", backbone=TRANSFORMER_XL),
+        "udgn, kirchhoff": changed("udgn", marginals="kirchhoff"),
+        "gilt, no features": changed("gilt", features=[]),
+    }
+
+
+def write(system: System) -> list[dict[str, Any]]:
+    """What the device is waited for while texts are written, few and many, by how many levels.
+
+    Texts that end leave the device all at once.
+    """
+    torch.manual_seed(0)
+    model: Any = system.make(VOCABULARY)
+    model.configure_model()
+    model.to(NAME).eval()
+    found = []
+    for texts in (2, 12):
+        options, vocabulary = model.generation_options(levels=6), vocabulary_of(model)
+        with torch.no_grad(), mock.patch.object(model, "_written", wraps=model._written) as levels:
+            waits.clear()
+            model.generate.__wrapped__(  # inference mode would hide operations
+                model, [[]] * texts, vocabulary=vocabulary, options=options, seeds=range(texts), max_new_tokens=30
+            )
+        found.append({"texts": texts, "steps": levels.call_count, "waits": waits.copy()})
+    return found
+
+
+def search(system: System) -> list[dict[str, Any]]:
+    """What the device is waited for in a search with a narrow and a wide beam, and how often hypotheses are pruned."""
+    torch.manual_seed(0)
+    model: Any = system.make(VOCABULARY)
+    model.to(NAME).eval()
+    texts = [[5, 6, 7, 8, 9, 4], [5, 6, 8, 4, 10, 11], [4, 5, 6], [12, 4, 7, 9]]
+    items = [TokenItem(place, np.array(ids)) for place, ids in enumerate(texts)]
+    found = []
+    for beam_size in (2, 12):
+        batch = model.collate(ItemBatch(items, 1, vocabulary_of(model))).to(model.device)
+        prunings: list[Any] = []
+
+        def counted(*args: Any, prunings: list[Any] = prunings, **options: Any) -> Any:
+            prunings.append(pruned(*args, **options))
+            return prunings[-1]
+
+        with torch.no_grad(), mock.patch("depgen.decoding.beam.pruned", counted):
+            waits.clear()
+            model.search(batch, beam_size=beam_size)
+        found.append({"beam": beam_size, "steps": len(prunings), "waits": waits.copy()})
+    return found
+
+
 def outcomes(folder: Path, *, trained_only: bool) -> dict[str, Any]:
-    """What the device is waited for in each system's steps, or the error that the system ends with."""
+    """What the device is waited for in each system's steps and searches, or the error that the system ends with."""
     write_inputs(folder)
     found: dict[str, Any] = {}
     runs = {name: partial(train, each, folder / name) for name, each in EXPERIMENTS.items()}
     runs["similarity"] = partial(train_pairs, folder)
     uses = {f"{name}, used": partial(use, each) for name, each in SYSTEMS.items()}
-    for name, act in (runs if trained_only else runs | uses).items():
+    searches = {f"{name}, searched": partial(search, each) for name, each in SYSTEMS.items() if each.structures}
+    runs_of_others = {name: partial(train, each, folder / name) for name, each in others().items()}
+    levels = {f"{name}, written": partial(write, SYSTEMS[name]) for name in SYSTEMS if name.startswith("ITEXP")}
+    counted = runs | runs_of_others | searches | levels
+    for name, act in (counted if trained_only else runs | uses).items():
         try:
             found[name] = act()
         except Exception:  # noqa: BLE001, whatever it is, the test reports it

@@ -10,6 +10,7 @@ from filelock import FileLock
 
 from tests.contract.systems import SYSTEMS
 from tests.fixtures.kinds import EXPERIMENTS
+from tests.single_precision import others
 
 pytestmark = pytest.mark.slow
 
@@ -46,9 +47,23 @@ def test_a_system_trains_and_works_without_float64(without_float64, name):
     assert not isinstance(without_float64[name], str), without_float64[name]
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", [*EXPERIMENTS, *others()])
 def test_a_training_step_waits_for_no_result(with_float64, name):
     steps = with_float64[name]
     assert not isinstance(steps, str), steps
     assert len(steps) >= 2
     assert steps == [[]] * len(steps)
+
+
+SEARCHED = [f"{name}, searched" for name, system in SYSTEMS.items() if system.structures]
+WRITTEN = [f"{name}, written" for name in SYSTEMS if name.startswith("ITEXP")]
+
+
+@pytest.mark.parametrize("name", [*SEARCHED, *WRITTEN])
+def test_a_step_of_search_waits_twice_at_most_whatever_the_beam(with_float64, name):
+    """A pruning, which is a token or an action of a tree; of ITEXP a level, beside the making of tables and texts."""
+    narrow, wide = with_float64[name]
+    assert narrow["steps"] >= 4
+    for found in (narrow, wide):
+        once = 14 if name in WRITTEN else 0
+        assert len(found["waits"]) <= 2 * found["steps"] + once, found["waits"]

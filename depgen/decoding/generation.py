@@ -16,6 +16,7 @@ from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise_device, sum_type
+from depgen.nn.vocabulary import without
 from depgen.progress import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -149,11 +150,6 @@ def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.
     return tokens, mask_of(missing, longest)
 
 
-def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Tensor, "batch vocab"]:
-    """Log-probabilities but for the end of a text; not normalised again."""
-    return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
-
-
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
@@ -182,7 +178,7 @@ def _sampled_texts(
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     for length in range(most):
         distribution, state = step(tokens, padding, state)
-        possible = _without_end(_mixed(distribution), eos) if length < least else distribution
+        possible = without(_mixed(distribution), eos) if length < least else distribution
         drawn = sample(possible, sampling, [generators[row] for row in rows])
         places = [place for place, row in enumerate(rows) if row in running]
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
@@ -233,14 +229,14 @@ def _searched_texts(
     cut: list[list[_Valued]] = [[] for _ in prompts]
 
     def add(to: list[list[_Valued]], hypotheses: Survivors, ids: Tensor, length: int) -> None:
-        columns = hypotheses.items.tolist(), hypotheses.rows.tolist(), hypotheses.scores.tolist(), ids.tolist()
-        for item, row, score, text in zip(*columns, strict=True):
+        rows, _, of_items = hypotheses.on_cpu.tolist()
+        for item, row, score, text in zip(of_items, rows, hypotheses.scores.tolist(), ids.tolist(), strict=True):
             structure = None if built is None else built(state, row, [*prompts[item], *text])
             to[item].append((score / length**options.length_normalization, Generated(text, structure, score)))
 
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     state: Any = None
-    ids = tokens.new_empty(len(prompts), 0)
+    ids = torch.zeros(len(prompts), 0, dtype=torch.long)  # on the CPU, as all else that follows pruning
     items = torch.arange(len(prompts), device=device)
     scores = torch.zeros(len(prompts), dtype=sum_type(device), device=device)
     running = len(prompts)
@@ -248,21 +244,22 @@ def _searched_texts(
         distribution, state = step(tokens, padding, state)
         log_probs = _mixed(distribution)
         if length <= least:
-            log_probs = _without_end(log_probs, eos)
+            log_probs = without(log_probs, eos)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
-        ids = torch.cat((ids[best.rows], best.candidates[:, None]), 1)
-        is_end = best.candidates == eos
+        rows, chosen, of_items = best.on_cpu
+        ids, totals = torch.cat((ids[rows], chosen[:, None]), 1), best.scores.cpu()
+        is_end = chosen == eos
         if bool(is_end.any()):
             add(ended, best.of(is_end), ids[is_end, :-1], length)
         # the most that a hypothesis of each prompt can reach, and what its texts at hand have
-        reachable = scores.new_full((len(prompts),), -torch.inf)
-        bound = best.scores[~is_end] / most**options.length_normalization
-        reachable.scatter_reduce_(0, best.items[~is_end], bound, "amax")
+        reachable = totals.new_full((len(prompts),), -torch.inf)
+        bound = totals[~is_end] / most**options.length_normalization
+        reachable.scatter_reduce_(0, of_items[~is_end], bound, "amax")
         values = [sorted((value for value, _ in texts), reverse=True) for texts in ended]
         at_hand = reachable.new_tensor([own[number - 1] if len(own) >= number else -torch.inf for own in values])
-        goes_on = ~is_end & (reachable > at_hand)[best.items]
+        goes_on = ~is_end & (reachable > at_hand)[of_items]
         best, ids = best.of(goes_on), ids[goes_on]
-        still = len(torch.unique(best.items))
+        still = len(torch.unique(best.on_cpu[2]))
         advance(running - still)
         running = still
         if length == most:

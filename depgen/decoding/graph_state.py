@@ -57,14 +57,15 @@ class GraphState(Rows):
         to_earlier: Bool[Tensor, "rows nodes"],
         *,
         inserts: Bool[Tensor, " rows"],
+        words: int,
     ) -> "GraphState":
         """The graphs with one word more and its arcs. O(rows t^2).
 
         `from_earlier` says whether an arc leads from each word, column 0 the root, to the new word, and `to_earlier`
         whether one leads from the new word to each, False in column 0. Rows without `inserts` get no word and have no
-        arcs here. It costs a wait for a GPU.
+        arcs here. No row has more than `words` words then.
         """
-        wider = self._with_a_column() if bool((inserts & (self.lengths == self.words)).any()) else self
+        wider = self._with_a_column() if words > self.words else self
         spare = wider.words - self.words
         enters, leaves = F.pad(from_earlier, (0, spare)), F.pad(to_earlier, (0, spare))
         lengths = self.lengths + inserts
@@ -85,10 +86,12 @@ class GraphState(Rows):
         depth = depth.clamp_max(LARGEST).masked_fill(self.paths[:, 0, 0] == UNREACHABLE, 0)
         return torch.stack((self.degree, depth, distance.masked_fill(distance == UNREACHABLE, 0))).to(torch.uint8)
 
-    def edges(self, row: int) -> tuple[Edge, ...]:
-        """The arcs of a row, by dependent; their labels are `root` and `dep`."""
-        arcs = self.graph[row].T.nonzero().tolist()
-        return tuple((head, dependent, "dep" if head else "root") for dependent, head in arcs)
+    def edges(self, rows: Int[Tensor, " some"]) -> list[tuple[Edge, ...]]:
+        """The arcs of some rows, by dependent; their labels are `root` and `dep`."""
+        return [
+            tuple((head, dependent, "dep" if head else "root") for dependent, head in graph.T.nonzero().tolist())
+            for graph in self.graph[rows].cpu()
+        ]
 
     def _with_a_column(self) -> "GraphState":
         """The same graphs with room for a word more."""

@@ -3,7 +3,7 @@
 A system has p(x, y) of tokens x and a structure y. The hypotheses of the search are structures over the tokens so far:
 p(x) is at least the sum over those that a beam holds. Its batch is a subclass of `TokenBatch` whose added fields of
 default None hold structures. It says how both are scored (`joint_nll`); how a beam begins, takes inputs and targets,
-and what a hypothesis has built (`beginning_of`, `with_input`, `next_log_probs` or `with_target`, `structure_of`); and
+and what a hypothesis has built (`beginning_of`, `with_input`, `next_log_probs` or `with_target`, `structures_of`); and
 how texts are written choice by choice, tokens and parts of the structure in one alphabet (`choices_of`,
 `writing_step`, `written_structure`).
 
@@ -102,7 +102,7 @@ class StructuredLanguageModel(LeftToRight):
 
         The end of a text counts if `with_end`.
         """
-        counts = ((batch.lengths != k + 1) | with_end).to(self.device)[beam.items]
+        counts = ((batch.lengths != k + 1) | with_end)[beam.on_cpu].to(self.device, non_blocking=True)
         log_probs = self.next_log_probs(beam.state, batch.targets[beam.items, k])
         return beam.scored(torch.where(counts, log_probs, 0), beam.state)
 
@@ -110,8 +110,8 @@ class StructuredLanguageModel(LeftToRight):
         """The log-probability (nats) of a token next, where nothing is built before it."""
         raise NotImplementedError
 
-    def structure_of(self, state: Any, row: int) -> Sequence[Any]:  # noqa: ANN401
-        """What a hypothesis has built; empty for a text without tokens."""
+    def structures_of(self, state: Any, rows: Int[Tensor, " some"]) -> Sequence[Sequence[Any]]:  # noqa: ANN401
+        """What some hypotheses have built; empty for a text without tokens."""
         raise NotImplementedError
 
     def targets_searched(self, batch: Any, *, with_end: bool) -> Int[Tensor, " batch"]:  # noqa: ANN401
@@ -122,7 +122,7 @@ class StructuredLanguageModel(LeftToRight):
     def representatives(self, batch: Any) -> Int[Tensor, "batch length_and_one"]:  # noqa: ANN401
         """See `depgen.decoding.beam.representatives`; by default each text is searched by itself."""
         items, length = batch.inputs.shape
-        return torch.arange(items, device=batch.inputs.device)[:, None].expand(-1, length + 1)
+        return torch.arange(items)[:, None].expand(-1, length + 1)
 
     def columns_kept(self, length: int) -> int:
         """How many positions a hypothesis keeps in its state, over a text of some inputs; see `search_parts`."""
@@ -170,7 +170,7 @@ class StructuredLanguageModel(LeftToRight):
     def best_structures(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int, with_end: bool = True
     ) -> list[Sequence[Any]]:
-        """The likeliest structure of each sentence of token ids, without beginning and end, as `structure_of` gives it.
+        """The likeliest structure of each sentence of ids, without beginning and end, as `structures_of` gives it.
 
         Sentences end after their last token, or may continue, without `with_end`.
         """
@@ -188,6 +188,9 @@ class StructuredLanguageModel(LeftToRight):
 
         What is built before a target counts at the target. A batch is searched in parts that fit into memory, without
         the structures that it holds. Texts end after their last token, or may continue, without `with_end`.
+
+        What decides sizes lies on the CPU too: a GPU is waited for where hypotheses are pruned (`pruned`), and where
+        texts end.
         """
         (items, length), log_probs, structures = batch.inputs.shape, list[Tensor](), list[Sequence[Any]]()
         texts, columns = _without_structures(batch), self.columns_kept(length)
@@ -204,23 +207,24 @@ class StructuredLanguageModel(LeftToRight):
         lengths = self.targets_searched(batch, with_end=with_end)
         longest, first = int(batch.lengths.max()), self.representatives(batch)
         beam = Beam.of(self.beginning_of(batch), items, device=device)
-        beam = beam.only(first[:, 0] == torch.arange(items, device=device))
+        beam = beam.only(first[:, 0] == torch.arange(items))
         sums, best = beam.scores.new_zeros(items, longest + 1), list[Sequence[Any]]([()] * items)
         for k in range(int(lengths.max())):
-            goes_on = (lengths > k).to(device)
             if bool((lengths == k).any()):
-                beam = beam.only(goes_on[beam.items])
+                beam = beam.only((lengths > k)[beam.on_cpu])
             if k:
                 beam = self.with_input(beam, batch, k, beam_size=beam_size)
             beam = beam.regrouped(first[:, k], first[:, k + 1])
             beam = self.with_target(beam, batch, k, beam_size=beam_size, with_end=with_end)
-            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[first[:, k + 1]], sums[:, k])
-            ends = lengths == k + 1
-            for row in beam.best().tolist() if bool(ends.any()) else ():
-                item = int(beam.items[row])
-                best[item] = self.structure_of(beam.state, row) if ends[item] else best[item]
+            goes_on, alike = (each.to(device, non_blocking=True) for each in (lengths > k, first[:, k + 1]))
+            sums[:, k + 1] = torch.where(goes_on, beam.marginals(items)[alike], sums[:, k])
+            at_hand = torch.bincount(beam.on_cpu).nonzero()[:, 0]
+            if bool((ends := lengths[at_hand] == k + 1).any()):
+                rows = beam.best()[ends.nonzero()[:, 0].to(device, non_blocking=True)]
+                for item, structure in zip(at_hand[ends].tolist(), self.structures_of(beam.state, rows), strict=True):
+                    best[item] = structure
         sums[:, int(lengths.max()) + 1 :] = sums[:, int(lengths.max()), None]
-        of_whole = first.gather(1, lengths.to(device)[:, None])[:, 0].tolist()
+        of_whole = first.gather(1, lengths[:, None])[:, 0].tolist()
         return sums.diff(dim=1), [best[item] for item in of_whole]
 
     # -- what a system provides: texts that are written ---------------------------------------------------------------

@@ -47,7 +47,7 @@ from torch.nn import Parameter
 from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, word_numbers
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import WAIT, Beam, Expansion, with_next_word
+from depgen.decoding.beam import WAIT, Beam, Survivors, with_next_word
 from depgen.errors import UserError
 from depgen.language_models.structured import (
     NEVER,
@@ -63,7 +63,7 @@ from depgen.language_models.structured import (
     with_column,
 )
 from depgen.nn.stack_attention import NEAREST, StackAttention, stack_attention
-from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, without, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.arc_standard import (
     LEFT,
@@ -288,15 +288,21 @@ class ArcStack(Stack):
         return seen, last, stack
 
     def stacking(
-        self, actions: Int[Tensor, " rows"], tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
+        self,
+        actions: Int[Tensor, " rows"],
+        tokens: Int[Tensor, " rows"],
+        opens: Bool[Tensor, " rows"],
+        *,
+        may_push: bool,
     ) -> tuple[StackAttention, "ArcStack"]:
         """A new column for the second copies of arcs, which are not put on the stack, and for tokens, which are.
 
-        A token that does not open a word belongs to that on top. At `WAIT` and `ROOT` the column holds nothing.
+        A token that does not open a word belongs to that on top. At `WAIT` and `ROOT` the column holds nothing. With
+        `may_push` there is room for one word more.
         """
         pushes = actions == SHIFT
         words, last = self.words + (pushes & opens), self.last
-        if bool((words >= last.size(1)).any()):
+        if may_push:
             last = F.pad(last, (0, 1))
         here = F.one_hot(words, last.size(1)).bool() & pushes[:, None]
         return self.attention(words), replace(
@@ -376,8 +382,7 @@ class DTG(WordSynchronous):
         weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         root = torch.full_like(targets, size)
         token_bias = weight.new_zeros(size) if bias is None else bias[:size]
-        token_bias = token_bias.index_fill(0, torch.tensor([eos], device=weight.device), -torch.inf)
-        total = vocabulary_logsumexp(hidden, weight[:size], token_bias)
+        total = vocabulary_logsumexp(hidden, weight[:size], without(token_bias, eos))
         total = torch.where(may_end, total.logaddexp(word_scores(hidden, weight, bias, root)), total)
         log_probs = word_scores(hidden, weight, bias, targets) - total
         return log_probs.masked_fill(~may_end & (targets == size), -torch.inf)
@@ -449,17 +454,26 @@ class DTG(WordSynchronous):
         tokens: Int[Tensor, " rows"],
         opens: Bool[Tensor, " rows"],
     ) -> StringState:
-        """The state after one action of some rows, none at `WAIT`; with `SHIFT` a token, which may continue a word."""
+        """The state after one action of some rows, none at `WAIT`; with `SHIFT` a token, which may continue a word.
+
+        Actions lie on the CPU.
+        """
         stack: ArcStack = state.stack
+        joins, stacks = (actions != WAIT) & (actions != SHIFT), (actions != WAIT) & (actions != ROOT)
+        may_push = bool((actions == SHIFT).any())
+        actions, joining_rows, rows = (
+            each.to(tokens.device, non_blocking=True)
+            for each in (actions, joins.nonzero()[:, 0], stacks.nonzero()[:, 0])
+        )
         built = actions.masked_fill((actions == ROOT) | ((actions == SHIFT) & ~opens), WAIT)
         stack = replace(stack, actions=with_column(stack.actions, built))
         state = replace(state, stack=stack, read=state.read + (actions == SHIFT))
-        if len(rows := ((actions != WAIT) & (actions != SHIFT)).nonzero()[:, 0]):
+        if len(joining_rows):
             attention, heads, stack = stack.composing(actions)
             symbols = torch.where(actions == ROOT, 0, actions).clamp_min(0) + self.vocabulary_size
-            state = self.read_column(state, stack, rows, symbols, attention, self._of_heads(heads))
-        if len(rows := ((actions != WAIT) & (actions != ROOT)).nonzero()[:, 0]):
-            attention, stack = stack.stacking(actions, tokens, opens)
+            state = self.read_column(state, stack, joining_rows, symbols, attention, self._of_heads(heads))
+        if len(rows):
+            attention, stack = stack.stacking(actions, tokens, opens, may_push=may_push)
             is_arc, heads = actions != SHIFT, stack.last.gather(1, stack.words[:, None])[:, 0]
             symbols = torch.where(is_arc, self.vocabulary_size + actions, tokens)
             added = self._of_heads(heads.where(is_arc, NOTHING))
@@ -474,38 +488,38 @@ class DTG(WordSynchronous):
         self, beam: Beam[StringState], batch: DerivationBatch, k: int, *, beam_size: int, with_end: bool
     ) -> Beam[StringState]:
         """The hypotheses with any arcs and target k, after the next input; the last target is `ROOT` and `<eos>`."""
-        device = batch.inputs.device
-        ends = (batch.lengths == k + 1).to(device)
+        device, is_last = batch.inputs.device, batch.lengths == k + 1
+        ends = is_last.to(device, non_blocking=True)
         targets = batch.targets[:, k]
         targets = torch.where(targets == batch.eos, self.vocabulary_size, targets)
         tokens, opens = (F.pad(column, (0, 1))[:, k + 1] for column in (batch.inputs, batch.opens))
         most = torch.where(ends, NEVER, MAX_ARCS).masked_fill(~opens & ~ends, 0)
 
-        def expand(now: Beam[StringState], waits: Tensor) -> Expansion:
-            rows = (~waits).nonzero()[:, 0]
+        def expand(now: Beam[StringState], waits: Tensor) -> Tensor:
+            rows = (~waits).nonzero()[:, 0].to(device, non_blocking=True)
             hidden, stack, items = now.state.hidden[rows], now.state.stack.select(rows), now.items[rows]
             log_probs = self.action_log_probs(hidden, stack.may_join)
             log_probs[:, 0] += self.token_log_probs(hidden, targets[items], stack.may_end, batch.eos)
             log_probs[:, 1:].masked_fill_((stack.arcs >= most[items])[:, None], -torch.inf)
-            whole = log_probs.new_zeros(len(waits), 3).index_copy(0, rows, log_probs)
-            return Expansion(whole, torch.tensor([[True, False, False]], device=device))
+            return log_probs.new_zeros(len(waits), 3).index_copy(0, rows, log_probs)
 
-        def build(state: StringState, rows: Tensor, actions: Tensor) -> StringState:
+        def build(state: StringState, best: Survivors) -> StringState:
+            actions, nothing = best.on_cpu[1], torch.zeros_like(best.candidates)
             actions = actions.masked_fill(actions == SHIFT, WAIT)  # the token is encoded once arcs are done
-            return self.step(state.select(rows), actions, torch.zeros_like(actions), actions == WAIT)
+            return self.step(state.select(best.rows), actions, nothing, nothing > 0)
 
         beam = with_next_word(
-            replace(beam, state=beam.state.compacted()), expand, build, beam_size=beam_size,
-            max_actions=int(beam.state.stack.words.max()) + 2, word_beam_size=self.word_beam_size,
-            fast_track=self.fast_track,
+            replace(beam, state=beam.state.compacted()), expand, build, produces=[True, False, False],
+            beam_size=beam_size, max_actions=k + 2,  # on the stack are k words at most
+            word_beam_size=self.word_beam_size, fast_track=self.fast_track,
         )  # fmt: skip
-        actions = torch.where(ends, ROOT, SHIFT)[beam.items]
+        actions = torch.where(is_last, ROOT, SHIFT)[beam.on_cpu]
         state = self.step(beam.state, actions, tokens[beam.items], opens[beam.items])
         return replace(beam, state=state)
 
-    def structure_of(self, state: StringState, row: int) -> list[int]:
-        """The actions of a hypothesis."""
-        return [action for action in state.stack.actions[row].tolist() if action != WAIT]
+    def structures_of(self, state: StringState, rows: Int[Tensor, " some"]) -> list[list[int]]:
+        """The actions of hypotheses."""
+        return [[action for action in row if action != WAIT] for row in state.stack.actions[rows].tolist()]
 
     def parse(
         self, sentences: Sequence[Sequence[int]], *, vocabulary: Vocabulary, beam_size: int = 20
@@ -536,7 +550,8 @@ class DTG(WordSynchronous):
         actions = torch.where(arcs, ids - size, torch.where(ids == size, ROOT, SHIFT))
         actions = torch.where(is_choice & ~state.stack.ended & (ids < size + 3), actions, WAIT)
         tokens = ids.clamp_max(size - 1)
-        return self.step(state, actions, tokens, writing.opens_word[tokens] | (state.stack.words < 1)).compacted()
+        opens = writing.opens_word[tokens] | (state.stack.words < 1)
+        return self.step(state, actions.cpu(), tokens, opens).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
         """Log-probabilities of tokens (`<eos>` after `ROOT` alone), `ROOT`, arcs, and nothing, once a text is cut."""

@@ -45,7 +45,7 @@ D10. Pretrained networks (GPT-2) learn from tokens alone at first, by steps in t
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -59,7 +59,7 @@ from depgen.backbones.backbone import BackboneFactory, BackboneOutput
 from depgen.backbones.transformer import Transformer
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens, word_numbers
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, representatives
+from depgen.decoding.beam import Beam, Survivors, representatives
 from depgen.decoding.graph_state import GraphState
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.base import SchedulerFactory
@@ -104,6 +104,11 @@ class GraphBatch(TokenBatch):
     tapes: UInt8[Tensor, "batch features nodes nodes"] | None = None
     from_earlier: Bool[Tensor, "batch words nodes"] | None = None
     to_earlier: Bool[Tensor, "batch words nodes"] | None = None
+
+    @cached_property
+    def word_on_cpu(self) -> Int[Tensor, "batch length"]:
+        """`word`, on the CPU."""
+        return self.word.cpu()
 
     @property
     def opens(self) -> Bool[Tensor, "batch length"]:
@@ -273,21 +278,27 @@ class WordArcs(Rows):
         from_rank: how many arcs are likelier than the one from each node to the word.
         to_rank: how many are likelier than the one to each node.
         memory: the words so far and this one, as the scorer remembers them.
+        words: the largest number of these words; 0 without any.
     """
+
+    shared: ClassVar[frozenset[str]] = frozenset({"words"})
 
     opens: Bool[Tensor, " rows"]
     log_probs: Float[Tensor, "rows counts"]
     from_rank: Int[Tensor, "rows nodes"]
     to_rank: Int[Tensor, "rows nodes"]
     memory: ScorerState
+    words: int
 
     @classmethod
-    def of(cls, opens: Bool[Tensor, " rows"], scores: GraphScores, memory: ScorerState) -> "WordArcs":
-        """The arcs by the scores of the word."""
+    def of(cls, numbers: Int[Tensor, " rows"], scores: GraphScores, memory: ScorerState) -> "WordArcs":
+        """The arcs by the scores of the word; `numbers` as in `GraphScorer.step`."""
         nodes = scores.from_earlier.size(1)
         order = torch.cat((scores.from_earlier, scores.to_earlier), 1).argsort(dim=1, descending=True, stable=True)
         ranks = torch.empty_like(order).scatter(1, order, torch.arange(2 * nodes, device=order.device).expand_as(order))
-        return cls(opens, scores.counts.log_softmax(-1), ranks[:, :nodes], ranks[:, nodes:], memory)
+        opens = (numbers > 0).to(order.device, non_blocking=True)
+        log_probs = scores.counts.log_softmax(-1)
+        return cls(opens, log_probs, ranks[:, :nodes], ranks[:, nodes:], memory, int(numbers.max()))
 
     def likeliest_log_probs(self, most: int | None) -> Float[Tensor, "rows counts"]:
         """The log-probabilities of the `most` likeliest numbers of arcs, -inf for all others; None: of all."""
@@ -299,7 +310,7 @@ class WordArcs(Rows):
     def graph(self, before: GraphState, counts: Int[Tensor, " rows"]) -> GraphState:
         """The graphs with the word and its `counts` likeliest arcs, from those before it."""
         most = counts[:, None]
-        return before.inserted(self.from_rank < most, self.to_rank < most, inserts=self.opens)
+        return before.inserted(self.from_rank < most, self.to_rank < most, inserts=self.opens, words=self.words)
 
 
 @dataclass(frozen=True)
@@ -606,23 +617,23 @@ class GiLT(StructuredLanguageModel):
 
     def beginning_of(self, batch: GraphBatch) -> HypothesisState:
         """See `StructuredLanguageModel`."""
-        return self.beginning(batch.inputs[:, 0], words=int(batch.opens.sum(1).max()))
+        return self.beginning(batch.inputs[:, 0], words=int(batch.word_on_cpu.max()))
 
     def with_input(
         self, beam: Beam[HypothesisState], batch: GraphBatch, k: int, *, beam_size: int
     ) -> Beam[HypothesisState]:
         """The hypotheses after token k and, where that begins a word, the word's arcs: the likeliest of each number."""
-        tokens, opens = batch.inputs[beam.items, k], (batch.word[:, k] > batch.word[:, k - 1])[beam.items]
-        possible = self.word_arcs(beam.state, tokens, opens)
+        tokens, (before, word) = batch.inputs[beam.items, k], batch.word_on_cpu[:, k - 1 : k + 1].T
+        possible = self.word_arcs(beam.state, tokens, torch.where(word > before, word, 0)[beam.on_cpu])
 
-        def build(state: HypothesisState, rows: Tensor, counts: Tensor) -> HypothesisState:
-            return self.step(state, tokens, possible, rows, counts)
+        def build(state: HypothesisState, best: Survivors) -> HypothesisState:
+            return self.step(state, tokens, possible, best.rows, best.candidates)
 
         return beam.expanded(possible.likeliest_log_probs(self.counts_per_hypothesis), build, beam_size=beam_size)
 
-    def structure_of(self, state: HypothesisState, row: int) -> tuple[Edge, ...]:
-        """The graph of a hypothesis, with the labels `root` and `dep`."""
-        return state.graph.edges(row)
+    def structures_of(self, state: HypothesisState, rows: Int[Tensor, " some"]) -> list[tuple[Edge, ...]]:
+        """The graphs of hypotheses, with the labels `root` and `dep`."""
+        return state.graph.edges(rows)
 
     def beginning(
         self, tokens: Int[Tensor, " rows"], *, words: int, is_token: Bool[Tensor, " rows"] | None = None
@@ -637,11 +648,11 @@ class GiLT(StructuredLanguageModel):
         return self._read(before, tokens, is_token)
 
     def word_arcs(
-        self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], opens: Bool[Tensor, " rows"]
+        self, prefix: HypothesisState, tokens: Int[Tensor, " rows"], numbers: Int[Tensor, " rows"]
     ) -> WordArcs:
-        """The arcs that the words may have that tokens begin."""
+        """The arcs that the words may have that tokens begin; `numbers` as in `GraphScorer.step`."""
         vectors = self.word_vectors(prefix.states, tokens)
-        return WordArcs.of(opens, *self.scorer.step(prefix.memory, vectors, prefix.graph.features, opens=opens))
+        return WordArcs.of(numbers, *self.scorer.step(prefix.memory, vectors, prefix.graph.features, numbers=numbers))
 
     def step(
         self,
@@ -704,7 +715,7 @@ class GiLT(StructuredLanguageModel):
         if state is None:
             state = self._after_choices(writing, tokens, padding)
         elif state.pending is None:
-            possible = self.word_arcs(state, tokens[:, 0], self._opens(writing, state, tokens[:, 0]))
+            possible = self.word_arcs(state, tokens[:, 0], self._numbers(writing, state, tokens[:, 0]))
             log_probs = F.pad(possible.log_probs, (size, 0), value=-torch.inf)
             return log_probs, replace(state, pending=(tokens[:, 0], possible))
         else:
@@ -720,20 +731,27 @@ class GiLT(StructuredLanguageModel):
         state = self.beginning(ids[:, 0], words=writing.longest, is_token=is_token[:, 0])
         rows = torch.arange(ids.size(0), device=ids.device)
         for k in range(1, ids.size(1)):
-            opens = self._opens(writing, state, ids[:, k]) & is_token[:, k - 1]
-            possible = self.word_arcs(state, ids[:, k], opens)
+            numbers = self._numbers(writing, state, ids[:, k], is_token[:, k - 1])
+            possible = self.word_arcs(state, ids[:, k], numbers)
             state = self.step(state, ids[:, k], possible, rows, counts[:, k].clamp_min(0), is_token[:, k])
         return state
 
-    def _opens(self, writing: Writing, state: HypothesisState, tokens: Int[Tensor, " rows"]) -> Bool[Tensor, " rows"]:
-        """Whether tokens begin words; the first of a text always does."""
-        return writing.opens_word[tokens] | (state.graph.lengths == 0)
+    def _numbers(
+        self, writing: Writing, state: HypothesisState, tokens: Tensor, follows: Bool[Tensor, " rows"] | bool = True
+    ) -> Int[Tensor, " rows"]:
+        """The numbers of the words that tokens begin, on the CPU; 0 for other tokens, and those that follow nothing.
+
+        The first token of a text always begins one.
+        """
+        lengths = state.graph.lengths
+        opens = (writing.opens_word[tokens] | (lengths == 0)) & follows
+        return torch.where(opens, lengths + 1, 0).cpu()
 
     def written_structure(
         self, writing: Writing, state: HypothesisState, row: int, choices: Sequence[int]
     ) -> tuple[Edge, ...]:
         """The graph of a text; where it is cut, the arcs of its last token are not in the state yet."""
         if state.pending is None:
-            return self.structure_of(state, row)
+            return self.structures_of(state, torch.tensor([row], device=self.device))[0]
         rows, counts = torch.tensor([[row], [choices[-1] - self.vocabulary_size]], device=self.device)
-        return state.pending[1].select(rows).graph(state.graph.select(rows), counts).edges(0)
+        return state.pending[1].select(rows).graph(state.graph.select(rows), counts).edges(rows - row)[0]

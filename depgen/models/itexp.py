@@ -51,6 +51,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Float64, Int
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch import Tensor, nn
@@ -70,7 +71,7 @@ from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.hashing import hashed_uniform
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise, sum_type
-from depgen.nn.vocabulary import log_softmax_over_vocabulary, word_log_probs
+from depgen.nn.vocabulary import log_softmax_over_vocabulary, without, word_log_probs
 from depgen.progress import progress_bar
 from depgen.training.hyper_parameters import factory
 from depgen.trees.binarization import HEAD, SUBWORD, depths, expansions, levels_of, numbered_through, written_tree
@@ -279,7 +280,7 @@ def expansion_log_probs(
     """Log p(expansion | level), from scores that are not normalised; restricted, padding has none (D4)."""
     scores = scores.float() if scores.dtype != torch.float64 else scores
     if restricted:
-        scores = scores.index_fill(-1, torch.tensor([PAD_EXPANSION], device=scores.device), -torch.inf)
+        scores = without(scores, PAD_EXPANSION)
     return scores.log_softmax(-1)
 
 
@@ -367,7 +368,8 @@ class Texts:
     """Texts that grow together, padded at the right.
 
     Attributes:
-        numbers: of the rows' texts.
+        numbers: of the rows' texts, on the CPU.
+        sizes: lengths and numbers of placeholders, on the CPU.
         seeds: of each.
         tokens: words that are written; anything at placeholders.
         heads: 0-based; -1 = root.
@@ -379,6 +381,7 @@ class Texts:
     """
 
     numbers: Int[Tensor, " rows"]
+    sizes: Int[Tensor, "2 rows"]
     seeds: Int[Tensor, " rows"]
     tokens: Int[Tensor, "rows length"]
     heads: Int[Tensor, "rows length"]
@@ -393,7 +396,8 @@ class Texts:
         """The placeholder of the root, whose label is the first, in each text."""
         one = torch.zeros(len(numbers), 1, dtype=torch.int64, device=device)
         return cls(
-            numbers=torch.tensor(list(numbers), device=device),
+            numbers=torch.tensor(list(numbers)),
+            sizes=torch.ones(2, len(numbers), dtype=torch.int64),
             seeds=torch.tensor(list(seeds), device=device),
             tokens=one,
             heads=one - 1,
@@ -409,22 +413,47 @@ class Texts:
         """True at tokens, False at padding."""
         return mask_of(self.lengths, self.tokens.shape[1], device=self.tokens.device)
 
+    @property
+    def opened(self) -> Int[Tensor, " places"]:
+        """The places of placeholders in the flat batch."""
+        return self.is_open.flatten().int().sort(descending=True, stable=True).indices[: int(self.sizes[1].sum())]
+
     def select(self, rows: Int[Tensor, " some"]) -> "Texts":
-        """Some of the texts."""
-        chosen = {name: value[rows] for name, value in vars(self).items()}
-        longest = int(chosen["lengths"].max()) if len(rows) else 0
-        return Texts(**{name: value[:, :longest] if value.ndim == 2 else value for name, value in chosen.items()})
+        """Some of the texts, by their rows, which lie on the CPU."""
+        there, sizes = rows.to(self.tokens.device, non_blocking=True), self.sizes[:, rows]
+        longest, on_cpu = int(sizes[0].max()) if len(rows) else 0, {"numbers": self.numbers[rows], "sizes": sizes}
+        chosen = {name: value[there] for name, value in vars(self).items() if name not in on_cpu}
+        columns = {name: value[:, :longest] if value.ndim == 2 else value for name, value in chosen.items()}
+        return Texts(**columns, **on_cpu)
+
+    @classmethod
+    def on_cpu(cls, parts: Sequence["Texts"]) -> "Texts":
+        """The texts of all parts, on the CPU."""
+        widest = max(part.tokens.shape[1] for part in parts)
+
+        def whole(name: str) -> Tensor:
+            columns = [getattr(part, name) for part in parts]
+            if name == "sizes":
+                return torch.cat(columns, 1)
+            if columns[0].ndim == 2:
+                columns = [F.pad(column, (0, widest - column.shape[1])) for column in columns]
+            return torch.cat(columns).cpu()
+
+        return cls(**{name: whole(name) for name in vars(parts[0])})
 
 
 def expanded(texts: Texts, chosen: Int[Tensor, "rows length"], table: ExpansionTable) -> Texts:
     """The texts at the next level: new placeholders come at both sides of the words whose expansions have some.
 
     The new place of token i is i plus the placeholders at the left of tokens up to i and at the right of those before.
+    A GPU is waited for once, for the new lengths.
     """
     left, right = (sizes[chosen] * texts.is_open for sizes in (table.left, table.right))
     places = torch.arange(texts.tokens.shape[1], device=chosen.device) + left.cumsum(1) + right.cumsum(1) - right
-    lengths = texts.lengths + (left + right).sum(1)
-    length = int(lengths.max())
+    more = (left + right).sum(1)
+    lengths = texts.lengths + more
+    sizes = torch.stack((lengths, more)).cpu()
+    length = int(sizes[0].max())
 
     def fresh(value: int | bool, like: Tensor) -> Tensor:
         """One more column, for what is padding."""
@@ -443,7 +472,8 @@ def expanded(texts: Texts, chosen: Int[Tensor, "rows length"], table: ExpansionT
         labels.scatter_(1, new, table.children[chosen, place])
         is_open.scatter_(1, new, True)
     columns = {"tokens": tokens, "heads": heads, "labels": labels, "is_open": is_open}
-    return replace(texts, lengths=lengths, **{name: column[:, :length] for name, column in columns.items()})
+    columns = {name: column[:, :length] for name, column in columns.items()}
+    return replace(texts, lengths=lengths, sizes=sizes, **columns)
 
 
 @dataclass(frozen=True)
@@ -492,9 +522,10 @@ class Skeletons:
 
     def at(self, level: int, texts: Texts) -> tuple[Int[Tensor, "rows length"], Int[Tensor, "rows length"]]:
         """The expansions of each text's tree at a level, and the words that are given, else -1."""
-        rows = self.firsts[texts.numbers.cpu() % len(self.trees)] + level - 1
-        length, device = texts.tokens.shape[1], texts.tokens.device
-        return self.levels.expansions[rows, :length].to(device), self.levels.targets[rows, :length].to(device)
+        rows, length = self.firsts[texts.numbers % len(self.trees)] + level - 1, texts.tokens.shape[1]
+        expansions, words = self.levels.expansions[rows, :length], self.levels.targets[rows, :length]
+        device = texts.tokens.device
+        return expansions.to(device, non_blocking=True), words.to(device, non_blocking=True)
 
     def structure_of(self, text: int) -> dict[str, Any]:
         """Heads and relations of a text's tree, as they are given."""
@@ -536,10 +567,10 @@ class LevelWriter:
         leaf, is_open = self.table.leaf, texts.is_open
         if self.skeletons is not None:
             return self.skeletons.at(level, texts)[0].where(is_open, leaf), texts.cut
-        chosen = torch.full_like(texts.tokens, leaf)
-        scores = log_probs[is_open].masked_fill(self.table.never, -torch.inf)  # D6
+        scores = log_probs.flatten(0, 1)[texts.opened].masked_fill(self.table.never, -torch.inf)  # D6
         uniform = _variates(texts, level, EXPANSIONS)
-        chosen[is_open] = drawn(scores, self.options, uniform, log_factors=self.table.log_factors)
+        at_places = drawn(scores, self.options, uniform, log_factors=self.table.log_factors)
+        chosen = _placed(at_places, texts, torch.full_like(texts.tokens, leaf))
         new = ((self.table.left + self.table.right)[chosen] * is_open).sum(1)
         cut = (new > 0) & ((texts.lengths + new > self.tokens) | (level == self.options.levels))
         return chosen.masked_fill(cut[:, None], leaf), texts.cut | cut
@@ -547,12 +578,10 @@ class LevelWriter:
     def words(self, log_probs: Float[Tensor, "places words"], texts: Texts, level: int) -> Int[Tensor, " places"]:
         """The words at the placeholders of a level."""
         if self.vocabulary.unk >= 0:
-            log_probs = log_probs.index_fill(
-                1, torch.tensor([self.vocabulary.unk], device=log_probs.device), -torch.inf
-            )
+            log_probs = without(log_probs, self.vocabulary.unk)
         words = drawn(log_probs, self.options, _variates(texts, level, WORDS))
         if self.skeletons is not None:
-            of_tree = self.skeletons.at(level, texts)[1][texts.is_open]
+            of_tree = self.skeletons.at(level, texts)[1].flatten()[texts.opened]
             words = of_tree.where(of_tree >= 0, words)
         return words
 
@@ -575,8 +604,15 @@ class LevelWriter:
 
 def _variates(texts: Texts, level: int, purpose: int) -> Float64[Tensor, " places"]:
     """A uniform variate for each placeholder, which depends on its text's seed, its level and its place alone."""
-    rows, places = texts.is_open.nonzero().T
-    return hashed_uniform(texts.seeds[rows], level, places, purpose)
+    length, opened = texts.tokens.shape[1], texts.opened
+    return hashed_uniform(texts.seeds[opened // length], level, opened % length, purpose)
+
+
+def _placed(
+    values: Int[Tensor, " places"], texts: Texts, elsewhere: Int[Tensor, "rows length"]
+) -> Int[Tensor, "rows length"]:
+    """The values at the placeholders of texts, and others elsewhere."""
+    return elsewhere.flatten().index_copy(0, texts.opened, values).view_as(elsewhere)
 
 
 # -- the system -------------------------------------------------------------------------------------------------------
@@ -701,7 +737,7 @@ class ITEXP(LanguageModel):
         if not restricted:
             return weight, bias
         words = len(weight) - self.hparams["placeholders"]
-        return weight[:words], bias[:words].index_fill(0, torch.tensor([eos], device=bias.device), -torch.inf)
+        return weight[:words], without(bias[:words], eos)
 
     # -- training (section 3.2) and scores ----------------------------------------------------------------------------
 
@@ -851,15 +887,18 @@ class ITEXP(LanguageModel):
             for first in range(0, len(seeds), batch_size):
                 some = range(len(seeds))[first : first + batch_size]
                 texts, level = Texts.begun(some, seeds[first : first + batch_size], self.device), 0
+                ended = list[Texts]()
                 while len(texts.numbers):
                     level += 1
                     texts, chosen = self._written(texts, level, writer)
                     texts = expanded(texts, chosen, table)
-                    grows = texts.is_open.any(1)
-                    for row in (~grows).nonzero()[:, 0].tolist():
-                        result[int(texts.numbers[row])] = writer.finished(texts, row)
-                        advance(1)
+                    grows = texts.sizes[1] > 0
+                    ended.append(texts.select((~grows).nonzero()[:, 0]))
+                    advance(len(ended[-1].numbers))
                     texts = texts.select(grows.nonzero()[:, 0])
+                texts = Texts.on_cpu(ended)
+                for row, number in enumerate(texts.numbers.tolist()):
+                    result[number] = writer.finished(texts, row)
         if cut := sum("cut" in text.structure for text in result.values()):
             logger.warning("%d of %d texts were cut at %d tokens or %d levels", cut, len(seeds), tokens, options.levels)
         return [result[text] for text in range(len(seeds))]
@@ -879,13 +918,15 @@ class ITEXP(LanguageModel):
         states, _ = self.encode(inputs, texts.heads, texts.is_word, choose)
         ((of_expansions, chosen, cut),) = choices
         weight, bias = self.outputs(writer.vocabulary.eos, restricted=True)
-        of_words = log_softmax_over_vocabulary(states[is_open], weight, bias)
+        opened = texts.opened
+        of_words = log_softmax_over_vocabulary(states.flatten(0, 1)[opened], weight, bias)
         words = writer.words(of_words, texts, level)
-        joint = of_words.gather(1, words[:, None]) + of_expansions[is_open].gather(1, chosen[is_open][:, None])
-        rows = is_open.nonzero()[:, 0]
+        at_places = chosen.flatten()[opened]
+        joint = of_words.gather(1, words[:, None]) + of_expansions.flatten(0, 1)[opened].gather(1, at_places[:, None])
+        rows = opened // texts.tokens.shape[1]
         return replace(
             texts,
-            tokens=texts.tokens.masked_scatter(is_open, words),
+            tokens=_placed(words, texts, texts.tokens),
             log_probs=texts.log_probs.index_add(0, rows, joint[:, 0].to(texts.log_probs.dtype)),
             cut=cut,
         ), chosen

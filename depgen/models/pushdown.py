@@ -41,7 +41,7 @@ from torch import Tensor, nn
 from depgen.backbones.transformer import ScoreFunction, Transformer, TransformerFactory, TransformerState
 from depgen.data.batch import ItemBatch, SystemCollate, TokenBatch, TokenItem, collate_tokens
 from depgen.data.vocabulary import Vocabulary
-from depgen.decoding.beam import Beam, representatives
+from depgen.decoding.beam import Beam, Survivors, representatives
 from depgen.errors import check_at_least
 from depgen.language_models.structured import StructuredLanguageModel, Writing, in_turn
 from depgen.nn.attention import KeyValues
@@ -418,9 +418,10 @@ class Pushdown(StructuredLanguageModel):
         """The hypotheses after token k, attached: in any way that is possible."""
         tokens = batch.inputs[beam.items, k]
 
-        def build(state: PushdownState, rows: Tensor, joins: Tensor) -> PushdownState:
-            is_token = torch.ones_like(joins, dtype=torch.bool)
-            return self.read(tokens[rows, None], joins[:, None], is_token[:, None], state.select(rows))
+        def build(state: PushdownState, best: Survivors) -> PushdownState:
+            is_token = torch.ones_like(best.candidates, dtype=torch.bool)
+            before = state.select(best.rows)
+            return self.read(tokens[best.rows, None], best.candidates[:, None], is_token[:, None], before)
 
         return beam.expanded(self.join_log_probs(beam.state, tokens), build, beam_size=beam_size)
 
@@ -428,9 +429,9 @@ class Pushdown(StructuredLanguageModel):
         """The log-probability (nats) of the next token of each row."""
         return self._word_log_probs(state.last, tokens)
 
-    def structure_of(self, state: PushdownState, row: int) -> list[int]:
-        """With how many constituents each token is joined."""
-        joins: list[int] = state.stack.joins[row, 1:].tolist()
+    def structures_of(self, state: PushdownState, rows: Int[Tensor, " some"]) -> list[list[int]]:
+        """With how many constituents each token of hypotheses is joined."""
+        joins: list[list[int]] = state.stack.joins[rows, 1:].tolist()
         return joins
 
     # -- scores --------------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ from torch import Tensor
 from depgen.backbones.transformer import TransformerFactory
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem
 from depgen.data.vocabulary import LABELS, Vocabulary, VocabularyBuilder, WordVocabulary
-from depgen.decoding.beam import Beam, Expansion, with_next_word
+from depgen.decoding.beam import Beam, Survivors, with_next_word
 from depgen.errors import UserError, check_at_least
 from depgen.language_models.structured import (
     NEVER,
@@ -67,7 +67,7 @@ from depgen.language_models.structured import (
     with_column,
 )
 from depgen.nn.stack_attention import StackAttention
-from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, word_scores
+from depgen.nn.vocabulary import full_precision, vocabulary_logsumexp, without, word_scores
 from depgen.training.hyper_parameters import factory
 from depgen.trees.constituency import UNNAMED
 from depgen.trees.sentence import Constituent, Document
@@ -363,8 +363,7 @@ class TransformerGrammar(WordSynchronous):
         """Output matrix and bias of words, among which `<eos>` is none, and of brackets."""
         weight, bias, size = self.backbone.output_weight, self.backbone.output_bias, self.vocabulary_size
         bias = weight.new_zeros(len(weight)) if bias is None else bias
-        of_words = bias[:size].masked_fill(torch.arange(size, device=bias.device) == eos, -torch.inf)
-        return weight[:size], of_words, weight[size:], bias[size:]
+        return weight[:size], without(bias[:size], eos), weight[size:], bias[size:]
 
     def kind_log_probs(
         self, hidden: Float[Tensor, "rows width"], eos: int, at: GrammarPosition | BracketStack
@@ -436,13 +435,25 @@ class TransformerGrammar(WordSynchronous):
 
     # -- search (Section 4.1) ------------------------------------------------------------------------------------------
 
-    def step(self, state: StringState, symbols: Int[Tensor, " rows"], words: Int[Tensor, " rows"]) -> StringState:
-        """The state after one more symbol of each row, or `NOTHING`; `words` has the ids where the symbol is a word."""
-        rows, closes, ids = (symbols > NOTHING).nonzero()[:, 0], is_closing(symbols), self.ids_of(symbols, words)
-        if not len(rows):
+    def step(
+        self,
+        state: StringState,
+        symbols: Int[Tensor, " rows"],
+        words: Int[Tensor, " rows"],
+        *,
+        reads: Bool[Tensor, " rows"],
+        closes: Bool[Tensor, " rows"],
+    ) -> StringState:
+        """The state after one more symbol of each row, or `NOTHING`; `words` has the ids where the symbol is a word.
+
+        Which rows have a symbol, and which one that closes, is said on the CPU.
+        """
+        if not bool(reads.any()):
             return state
-        if len(closing_rows := closes.nonzero()[:, 0]):
-            attention, stack = state.stack.composing(closes)
+        ids, device = self.ids_of(symbols, words), symbols.device
+        rows, closing_rows = (each.nonzero()[:, 0].to(device, non_blocking=True) for each in (reads, closes))
+        if len(closing_rows):
+            attention, stack = state.stack.composing(is_closing(symbols))
             state = self.read_column(state, stack, closing_rows, ids, attention)
         attention, stack = state.stack.stacking(symbols)
         state = self.read_column(state, stack, rows, ids, attention)
@@ -456,13 +467,15 @@ class TransformerGrammar(WordSynchronous):
         """See `StructuredLanguageModel`; a text without words has the log-probability -inf."""
         assert isinstance(batch, StringBatch)
         log_probs = super().log_probs(batch)
-        log_probs[batch.targets[:, 0] == batch.eos, 0] = -torch.inf
+        log_probs[:, 0].masked_fill_(batch.targets[:, 0] == batch.eos, -torch.inf)
         return log_probs
 
     def with_input(self, beam: Beam[StringState], batch: StringBatch, k: int, *, beam_size: int) -> Beam[StringState]:
         """The hypotheses after word k."""
-        words = batch.inputs[beam.items, k]
-        return replace(beam, state=self.step(beam.state.compacted(), torch.full_like(words, WORD), words))
+        words, all_rows = batch.inputs[beam.items, k], torch.ones(len(beam.on_cpu), dtype=torch.bool)
+        symbols = torch.full_like(words, WORD)
+        state = self.step(beam.state.compacted(), symbols, words, reads=all_rows, closes=~all_rows)
+        return replace(beam, state=state)
 
     def with_target(
         self, beam: Beam[StringState], batch: StringBatch, k: int, *, beam_size: int, with_end: bool
@@ -472,10 +485,9 @@ class TransformerGrammar(WordSynchronous):
         A hypothesis may open a bracket of each label, close one, take the word, or end.
         """
         eos, labels = batch.eos, self.labels
-        produces = torch.arange(labels + 3, device=self.device)[None] > labels
 
-        def expand(beam: Beam[StringState], waits: Tensor) -> Expansion:
-            rows = (~waits).nonzero()[:, 0]
+        def expand(beam: Beam[StringState], waits: Tensor) -> Tensor:
+            rows = (~waits).nonzero()[:, 0].to(self.device, non_blocking=True)
             hidden, brackets, targets = beam.state.hidden[rows], beam.state.stack.select(rows), batch.targets[:, k]
             targets, (weight, bias, *_) = targets[beam.items[rows]], self._weights(eos)
             kinds, normaliser = self.kind_log_probs(hidden, eos, brackets)
@@ -485,23 +497,27 @@ class TransformerGrammar(WordSynchronous):
             columns = (kinds[:, 1 : 1 + labels], closes[:, None], word[:, None], closes[:, None])
             possible = (~ends[:, None].expand(-1, labels), ~is_last[:, None], ~ends[:, None], (is_last & ends)[:, None])
             log_probs = torch.cat(columns, 1).masked_fill(~torch.cat(possible, 1), -torch.inf)
-            return Expansion(log_probs.new_zeros(len(waits), labels + 3).index_copy(0, rows, log_probs), produces)
+            return log_probs.new_zeros(len(waits), labels + 3).index_copy(0, rows, log_probs)
 
-        def build(state: StringState, rows: Tensor, candidates: Tensor) -> StringState:
-            state = state.select(rows)
-            symbols = torch.where(candidates < labels, 2 * candidates + 1, 2 * state.stack.closable + 2)
-            symbols = torch.where((candidates >= 0) & (candidates <= labels), symbols, NOTHING)
-            return self.step(state, symbols, torch.zeros_like(symbols))
+        def is_bracket(candidates: Tensor) -> Tensor:
+            return (candidates >= 0) & (candidates <= labels)
 
-        most = self.max_openings + int(beam.state.stack.open_brackets.max()) + 1
+        def build(state: StringState, best: Survivors) -> StringState:
+            state, opening, chosen = state.select(best.rows), 2 * best.candidates + 1, best.on_cpu[1]
+            symbols = torch.where(best.candidates < labels, opening, 2 * state.stack.closable + 2)
+            symbols = torch.where(is_bracket(best.candidates), symbols, NOTHING)
+            nothing = torch.zeros_like(symbols)
+            return self.step(state, symbols, nothing, reads=is_bracket(chosen), closes=chosen == labels)
+
+        most = self.max_openings * (k + 1) + 1  # to close all brackets, and to open as many as there may be
         return with_next_word(
-            beam, expand, build, beam_size=beam_size, max_actions=most, word_beam_size=self.word_beam_size,
-            fast_track=self.fast_track,
+            beam, expand, build, produces=[candidate > labels for candidate in range(labels + 3)], beam_size=beam_size,
+            max_actions=most, word_beam_size=self.word_beam_size, fast_track=self.fast_track,
         )  # fmt: skip
 
-    def structure_of(self, state: StringState, row: int) -> list[int]:
-        """The symbols of a hypothesis without its last target: its last word, or the bracket that ends it."""
-        return [symbol for symbol in state.stack.symbols[row].tolist() if symbol > NOTHING]
+    def structures_of(self, state: StringState, rows: Int[Tensor, " some"]) -> list[list[int]]:
+        """The symbols of hypotheses without the last target: the last word, or the bracket that ends the text."""
+        return [[symbol for symbol in row if symbol > NOTHING] for row in state.stack.symbols[rows].tolist()]
 
     def bracketings(
         self,
@@ -534,8 +550,9 @@ class TransformerGrammar(WordSynchronous):
         self, writing: Writing, state: StringState, ids: Int[Tensor, " rows"], is_choice: Bool[Tensor, " rows"]
     ) -> StringState:
         """See `WordSynchronous`."""
-        is_symbol = is_choice & (ids != writing.vocabulary.eos)
-        return self.step(state, torch.where(is_symbol, self.symbols_of_ids(ids), NOTHING), ids).compacted()
+        symbols = self.symbols_of_ids(ids).where(is_choice & (ids != writing.vocabulary.eos), NOTHING)
+        on_cpu = symbols.cpu()
+        return self.step(state, symbols, ids, reads=on_cpu > NOTHING, closes=is_closing(on_cpu)).compacted()
 
     def choice_log_probs(self, writing: Writing, state: StringState) -> Float[Tensor, "rows choices"]:
         """Log-probabilities of the next symbol: ids of words, of brackets as in `ids_of`, and `<eos>` for the end."""

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int, Integer
+from jaxtyping import Float, Int, Integer
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
@@ -320,12 +320,10 @@ class ScorerState(Rows):
     children: WordRows
     tables: tuple[SideTables, SideTables]
 
-    def with_words(self, rows: Int[Tensor, " chosen"], words: "_Words") -> "ScorerState":
-        """The state with one word more of some hypotheses."""
+    def with_words(self, rows: Int[Tensor, " chosen"], words: "_Words", longest: int) -> "ScorerState":
+        """The state with one word more of some hypotheses, the longest of which then have so many."""
         lengths = self.lengths.index_add(0, rows, torch.ones_like(rows))
-        places = self.places
-        if bool((lengths == places.size(1)).any()):
-            places = F.pad(places, (0, 1))
+        places = F.pad(self.places, (0, max(0, longest + 1 - self.places.size(1))))
         new = len(self.parents.square) + torch.arange(rows.size(0), device=rows.device)
         places = places.index_put((rows, lengths[rows]), new)
         parents, children = self.parents.followed_by(words.as_parents), self.children.followed_by(words.as_children)
@@ -375,7 +373,8 @@ class GraphScorer(nn.Module):
 
     def tables(self, words: int) -> tuple[SideTables, SideTables]:
         """The tables of both sides for sentences of at most `words` words."""
-        positions = sinusoids(words + 1, self.width, fairseq=False, dtype=self.root.dtype).to(self.root.device)
+        positions = sinusoids(words + 1, self.width, fairseq=False, dtype=self.root.dtype)
+        positions = positions.to(self.root.device, non_blocking=True)
         features = positions.new_empty(0, VALUES, 0)
         if self.embeddings:
             features = torch.stack([embedding.weight for embedding in self.embeddings])  # type: ignore[misc]
@@ -439,7 +438,7 @@ class GraphScorer(nn.Module):
         vectors: Float[Tensor, "rows inputs"],
         features: Integer[Tensor, "features rows nodes"],
         *,
-        opens: Bool[Tensor, " rows"],
+        numbers: Int[Tensor, " rows"],
     ) -> tuple[GraphScores, ScorerState]:
         """Logits of the next word of each hypothesis, as `forward` returns them, and the state with that word.
 
@@ -447,26 +446,30 @@ class GraphScorer(nn.Module):
             state: of the words before it.
             vectors: o of the next word.
             features: those of `FEATURES` of the root and the earlier words, in the graph of these.
-            opens: hypotheses that have a next word now; the others stay as they are, with -inf for all arcs and all
-                counts but 0. Waits for a GPU.
+            numbers: of the next word of each hypothesis, from 1, on the CPU; 0 for those without one now, which stay as
+                they are, with -inf for all arcs and all counts but 0.
         """
         rows, nodes = features.shape[1:]
-        chosen = opens.nonzero()[:, 0]
-        numbers = state.lengths[chosen] + 1
+        longest, chosen = int(numbers.max()), numbers.nonzero()[:, 0]
+        numbers = numbers[chosen]
+        row, earlier = (torch.arange(nodes) < numbers[:, None]).nonzero().unbind(1)
+        rootless = earlier.nonzero()[:, 0]
+        chosen, numbers, row, earlier, rootless = (
+            each.to(vectors.device, non_blocking=True) for each in (chosen, numbers, row, earlier, rootless)
+        )
         words = self._encoded(vectors[chosen], state.tables)
-        row, earlier = (torch.arange(nodes, device=vectors.device) < numbers[:, None]).nonzero().unbind(1)
         of_pairs = features.index_select(0, self.feature_rows)[:, chosen[row], earlier].T
         codes = self._codes(of_pairs, numbers[row] - earlier)
         from_earlier, to_earlier, counts = self._scores(
             words, numbers, state.tables, parents=state.parents, children=state.children,
-            pairs=Pairs(row, state.places[chosen[row], earlier], codes), rootless=earlier.nonzero()[:, 0],
+            pairs=Pairs(row, state.places[chosen[row], earlier], codes), rootless=rootless,
             cells=chosen[row] * nodes + earlier, shape=(rows, nodes),
         )  # fmt: skip
         none = counts.new_full((rows, counts.size(1)), -math.inf)
         none[:, 0] = 0
         return (
             GraphScores(from_earlier, to_earlier, none.index_copy(0, chosen, counts)),
-            state.with_words(chosen, words),
+            state.with_words(chosen, words, longest),
         )
 
     def _encoded(self, vectors: Tensor, tables: tuple[SideTables, SideTables]) -> _Words:

@@ -85,8 +85,8 @@ class Visibility:
 class KeyValues:
     """Keys and values of all positions so far. Behaves as a value: the same one can be extended twice.
 
-    As long as no row is repeated, they lie row by row. From the first time on that one is, as by hypotheses of a beam,
-    the keys and values of a token are in one slot of a pool that all rows share: see `depgen.nn.branches`.
+    At first they lie row by row. From the first time on that more rows are selected than there are, as hypotheses of a
+    beam, the keys and values of a token are in one slot of a pool that all rows share: see `depgen.nn.branches`.
     """
 
     def __init__(self, keys: Growing, values: Growing, places: Places | None = None) -> None:
@@ -131,8 +131,8 @@ class KeyValues:
             places = self.places.select(rows) if like is None else like.places
             return KeyValues(self._keys, self._values, places)
         if like is None:
-            shared = len(rows) > 1 and len(torch.unique(rows)) < len(rows)
-            places = Places.of(len(self.keys), len(self._keys), rows) if shared else None
+            repeats = len(rows) > len(self.keys)
+            places = Places.of(len(self.keys), len(self._keys), rows) if repeats else None
         else:
             places = like.places
         if places is None:

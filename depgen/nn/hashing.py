@@ -36,6 +36,6 @@ def hashed_uniform(*keys: int | Int[Tensor, "*#shape"]) -> Float[Tensor, "*shape
     """
     state = torch.zeros((), dtype=torch.int64)
     for key in keys:
-        state = state.to(key.device) if isinstance(key, Tensor) else state
+        state = state.to(key.device, non_blocking=True) if isinstance(key, Tensor) else state
         state = _mixed(state * 3 + key + _INCREMENT)
     return precise(_shifted(state, 11)) / (1 << 53)

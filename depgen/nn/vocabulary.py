@@ -146,6 +146,15 @@ def word_log_probs(
     return word_scores(hidden, weight, bias, tokens) - vocabulary_logsumexp(hidden, weight, bias)
 
 
+def without(scores: Float[Tensor, "*positions vocab"], token: int) -> Float[Tensor, "*positions vocab"]:
+    """The scores, or a bias, with -inf for a token.
+
+    >>> without(torch.zeros(3), 1)
+    tensor([0., -inf, 0.])
+    """
+    return scores.masked_fill(torch.arange(scores.size(-1), device=scores.device) == token, -torch.inf)
+
+
 def log_softmax_over_vocabulary(
     hidden: Float[Tensor, "*positions width"], weight: Weight, bias: Bias
 ) -> Float[Tensor, "*positions vocab"]:

@@ -287,6 +287,25 @@ def test_the_presets_work(tiny, tmp_path, presets, capsys):
     assert read_record(run)["finished"]
 
 
+@pytest.mark.parametrize("experiment", ["tiny", "gilt_wikinews", "ccdclm_brown"])
+def test_the_preset_for_one_gpu_composes_with_an_experiment(experiment, tiny, tmp_path, presets, capsys, monkeypatch):
+    path, preset = presets.parent / f"{experiment}.yaml", str(presets / "gpu.yaml")
+    chosen = {"trainer": {"accelerator": "gpu", "devices": 1, "precision": "bf16-mixed"}}
+    if experiment == "tiny":  # a step, on the CPU
+        precisions = []
+        monkeypatch.setattr("torch.set_float32_matmul_precision", precisions.append)
+        assert main(["fit", "--config", tiny, "--config", preset, "--trainer.accelerator=cpu"]) == 0
+        (run,) = runs_of(tmp_path, "tiny+gpu")
+        found, chosen["trainer"]["accelerator"] = yaml.safe_load((run / "config.yaml").read_text()), "cpu"
+        assert read_record(run)["finished"]
+        assert precisions == ["high"]
+    else:
+        assert main(["fit", "--config", str(path), "--config", preset, "--print_config"]) == 0
+        found = yaml.safe_load(capsys.readouterr().out)
+    assert found["float32_matmul_precision"] == "high"
+    assert found["trainer"] | chosen["trainer"] == found["trainer"]
+
+
 @pytest.mark.slow
 def test_a_run_of_two_yaml_files_is_not_taken_for_one_of_the_first(run, tiny, tmp_path, capsys):
     (tmp_path / "wide.yaml").write_text("model: {init_args: {width: 9}}\n")

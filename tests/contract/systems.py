@@ -103,7 +103,7 @@ def graphs_of_counts(model: GiLT, ids: Sequence[int]) -> list[Any]:
     texts = torch.tensor([[PLAIN.eos, *in_turn(ids, each, model.vocabulary_size)] for each in choices])
     with torch.no_grad():
         _, state = model.writing_step(writing, texts, None, None)
-    return [model.structure_of(state, row) for row in range(len(choices))]
+    return model.structures_of(state, torch.arange(len(choices)))
 
 
 LEVEL_SIZES = {"expansions": 6, "placeholders": 3, "max_length": 40}

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from depgen.decoding.beam import WAIT, Beam, Expansion, pruned, representatives, with_next_word
+from depgen.decoding.beam import WAIT, Beam, pruned, representatives, with_next_word
 from depgen.errors import UserError
 from depgen.nn.rows import Rows
 
@@ -89,8 +89,8 @@ class Choices:
     def select(self, rows):
         return Choices([self.histories[row] for row in rows.tolist()])
 
-    def chosen(self, rows, candidates):
-        pairs = zip(self.select(rows).histories, candidates.tolist(), strict=True)
+    def chosen(self, best):
+        pairs = zip(self.select(best.rows).histories, best.candidates.tolist(), strict=True)
         return Choices([history if candidate == WAIT else (*history, candidate) for history, candidate in pairs])
 
 
@@ -175,7 +175,8 @@ def test_sentences_are_searched_together_as_alone(sentences, beam_size):
 
 def test_the_best_hypothesis_of_each_item():
     scores = torch.tensor([-3.0, -1.0, -1.0, -2.0, -9.0, -5.0]).double()
-    beam = Beam(Choices([(row,) for row in range(6)]), torch.tensor([0, 0, 0, 2, 2, 5]), scores)
+    items = torch.tensor([0, 0, 0, 2, 2, 5])
+    beam = Beam(Choices([(row,) for row in range(6)]), items, items, scores)
     assert beam.best().tolist() == [1, 3, 5]
     assert beam.only(beam.best()).state.histories == [(1,), (3,), (5,)]
     expected = [math.log(math.exp(-3) + 2 * math.exp(-1)), -INF, math.log(math.exp(-2) + math.exp(-9)), -INF, -INF, -5]
@@ -218,10 +219,11 @@ def test_representatives_begin_alike():
 
 
 def test_each_new_leader_takes_the_hypotheses_of_the_one_before():
-    beam = Beam(Source(torch.arange(5)), torch.tensor([0, 0, 2, 2, 2]), torch.tensor([-1.0, -2, -3, -4, -5]).double())
+    items, scores = torch.tensor([0, 0, 2, 2, 2]), torch.tensor([-1.0, -2, -3, -4, -5]).double()
+    beam = Beam(Source(torch.arange(5)), items, items, scores)
     before, after = torch.tensor([0, 0, 2, 0, 4, 2]), torch.tensor([0, 1, 2, 1, 4, 5])
     found = beam.regrouped(before, after)
-    assert found.items.tolist() == [0, 0, 1, 1, 2, 2, 2, 5, 5, 5]
+    assert found.items.tolist() == found.on_cpu.tolist() == [0, 0, 1, 1, 2, 2, 2, 5, 5, 5]
     assert found.state.source.tolist() == [0, 1, 0, 1, 2, 3, 4, 2, 3, 4]
     assert found.scores.tolist() == [-1, -2, -1, -2, -3, -4, -5, -3, -4, -5]
     assert beam.regrouped(before, before) is beam
@@ -230,7 +232,7 @@ def test_each_new_leader_takes_the_hypotheses_of_the_one_before():
 # -- words after structural actions -----------------------------------------------------------------------------------
 
 ACTIONS = 4
-PRODUCES = torch.tensor([[False, False, True, True]])
+PRODUCES = [False, False, True, True]
 """Two structural actions and two words."""
 
 
@@ -243,10 +245,12 @@ def searched(names, words, most, *, beam_size, **options):
 
     def expand(beam, waits):
         pairs = zip(beam.items.tolist(), beam.state.histories, strict=True)
-        return Expansion(torch.stack([action_log_probs(names[item], history) for item, history in pairs]), PRODUCES)
+        return torch.stack([action_log_probs(names[item], history) for item, history in pairs])
 
     for _ in range(words):
-        beam = with_next_word(beam, expand, Choices.chosen, beam_size=beam_size, max_actions=most, **options)
+        beam = with_next_word(
+            beam, expand, Choices.chosen, produces=PRODUCES, beam_size=beam_size, max_actions=most, **options
+        )
     found = [{} for _ in names]
     for item, history, score in zip(beam.items.tolist(), beam.state.histories, beam.scores.tolist(), strict=True):
         found[item][history] = score
@@ -295,7 +299,8 @@ def test_words_on_the_fast_track_are_kept_and_no_hopeless_hypothesis_matters(nam
 def test_a_word_that_is_not_produced_is_named():
     def expand(beam, waits):
         words = torch.tensor([-0.1, -INF])[beam.items]
-        return Expansion(torch.stack((torch.full_like(words, -0.2), words), 1), torch.tensor([[False, True]]))
+        return torch.stack((torch.full_like(words, -0.2), words), 1)
 
+    beam, options = Beam.of(Choices([(), ()]), 2), {"beam_size": 4, "max_actions": 3, "produces": [False, True]}
     with pytest.raises(UserError, match="item 1: no hypothesis has produced the next word after 3 actions"):
-        with_next_word(Beam.of(Choices([(), ()]), 2), expand, Choices.chosen, beam_size=4, max_actions=3)
+        with_next_word(beam, expand, Choices.chosen, **options)

@@ -25,7 +25,8 @@ def word_arcs(graphs, word, words):
 
 def with_a_word(state, from_earlier, to_earlier):
     """The state with one word more in each row."""
-    return state.inserted(from_earlier, to_earlier, inserts=torch.ones_like(state.lengths, dtype=torch.bool))
+    inserts = torch.ones_like(state.lengths, dtype=torch.bool)
+    return state.inserted(from_earlier, to_earlier, inserts=inserts, words=state.words + 1)
 
 
 def states_of(graphs, words, options=OPTIONS[0]):
@@ -60,9 +61,9 @@ def test_features_of_rows_that_are_selected_are_rows_of_the_tapes(drawn, options
         assert state.words == word
         assert state.features.dtype == torch.uint8
         assert state.features.tolist() == np.stack([tape[:, word, : word + 1] for tape in tapes], 1).tolist()
-    for row, (heads, dependents) in enumerate(graphs):
+    for edges, (heads, dependents) in zip(state.edges(torch.arange(len(graphs))), graphs, strict=True):
         arcs = {*zip(dependents.tolist(), heads.tolist(), strict=True)}
-        assert [edge[:2] for edge in state.edges(row)] == [(head, dependent) for dependent, head in sorted(arcs)]
+        assert [edge[:2] for edge in edges] == [(head, dependent) for dependent, head in sorted(arcs)]
 
 
 @pytest.mark.slow
@@ -80,8 +81,8 @@ def test_rows_may_wait(drawn, data):
             word = lengths[row] + 1
             for side, arcs in enumerate(arcs_by_later_word(*graphs[row], words)):
                 sides[side, row, :word] = arcs[word - 1, :word]
-        state = state.inserted(*torch.from_numpy(sides), inserts=torch.from_numpy(inserts))
         lengths += inserts
+        state = state.inserted(*torch.from_numpy(sides), inserts=torch.from_numpy(inserts), words=int(max(lengths)))
         assert state.lengths.tolist() == lengths.tolist()
         assert state.words == max(lengths)
         for row, (graph, length) in enumerate(zip(graphs, lengths, strict=True)):

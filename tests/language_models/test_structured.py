@@ -152,7 +152,7 @@ def test_the_choices_of_a_graph_build_it_again():
     writing = Writing(LETTERS, model.device, max_new_tokens=0, longest=6)
     begun = left_padded([[LETTERS.eos, *of_text] for of_text in choices], filler=LETTERS.eos, device=model.device)
     _, state = model.writing_step(writing, *begun, None)
-    assert [model.structure_of(state, row) for row in range(len(choices))] == graphs
+    assert model.structures_of(state, torch.arange(len(choices))) == graphs
     assert len(set(graphs)) > 4
 
 

@@ -184,7 +184,8 @@ def test_a_word_gets_its_likeliest_arcs(counts):
     _, state = model.writing_step(writing, choices, None, None)
     for word, count in enumerate(counts, start=1):
         arcs |= oracle.best_arcs(slow.logits(word, arcs), count)
-    assert {edge[:2] for edge in model.structure_of(state, 0)} == arcs
+    (graph,) = model.structures_of(state, torch.tensor([0]))
+    assert {edge[:2] for edge in graph} == arcs
 
 
 @torch.no_grad()
@@ -192,7 +193,7 @@ def test_a_word_gets_its_likeliest_arcs(counts):
 def test_a_hypothesis_goes_on_by_its_likeliest_numbers_of_arcs(most):
     model, tokens = system(), torch.tensor([4, 5])
     state = model.beginning(torch.full_like(tokens, LETTERS.eos), words=1)
-    possible = model.word_arcs(state, tokens, torch.tensor([True, False]))
+    possible = model.word_arcs(state, tokens, torch.tensor([1, 0]))
     found = possible.likeliest_log_probs(most)
     for row, log_probs in enumerate(possible.log_probs.tolist()):
         likeliest = sorted(range(8), key=lambda count, of_row=log_probs: -of_row[count])[:most]

@@ -125,7 +125,7 @@ def opened(number, length):
     columns = torch.arange(length + 1)
     texts.tokens, texts.heads, texts.labels = (torch.zeros(number, length + 1, dtype=torch.int64) for _ in range(3))
     texts.is_open = (columns > 0) & (columns < lengths[:, None])
-    texts.lengths = lengths
+    texts.lengths, texts.sizes = lengths, torch.stack((lengths, lengths - 1))
     return texts
 
 

@@ -94,7 +94,7 @@ def steps(scorer, words, tapes, length, *, rows=1):
     state = scorer.root_state(rows, words=length)
     for t in range(length):
         features = tapes[:, t, : t + 1][:, None].expand(-1, rows, -1)
-        found, state = scorer.step(state, words[t].expand(rows, -1), features, opens=torch.ones(rows, dtype=torch.bool))
+        found, state = scorer.step(state, words[t].expand(rows, -1), features, numbers=torch.full((rows,), t + 1))
         yield found
 
 
@@ -120,7 +120,7 @@ def test_hypotheses_that_branch_get_the_scores_of_their_own_past():
         state, pasts, histories = state.select(rows), [pasts[r] for r in rows], [histories[r] for r in rows]
         words = torch.randn(len(rows), 3 * WIDTH, generator=generator, dtype=torch.double)
         features = torch.randint(0, 9, (3, len(rows), t + 1), generator=generator)
-        found, state = scorer.step(state, words, features, opens=torch.ones(len(rows), dtype=torch.bool))
+        found, state = scorer.step(state, words, features, numbers=torch.full_like(rows, t + 1))
         pasts = [[*past, word] for past, word in zip(pasts, words, strict=True)]
         histories = [[*seen, features[:, k]] for k, seen in enumerate(histories)]
         for k, (past, seen) in enumerate(zip(pasts, histories, strict=True)):
@@ -144,7 +144,8 @@ def test_hypotheses_open_words_at_different_times():
         for row, t in enumerate(numbers):
             features[:, row, : t + 1] = tapes[row, :, t, : t + 1]
         words = torch.stack([vectors[row, min(t, 3)] for row, t in enumerate(numbers)])
-        found, state = scorer.step(state, words, features, opens=torch.tensor(opens).bool())
+        next_words = torch.tensor(opens) * (torch.tensor(numbers) + 1)
+        found, state = scorer.step(state, words, features, numbers=next_words)
         for row, t in enumerate(numbers):
             arcs = found.from_earlier[row], found.to_earlier[row]
             if opens[row]:
