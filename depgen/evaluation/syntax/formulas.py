@@ -1,9 +1,9 @@
 """Predictions of SyntaxGym: comparisons of surprisals of regions, joined by `&` and `|`, with `+`, `-` and brackets.
 
 `(5;%plaus%)` is the surprisal of region 5 in the condition `plaus`, and `(*;%plaus%)` the sum over all its regions.
-As in syntaxgym-core (`prediction.py`), `+` and `-` bind more than comparisons and these more than `&` and `|`, which bind
-alike and are read from the left: `A | B & C` is `(A | B) & C`. With regions as names and other signs, such a formula is an
-expression of Python, whose parser is used.
+As in syntaxgym-core (`prediction.py`), `+` and `-` bind more than comparisons, and these more than `&` and `|`, which
+bind alike and are read from the left: `A | B & C` is `(A | B) & C`. With regions as names and other signs, such a
+formula is an expression of Python, whose parser is used.
 """
 
 import ast
