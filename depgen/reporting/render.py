@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.compare import LEVEL, SystemComparison, best_cells, compare, empty_texts
+from depgen.reporting.compare import LEVEL, UNKNOWN_TOLERANCE, SystemComparison, best_cells, compare, empty_texts
 from depgen.reporting.results import (
     BOUND,
     CONFIDENCE,
@@ -53,6 +53,7 @@ class Cell:
         high: of the same.
         seeds: how many seeds the number is over; None for the paper's and for differences.
         mark: `*` where the system is better than the best other one, or where the paper has its own star.
+        unknown: the share of `<unk>` in the text that a perplexity of ours is over; None where it is not known.
     """
 
     row: str
@@ -64,6 +65,7 @@ class Cell:
     high: float | None = None
     seeds: int | None = None
     mark: str = ""
+    unknown: float | None = None
 
     def text(self, decimals: int) -> str:
         """As it is printed.
@@ -109,7 +111,10 @@ class Page:
 
     @property
     def table(self) -> "DataFrame":
-        """What is printed: a line a system and kind of numbers, a column a measure."""
+        """What is printed: a line a system and kind of numbers, a column a measure.
+
+        A last column has the shares of `<unk>` that perplexities are over, where one is more than 1 %.
+        """
         import pandas as pd
 
         columns = {column.key: column for column in self.definition.columns}
@@ -124,6 +129,9 @@ class Page:
         ]
         frame = pd.DataFrame(rows, columns=["System", "", *head]).fillna("")
         frame["System"] = frame["System"].where(frame["System"] != frame["System"].shift(), "")
+        shares = {(cell.row, cell.numbers): cell.unknown for cell in self.cells if cell.unknown is not None}
+        if max(shares.values(), default=0.0) > UNKNOWN_TOLERANCE:
+            frame["<unk>"] = [f"{100 * shares[line]:.2f} %" if line in shares else "" for line in lines]
         return frame
 
     @property
@@ -230,7 +238,9 @@ def _cells(results: Results, row: Row, best: set[tuple[str, str]]) -> Iterator[C
         if figure is not None:
             low, high = results.intervals.get(place, (None, None))
             mark, seeds = "*" if place in best else "", len(figure.values)
-            yield Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark)
+            share = results.figure(row.name, "unk_rate") if column.is_perplexity else None
+            unknown = None if share is None else share.mean
+            yield Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark, unknown)
         elif _why_missing(results, row, column):
             yield Cell(row.name, source, column.key)
 
@@ -258,6 +268,7 @@ _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "<": "$<$", ">": "$>$",
         "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "*": r"$^{*}$", "±": r"$\pm$", "–": "--",
     }
 )  # fmt: skip
