@@ -22,6 +22,7 @@ from depgen.reporting.results import (
     load_results,
 )
 from depgen.reporting.table import Column, Row, TableDefinition, chosen_tables, is_made
+from depgen.training.experiment import PAPER
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -106,8 +107,10 @@ class Page:
 
     @property
     def caption(self) -> str:
-        """The caption with the size."""
-        return self.definition.caption + (f" (size {self.size})" if self.size else "")
+        """The caption with the size; without it where configurations have none but the paper's, their own."""
+        return self.definition.caption + (
+            f" (size {self.size})" if self.size and self.definition.sizes != (PAPER,) else ""
+        )
 
     @property
     def table(self) -> "DataFrame":
@@ -162,8 +165,8 @@ def table(
         output: a file for the returned text, or for the report.
         files: write it as Markdown, LaTeX, CSV and text under `results/<table>/` as well.
         record: add the local results to the tracked ones, in `experiments/measured/`, instead.
-        report: write one HTML page of all tables, or of this one, with curves and pictures, at every size with results,
-            instead: `results/report.html`.
+        report: write one HTML page of this table, or of all with local results, with curves and pictures, at every size
+            with results, instead: `results/report.html`.
     """
     if record:
         from depgen.reporting.record import record_table

@@ -177,7 +177,7 @@ def test_all_tables_at_once_each_at_a_size_that_it_has(project):
     other = one.replace("table: toy", "table: only\nsizes: [paper]").replace("Invented numbers", "Others")
     (project / "experiments/tables/only.yaml").write_text(other)
     text = table(size="small", files=True)
-    assert text.index("**Others (size paper)**") < text.index("**Invented numbers (size small)**")
+    assert text.index("**Others**") < text.index("**Invented numbers (size small)**")
     assert {path.suffix for path in (project / "results/only").iterdir()} == {".md", ".tex", ".csv", ".txt"}
     lines = list(csv.DictReader(io.StringIO(table(size="small", format="csv"))))
     assert {(line["table"], line["size"]) for line in lines} == {("toy", "small"), ("only", "paper")}
