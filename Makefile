@@ -91,7 +91,7 @@ reproduce-udgn-figure5: $(ready) ## UDGN: heads and relations as a picture
 	$(depgen) plot heat-map --config experiments/correlations_ewt.yaml --run udgn_ewt/$(or $(SIZE),small) \
 	    --output results/udgn_figure5/heat-map.png
 
-report: $(ready) ## one page of all tables, curves and pictures at hand, and what is missing: results/report.html
+report: $(ready) ## one page of your tables (of the tracked ones where you have none), curves and pictures: results/report.html
 	$(depgen) table --report
 
 # pdoc finds neither the modules nor the lazy names of a package with __all__: both are named to it.

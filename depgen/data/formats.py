@@ -230,7 +230,7 @@ class Sdp(Format):
     Each sentence is a document.
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The documents of a file; identifiers are the file's."""
@@ -271,8 +271,8 @@ def _dependency_tree(lines: Sequence[tuple[int, str]], path: Path) -> Sentence:
 class Brackets(Format):
     """Words, tags and constituents of trees such as those of the Penn Treebank's `.mrg` files; a file is a document.
 
-    Traces are left out, and labels are categories alone (`NP` of `NP-SBJ-1`). Sentences of nothing but traces are left
-    out and counted. There are no heads: constituents have none.
+    Traces are left out, and labels are categories alone (`NP` of `NP-SBJ-1`). Sentences of nothing but traces, and
+    failed parses (`(())`), are left out and counted. There are no heads: constituents have none.
     """
 
     def read(self, path: Path, name: str) -> Iterator[Document]:

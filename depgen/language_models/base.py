@@ -1,5 +1,6 @@
 """The base of every system: optimiser, phases, callbacks, logging, and one path of validation and test."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,9 +29,14 @@ from depgen.training.optimizers import SchedulerFactory as SchedulerFactory
 from depgen.training.phases import Phase, Phases
 from depgen.training.randomness import StepSeed
 
+logger = logging.getLogger(__name__)
+
 Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
 in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""
+
+_UNKNOWN_UNSAID = 0.01
+"""The largest share of `<unk>` in a test split that needs no warning."""
 
 SentenceContext = Literal["none", "previous", "document"]
 """Sentences of a document: none, the one before it, or all before it."""
@@ -314,8 +320,14 @@ class LanguageModel(L.LightningModule):
         self._log_perplexities("val", self.val_figures)
 
     def on_test_epoch_end(self) -> None:
-        """Log the perplexities of the test split."""
+        """Log the perplexities of the test split, and warn where many of its words are `<unk>`."""
         self._log_perplexities("test", self.test_figures)
+        share = float(self.test_figures["unk_rate"].compute()) if "unk_rate" in self.test_figures else 0.0
+        if share > _UNKNOWN_UNSAID and self.trainer.is_global_zero:
+            logger.warning(
+                "%.2f %% of the test's targets are <unk>, which lowers perplexity: it compares with perplexities over "
+                "as many alone.", 100 * share,
+            )  # fmt: skip
 
     def _log_perplexities(self, stage: str, figures: MetricCollection) -> None:
         """Log perplexities, unless a structure takes part in any score of the split: that of a part is not its own."""

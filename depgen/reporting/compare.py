@@ -23,6 +23,9 @@ LEVEL = 0.05
 EMPTY_TOLERANCE = 0.01
 """How far the shares of empty texts may lie apart where a measure depends on them."""
 UNEQUAL_EMPTY = "the shares of empty texts differ by more than 1 point"
+UNKNOWN_TOLERANCE = 0.01
+"""How far the shares of `<unk>` may lie apart where perplexities are compared; a larger share is shown beside one."""
+UNEQUAL_UNKNOWN = "the shares of <unk> differ by more than 1 point"
 OTHER_JUDGE = "judged by different models or settings"
 _GONE, _TOO_FEW = "no per-item scores of", "fewer than two items with scores"
 _MOVED_BY_EMPTY_TEXTS = ("union", "bertscore", "bleu", "sacrebleu", "distinct", "selfbleu")
@@ -205,6 +208,10 @@ def _why_incomparable(results: Results, row: str, other: str, column: Column) ->
     mine, theirs = (results.figures[name, column.key].judge for name in (row, other))
     if mine != theirs:
         return OTHER_JUDGE
+    shares = [results.figure(name, "unk_rate") for name in (row, other) if column.is_perplexity]
+    unknown = [share.mean for share in shares if share is not None]
+    if len(unknown) == 2 and abs(unknown[0] - unknown[1]) > UNKNOWN_TOLERANCE:
+        return UNEQUAL_UNKNOWN
     first, second = empty_texts(results.of(row)), empty_texts(results.of(other))
     if not (column.measure or column.key).startswith(_MOVED_BY_EMPTY_TEXTS) or first is None or second is None:
         return None

@@ -26,7 +26,7 @@ _KINDS = {
     "bound": "bound on the likelihood",
     "unknown": "likelihood of an unknown kind",
 }
-_UNSHOWN = ("perplexity", "word_perplexity", "loss", "unk_rate")
+_UNSHOWN = ("loss", "unk_rate")
 _DRAWS = {"mask_rate": "rate", "evaluation_masks": "draws"}
 """What decides which words a masked model is tested on, and how it is called."""
 _DIRECTED = ("spearman", "pearson")
@@ -49,7 +49,8 @@ def compare_runs(runs: Sequence[str], *, format: Format = "text", output: Path |
     Runs that differ in their seed alone are one system: its numbers are means with standard deviations, and Welch's
     t-test compares seeds. Tests over items are paired. All p-values are corrected by Holm's method: over items over all
     tests made here, over seeds over all pairs of a measure.
-    Perplexities of different vocabularies are compared per word; those of different kinds of likelihood are not.
+    Perplexities of different vocabularies are compared per word. Those of different kinds of likelihood have a column
+    each, and those over shares of `<unk>` that differ by more than a point have no verdict.
 
     Args:
         runs: run folders, experiments (their newest runs), or seeds of one such as `dmlm_ewt_gold/small/seed2`.
@@ -89,23 +90,24 @@ def _read_tested(run: Path) -> TestedRun:
         digest = Experiment(config).digest
     test, vocabulary = kept_test(run), file_sha256(run / VOCABULARY_FILE)
     numbers, kind = numbers_of_test(test), getattr(system_class(run), "likelihood", "unknown")
-    judge = _KINDS[kind]
+    judge, own = _KINDS[kind], _perplexities(kind)
     if kind == "pseudo":  # which words it is tested on
         arguments = arguments_at(settings_of(config), "model.init_args")
         draws = [f"{called} {arguments[name]}" for name, called in _DRAWS.items() if name in arguments]
         judge += f" ({', '.join(draws)})"
     if test.item_tokens is not None:
         tokens = f"{test.item_tokens.sum():,.0f} test tokens"
-        numbers.settings["perplexity"] = f"{judge}, {tokens}, vocabulary {vocabulary[:8]}"
+        numbers.settings[own["perplexity"]] = f"{judge}, {tokens}, vocabulary {vocabulary[:8]}"
     if test.item_words is not None:
-        numbers.settings["word_perplexity"] = f"{judge}, {test.item_words.sum():,.0f} test words"
+        numbers.settings[own["word_perplexity"]] = f"{judge}, {test.item_words.sum():,.0f} test words"
     record = read_record(run)
     result = Result(
         table="runs",
         row="",
         size="",
         seed=int(record.get("seed") or 0),
-        metrics=numbers.metrics,
+        metrics={own.get(name, name): value for name, value in numbers.metrics.items()},
+        not_computed={name: f"of {judge}" for other in {*_KINDS} - {kind} for name in _perplexities(other).values()},
         items={name: packed(scores) for name, scores in numbers.items.items()},
         settings=numbers.settings,
         date=str(record.get("finished") or "")[:10],
@@ -113,6 +115,12 @@ def _read_tested(run: Path) -> TestedRun:
         **vars(facts_of(run)),
     )
     return TestedRun(run, test, result, vocabulary)
+
+
+def _perplexities(kind: str) -> dict[str, str]:
+    """The names that perplexities of a kind of likelihood have here: those of different kinds do not compare."""
+    end = "" if kind == "exact" else f"_{kind}"
+    return {name: name + end for name in ("perplexity", "word_perplexity")}
 
 
 def _difference(first: SplitNumbers, second: SplitNumbers) -> str | None:
@@ -168,18 +176,30 @@ def _joined(systems: Mapping[str, Sequence[TestedRun]]) -> Results:
 
 
 def _columns(tested: Sequence[TestedRun]) -> Iterator[Column]:
-    """The measures that all runs have: perplexity is tested per token of one vocabulary, else per word."""
+    """The perplexities of each kind, tested per token of one vocabulary, else per word; and what all runs have."""
     shared = set.intersection(*(set(run.result.metrics) for run in tested))
-    by_word = len({run.vocabulary for run in tested}) > 1 and all("words" in run.result.items for run in tested)
-    if by_word:
-        yield Column(key="word_perplexity", header="PPL per word", higher_better=False, test="paired_t")
-    if "perplexity" in shared:
-        yield Column(
-            key="perplexity",
-            header="PPL per token",
-            higher_better=None if by_word else False,
-            test="none" if by_word else "paired_t",
-        )
-    for name in sorted(shared - {*_UNSHOWN}):
+    for kind, words in _KINDS.items():
+        per_token, per_word = _perplexities(kind).values()
+        own = [run for run in tested if per_token in run.result.metrics]
+        by_word = len({run.vocabulary for run in own}) > 1 and all("words" in run.result.items for run in own)
+        header = "" if kind == "exact" else f", {words}"
+        if by_word:
+            yield Column(
+                key=per_word,
+                header=f"PPL per word{header}",
+                higher_better=False,
+                test="paired_t",
+                items="word_perplexity",
+            )
+        if own:
+            yield Column(
+                key=per_token,
+                header=f"PPL per token{header}",
+                higher_better=None if by_word else False,
+                test="none" if by_word else "paired_t",
+                items="perplexity",
+            )
+    kinds = {name for kind in _KINDS for name in _perplexities(kind).values()}
+    for name in sorted(shared - kinds - {*_UNSHOWN}):
         if not name.endswith(("_low", "_high")):
             yield Column(key=name, header=name, higher_better=True if name.endswith(_DIRECTED) else None)

@@ -12,7 +12,9 @@ from depgen.errors import UserError
 from depgen.locations import results_root, write_atomically
 from depgen.reporting.results import Results, load_results, pooled_scores
 from depgen.reporting.run_facts import read_curve
-from depgen.reporting.table import chosen_table
+from depgen.reporting.table import Row, chosen_table, is_made
+from depgen.training.class_paths import class_in_run
+from depgen.training.experiment import Experiment, settings_of
 from depgen.training.runs import experiment_name, find_run
 
 if TYPE_CHECKING:
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ENDINGS = (".png", ".pdf", ".svg")
-_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42}
-"""Text stays text in SVG, and fonts are TrueType in PDF, as publishers want them."""
+_TEXT = {"svg.fonttype": "none", "pdf.fonttype": 42, "text.parse_math": False}
+"""Text stays text in SVG, fonts are TrueType in PDF, as publishers want them, and `$` in a name is no mathematics."""
 
 
 def figure(width: float, height: float) -> "Figure":
@@ -43,9 +45,13 @@ def check_name(path: Path, endings: Sequence[str] = ENDINGS) -> None:
 def save(drawing: "Figure", path: Path) -> None:
     """Write a figure as PNG, PDF or SVG, by the ending of the file's name; folders are made."""
     from matplotlib import rc_context
+    from matplotlib.text import Text
 
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for text in drawing.findobj(Text):
+        assert isinstance(text, Text)
+        text.set_parse_math(False)
     with rc_context(_TEXT):
         drawing.savefig(path, dpi=150)
 
@@ -94,7 +100,9 @@ def plot_curves(
     against: Cost | None = None,
     output: Path | None = None,
 ) -> str:
-    """Validation perplexity of a table's systems, or of any runs, in one plot: a line a run, its best point marked.
+    """Validation perplexity of a table's systems, or of any runs: a line a run, its best point marked.
+
+    Perplexities of different kinds of likelihood, which do not compare, have a panel each.
 
     Returns where the plot went, and the best point of each line. A row's local results replace its tracked ones. Phases
     that measure no perplexity leave a gap at the left.
@@ -119,7 +127,7 @@ def plot_curves(
         results = _results(table, size)
         title, path = f"{results.definition.caption} ({results.size})", _path(results, "curves", None)
         lines = [
-            (row.name, f"{row.name}, seed {result.seed}", *point)
+            (row.name, f"{row.name}, seed {result.seed}", _kind_of_row(row, results.size), *point)
             for row in results.definition.rows
             for result in results.of(row.name)
             for point in _points(result.curve, result.clock, cost)
@@ -128,7 +136,7 @@ def plot_curves(
             raise _nothing(results, f"a validation curve against {cost}")
     if cost != ("steps" if table is None else "tokens"):
         path = path.with_stem(f"{path.stem}-{cost}")
-    frame = DataFrame(lines, columns=["system", "run", "cost", "perplexity"])
+    frame = DataFrame(lines, columns=["system", "run", "likelihood", "cost", "perplexity"])
     save(curves_figure(frame, title=title, axis=_COSTS[cost]), output or path)
     lowest = [
         f"{best.run}: lowest {best.perplexity:.2f} after {best.cost:,.{int(cost == 'minutes')}f} {cost}"
@@ -137,15 +145,29 @@ def plot_curves(
     return "\n".join([f"{output or path}: validation perplexity against {_COSTS[cost]}.", *lowest])
 
 
-def _curves_of_runs(runs: Sequence[str], cost: Cost) -> Iterator[tuple[str, str, float, float]]:
+def _kind_of_row(row: Row, size: str) -> str:
+    return _kind(row.experiment_at(size)) if row.experiment is not None and is_made(row, size=size) else "unknown"
+
+
+def _kind(config: Path | Experiment) -> str:
+    """The kind of likelihood of an experiment's system; `unknown` where no class at hand says it."""
+    name, file = (settings_of(config).get("model") or {}).get("class_path"), getattr(config, "file", config)
+    try:
+        return str(getattr(class_in_run(str(name), Path(file)), "likelihood", "unknown"))
+    except UserError:
+        return "unknown"
+
+
+def _curves_of_runs(runs: Sequence[str], cost: Cost) -> Iterator[tuple[str, str, str, float, float]]:
     for reference in runs:
         run = find_run(reference)
         _, curve, clock = read_curve(run / "metrics.csv", tokens_per_epoch=0)
         points = _points(curve, clock, cost)
         if not points:
             raise UserError(f"{run / 'metrics.csv'} holds no validation perplexity with its time yet.")
-        name = f"{experiment_name(run)}/{run.name}"
-        yield from ((name, name, *point) for point in points)
+        name, config = f"{experiment_name(run)}/{run.name}", run / "config.yaml"
+        kind = _kind(config) if config.is_file() else "unknown"
+        yield from ((name, name, kind, *point) for point in points)
 
 
 def _points(curve: _Points, clock: _Points, cost: Cost) -> _Points:
@@ -162,30 +184,32 @@ def _lowest(curves: "DataFrame") -> "DataFrame":
 
 
 def curves_figure(curves: "DataFrame", *, title: str, axis: str) -> "Figure":
-    """Lines of one colour a system, the best point of each marked, on a logarithmic axis.
+    """Lines of one colour a system, the best point of each marked, on a logarithmic axis; a panel a kind of likelihood.
 
     Args:
-        curves: a line a validation, with columns `system run cost perplexity`, in the order of training.
+        curves: a line a validation, with columns `system run likelihood cost perplexity`, in the order of training.
         title: over the plot.
         axis: the text below it.
     """
-    drawing = figure(7.0, 4.5)
+    kinds = curves.likelihood.unique()
+    drawing = figure(7.0, 4.5 * len(kinds))
     from matplotlib.ticker import EngFormatter
 
-    axes = drawing.add_subplot()
-    for number, (system, of_system) in enumerate(curves.groupby("system", sort=False)):
-        for place, (_, run) in enumerate(of_system.groupby("run", sort=False)):
-            label = None if place else str(system)
-            axes.plot(run.cost, run.perplexity, color=f"C{number}", alpha=0.8, label=label)
-            best = _lowest(run)
-            axes.plot(best.cost, best.perplexity, "o", color=f"C{number}", markersize=4)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_formatter("{x:.4g}")
-    axes.yaxis.set_minor_formatter("{x:.4g}")
-    axes.xaxis.set_major_formatter(EngFormatter())
-    axes.set_xlabel(axis)
-    axes.set_ylabel("validation perplexity")
-    _style(axes, textwrap.fill(title, 85))
+    for axes, kind in zip(drawing.subplots(len(kinds), 1, squeeze=False)[:, 0], kinds, strict=True):
+        of_kind = curves[curves.likelihood == kind]
+        for number, (system, of_system) in enumerate(of_kind.groupby("system", sort=False)):
+            for place, (_, run) in enumerate(of_system.groupby("run", sort=False)):
+                label = None if place else str(system)
+                axes.plot(run.cost, run.perplexity, color=f"C{number}", alpha=0.8, label=label)
+                best = _lowest(run)
+                axes.plot(best.cost, best.perplexity, "o", color=f"C{number}", markersize=4)
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter("{x:.4g}")
+        axes.yaxis.set_minor_formatter("{x:.4g}")
+        axes.xaxis.set_major_formatter(EngFormatter())
+        axes.set_xlabel(axis)
+        axes.set_ylabel("validation perplexity" + (f" ({kind} likelihood)" if len(kinds) > 1 else ""))
+        _style(axes, textwrap.fill(title, 85))
     return drawing
 
 
@@ -335,13 +359,15 @@ def tradeoff_figure(tradeoff: "DataFrame") -> "Figure":
 
 _BINS = 25
 """Of values that are not whole numbers."""
+_ITEM_UNITS = {"perplexity": "nats a token", "word_perplexity": "nats a word"}
+"""What the scores of single items are, where the column that has them is another measure."""
 
 
 def plot_histogram(table: str, *, size: str | None = None, output: Path | None = None) -> str:
     """How a table's measures are distributed over texts: Figures 4 to 6 of Casas et al. (2020).
 
-    Drawn are all rows and columns that have scores of single items, seeds pooled; a CSV file beside the plot holds the
-    share of each bin. Returns their paths and the means.
+    Drawn are all rows and columns that have scores of single items, seeds pooled; those of a perplexity are nats a
+    token or a word. A CSV file beside the plot holds the share of each bin. Returns their paths, means and counts.
 
     Args:
         table: the table's name, or a YAML file of one.
@@ -350,7 +376,7 @@ def plot_histogram(table: str, *, size: str | None = None, output: Path | None =
     """
     results = _results(table, size)
     items = {
-        (row.name, column.header): scores[~np.isnan(scores)]
+        (row.name, _ITEM_UNITS.get(column.key, column.header)): scores[~np.isnan(scores)]
         for row in results.definition.rows
         for column in results.definition.columns
         if (scores := pooled_scores(results.of(row.name), column.key)) is not None and not np.isnan(scores).all()
@@ -365,8 +391,12 @@ def plot_histogram(table: str, *, size: str | None = None, output: Path | None =
     save(histogram_figure(frame, axis=results.definition.caption if len(headers) > 1 else headers.pop()), path)
     table_of_bins = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     write_atomically(path.with_suffix(".csv"), table_of_bins)
-    means = "; ".join(f"{name} {scores.mean():.3g} over {len(scores):,}" for name, scores in named.items())
-    return f"{path} and {path.with_suffix('.csv').name}. Means: {means}."
+    seeds = {row.name: len(results.of(row.name)) for row in results.definition.rows}
+    means = [
+        f"{name} {scores.mean():.3g} over {len(scores):,}" + (f" of {seeds[row]} seeds" if seeds[row] > 1 else "")
+        for (row, _), (name, scores) in zip(items, named.items(), strict=True)
+    ]
+    return f"{path} and {path.with_suffix('.csv').name}. Means: {'; '.join(means)}."
 
 
 def histogram_frame(items: Mapping[str, np.ndarray]) -> "DataFrame":

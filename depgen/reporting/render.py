@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from depgen.locations import results_root, write_atomically
-from depgen.reporting.compare import LEVEL, SystemComparison, best_cells, compare, empty_texts
+from depgen.reporting.compare import LEVEL, UNKNOWN_TOLERANCE, SystemComparison, best_cells, compare, empty_texts
 from depgen.reporting.results import (
     BOUND,
     CONFIDENCE,
@@ -22,6 +22,7 @@ from depgen.reporting.results import (
     load_results,
 )
 from depgen.reporting.table import Column, Row, TableDefinition, chosen_tables, is_made
+from depgen.training.experiment import PAPER
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,6 +54,7 @@ class Cell:
         high: of the same.
         seeds: how many seeds the number is over; None for the paper's and for differences.
         mark: `*` where the system is better than the best other one, or where the paper has its own star.
+        unknown: the share of `<unk>` in the text that a perplexity of ours is over; None where it is not known.
     """
 
     row: str
@@ -64,6 +66,7 @@ class Cell:
     high: float | None = None
     seeds: int | None = None
     mark: str = ""
+    unknown: float | None = None
 
     def text(self, decimals: int) -> str:
         """As it is printed.
@@ -104,12 +107,17 @@ class Page:
 
     @property
     def caption(self) -> str:
-        """The caption with the size."""
-        return self.definition.caption + (f" (size {self.size})" if self.size else "")
+        """The caption with the size; without it where configurations have none but the paper's, their own."""
+        return self.definition.caption + (
+            f" (size {self.size})" if self.size and self.definition.sizes != (PAPER,) else ""
+        )
 
     @property
     def table(self) -> "DataFrame":
-        """What is printed: a line a system and kind of numbers, a column a measure."""
+        """What is printed: a line a system and kind of numbers, a column a measure.
+
+        A last column has the shares of `<unk>` that perplexities are over, where one is more than 1 %.
+        """
         import pandas as pd
 
         columns = {column.key: column for column in self.definition.columns}
@@ -124,6 +132,9 @@ class Page:
         ]
         frame = pd.DataFrame(rows, columns=["System", "", *head]).fillna("")
         frame["System"] = frame["System"].where(frame["System"] != frame["System"].shift(), "")
+        shares = {(cell.row, cell.numbers): cell.unknown for cell in self.cells if cell.unknown is not None}
+        if max(shares.values(), default=0.0) > UNKNOWN_TOLERANCE:
+            frame["<unk>"] = [f"{100 * shares[line]:.2f} %" if line in shares else "" for line in lines]
         return frame
 
     @property
@@ -154,8 +165,8 @@ def table(
         output: a file for the returned text, or for the report.
         files: write it as Markdown, LaTeX, CSV and text under `results/<table>/` as well.
         record: add the local results to the tracked ones, in `experiments/measured/`, instead.
-        report: write one HTML page of all tables, or of this one, with curves and pictures, at every size with results,
-            instead: `results/report.html`.
+        report: write one HTML page of this table, or of all with local results, with curves and pictures, at every size
+            with results, instead: `results/report.html`.
     """
     if record:
         from depgen.reporting.record import record_table
@@ -230,7 +241,9 @@ def _cells(results: Results, row: Row, best: set[tuple[str, str]]) -> Iterator[C
         if figure is not None:
             low, high = results.intervals.get(place, (None, None))
             mark, seeds = "*" if place in best else "", len(figure.values)
-            yield Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark)
+            share = results.figure(row.name, "unk_rate") if column.is_perplexity else None
+            unknown = None if share is None else share.mean
+            yield Cell(row.name, source, column.key, figure.mean, figure.deviation, low, high, seeds, mark, unknown)
         elif _why_missing(results, row, column):
             yield Cell(row.name, source, column.key)
 
@@ -258,6 +271,7 @@ _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "&%$#_{}"},
         "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+        "<": "$<$", ">": "$>$",
         "†": r"$^{\dagger}$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "*": r"$^{*}$", "±": r"$\pm$", "–": "--",
     }
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One page of everything at hand: tables beside the published numbers, curves, pictures, and what is missing."""
+"""One page of results: tables beside the published numbers, curves and pictures."""
 
 import base64
 from pathlib import Path
@@ -15,26 +15,29 @@ _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 
 
 def write_report(table: str | None, path: Path) -> str:
-    """Write the page of one table, or of all, and say what it holds.
+    """Write the page of one table, or of all with local results, and say what it holds.
 
-    It has the tables at every size that has results, local or tracked, and the pictures and pages under `results/*/`,
-    for which curves and series are drawn anew. The page needs no other file.
+    It has the tables at every size that has results, and the pictures and pages under `results/*/`, for which curves
+    and series are drawn anew. Where no table has local results, it has all with tracked ones, and names the others.
+    The page needs no other file.
     """
     import pandas as pd
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     definitions = [load_definition(name) for name in ([table] if table else table_names())]
+    at_hand = [load_results(definition, size=size) for definition in definitions for size in definition.sizes]
+    at_hand = [results for results in at_hand if results.runs]
+    own = [results for results in at_hand if results.local and table is None]
     pages = list[Page]()
-    for definition in definitions:
-        for results in (load_results(definition, size=size) for size in definition.sizes):
-            if results.runs:
-                pages.append(page_of(results))
-            if any(run.curve for run in results.runs):
-                plot_curves(str(definition.given), size=results.size)
-            if any(row.x is not None and results.of(row.name) for row in definition.rows):
-                plot_series(str(definition.given), size=results.size)
+    for results in own or at_hand:
+        definition = results.definition
+        pages.append(page_of(results))
+        if any(run.curve for run in results.runs):
+            plot_curves(str(definition.given), size=results.size)
+        if any(row.x is not None and results.of(row.name) for row in definition.rows):
+            plot_series(str(definition.given), size=results.size)
     shown = {page.definition.table for page in pages}
-    missing = [definition for definition in definitions if definition.table not in shown]
+    missing = [] if own else [definition for definition in definitions if definition.table not in shown]
     folders = [folder for folder in sorted(results_root().glob("*")) if table is None or folder.name in shown]
     environment = Environment(
         loader=PackageLoader("depgen.reporting", "."),
@@ -52,7 +55,12 @@ def write_report(table: str | None, path: Path) -> str:
             commit=provenance.short_commit(provenance.commit()),
         )
     write_atomically(path, text)
-    return f"{path}: {len(pages)} tables; {len(missing)} others have no results."
+    others = (
+        f"{len(definitions) - len(shown)} others have no local results"
+        if own
+        else f"{len(missing)} others have no results"
+    )
+    return f"{path}: {len(pages)} tables; {others}."
 
 
 def _pictures(folder: Path) -> dict[str, str]:

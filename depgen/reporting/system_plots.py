@@ -84,7 +84,7 @@ def attention_figure(attention: "DataFrame") -> "Figure":
     size = max(3.0, 0.55 * len(words) + 1.5)
     drawing = figure(size + 0.8, size)
     axes = drawing.add_subplot()
-    image = axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0)
+    image = axes.imshow(weights, cmap="Blues", vmin=0.0)
     axes.set_xticks(range(len(context)), context, rotation=60, ha="right", rotation_mode="anchor")
     axes.set_yticks(range(len(words)), words)
     axes.set_xlabel("context")

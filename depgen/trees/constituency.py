@@ -21,7 +21,8 @@ Bracketing = frozenset[Span]
 
 TRACE_TAGS = frozenset({"-NONE-"})
 CURRENCY_TAGS = frozenset({"$", "#"})
-_PART = re.compile(r"[()]|[^\s()]+")
+_PART = re.compile(r"[()]|[^\s()]+", re.ASCII)
+"""Brackets and what is between them and blanks; a no-break space is part of a word, such as `10 000`."""
 _LABEL = re.compile(r"[^-=]+")
 """The category at the beginning of labels such as `NP-SBJ-1` and `NP=2`."""
 UNNAMED = "TOP"
@@ -85,12 +86,15 @@ def read_bracketed(path: Path) -> Iterator[Sentence]:
     """The sentences of a file such as the Penn Treebank's `.mrg`: `( (S (NP (DT the) (NN cat)) (VP (VBD sat))))`.
 
     With tags and constituents, whose labels are categories alone; these may cover one word too, but not for its tag.
+    Lines between trees that begin with `#` are comments. `(())`, which parsers write where they fail, has no words.
     """
     trees, number = 0, 0
     opened: list[tuple[int, list[str]]] = []  # of each open bracket the first word, and symbols directly within
     words, tags, constituents = list[str](), list[str](), list[Constituent]()
     for number, line in read_lines(path):
-        for part in _PART.findall(line):
+        if not opened and line.lstrip().startswith("#"):
+            continue
+        for part in filter(None, map(str.strip, _PART.findall(line))):
             if part == "(":
                 opened.append((len(words), []))
             elif not opened:
@@ -103,14 +107,14 @@ def read_bracketed(path: Path) -> Iterator[Sentence]:
                 if len(symbols) == 2 and start == len(words):
                     tags.append(symbols[0])
                     words.append(symbols[1])
-                elif len(symbols) > 1 or start == len(words):
+                elif len(symbols) > 1 or (symbols and start == len(words)):
                     raise UserError(
                         f"{path}:{number}: expected (TAG word) or (LABEL constituents), found ({' '.join(symbols)} ...)"
                     )
                 elif symbols:
                     category = _LABEL.match(symbols[0])
                     constituents.append((*span, category[0] if category else symbols[0]))
-                elif not constituents or constituents[-1][:2] != span:
+                elif start < len(words) and (not constituents or constituents[-1][:2] != span):
                     constituents.append((*span, UNNAMED))
                 if not opened:
                     constituents.reverse()  # the last closed is the outermost

@@ -3,11 +3,13 @@
 A line a token, columns separated by tabs: id, form, lemma, part of speech, top (`+` or `-`), pred (`+` or `-`), in 2015
 the frame, then a column for each predicate of the sentence, in their order. It holds the label of the edge from that
 predicate to this token, or `_`. The line before a sentence is `#` and its identifier; a blank line follows it. Files of
-2015 begin with `#SDP 2015`. A predicate is a token that heads an edge.
+2015 begin with `#SDP 2015`; where several were joined, it stands between sentences too. Comments such as `# text = ...`
+are no identifiers. A predicate is a token that heads an edge.
 
 A top of the sentence is an edge from 0 with the label `top`.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,8 @@ TOP = "top"
 """The label of the edge from the root to a top."""
 
 HEADER = "#SDP 2015"
+_FIELD = re.compile(r"#\s*(\w+)\s*=\s*(.*)")
+"""A comment such as `# text = Ada tried .`, as in CoNLL-U."""
 
 
 @dataclass
@@ -41,9 +45,13 @@ class SdpBlock(Block):
 
     @property
     def identifier(self) -> str:
-        """That of the sentence: its comment, or file and line."""
-        comments = (comment[1:].strip() for _, comment in self.comments)
-        return next(filter(None, comments), self.place)
+        """That of the sentence: its comment or `sent_id`, or file and line."""
+        for _, comment in self.comments:
+            field = _FIELD.fullmatch(comment)
+            name = comment[1:] if field is None else field[2] if field[1] == "sent_id" else ""
+            if name.strip():
+                return name.strip()
+        return self.place
 
     def sentence(self) -> Sentence:
         """Words, tags and graph."""
@@ -87,12 +95,12 @@ def read_sdp_blocks(path: Path, name: str = "") -> Iterator[SdpBlock]:
     """The sentences of an SDP file, line by line; their graphs are not read."""
     release: Release = "2014"
     for lines in lines_of_sentences(path, "SDP"):
-        if lines[0][0] == 1 and lines[0][1].startswith("#SDP"):
-            if lines[0][1] != HEADER:
+        for number, header in [each for each in lines if each[1].startswith("#SDP")]:
+            if header.strip() != HEADER:
                 raise UserError(
-                    f"{path}:1: expected {HEADER}, or an SDP file of 2014 without such a line, found {lines[0][1]}"
+                    f"{path}:{number}: expected {HEADER}, or an SDP file of 2014 without such a line, found {header}"
                 )
-            release, lines = "2015", lines[1:]
+            release, lines = "2015", [each for each in lines if each[0] != number]
         block, fixed = SdpBlock(path, name or path.name, lines, release=release), _FIXED_COLUMNS[release]
         for number, line in lines:
             if line.startswith("#"):

@@ -123,7 +123,7 @@ def evaluated(model, *groups, stage="test"):
     return figures, (model.test_scores() if stage == "test" else None)
 
 
-def test_figures_are_means_of_logarithms_whatever_the_batches():
+def test_figures_are_means_of_logarithms_whatever_the_batches(caplog):
     model = Neighbours(mask_rate=0.4, evaluation_masks=3).eval()
     figures, scores = evaluated(model, (0, 1, 2, 3, 4, 5))
     batch = batch_of(*SENTENCES)
@@ -132,6 +132,7 @@ def test_figures_are_means_of_logarithms_whatever_the_batches():
     assert figures["test/loss"] == pytest.approx(loss, rel=1e-9)
     assert figures["test/perplexity"] == pytest.approx(np.exp(loss), rel=1e-6)
     assert figures["test/unk_rate"] == pytest.approx(5 / 19, rel=1e-6)
+    assert "26.32 % of the test's targets are <unk>" in caplog.text
     items, nll, tokens, words = scores
     assert items.tolist() == [0, 1, 2, 3, 4, 5]
     assert nll == pytest.approx(sum(nats for nats, _ in passes).detach().numpy(), abs=1e-9)

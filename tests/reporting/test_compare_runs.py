@@ -140,9 +140,14 @@ def test_other_vocabularies_are_compared_per_word(runs, capsys):
 def test_kinds_of_likelihood_and_numbers_of_words_do_not_compare(runs, capsys):
     runs("words/a", ITEMS["first"])
     runs("masked/a", ITEMS["second"], kind="udgn")
-    runs("ends/a", ITEMS["third"], kind="dmlm", words=3)
-    verdicts, _ = compared(capsys, "words", "masked", "ends")
-    assert {(each["verdict"], each["p_items"]) for each in verdicts} == {("not compared", None)}
+    runs("ends/a", ITEMS["third"], kind="dm_gpt2", words=3)
+    verdicts, cells = compared(capsys, "words", "masked", "ends")
+    assert {(each["row"], each["other"], each["verdict"], each["p_items"]) for each in verdicts} == {
+        ("words", "ends", "not compared", None)
+    }
+    exact = ["word_perplexity", "perplexity"]
+    columns = {row: [key for key, cell in own.items() if cell["value"] is not None] for row, own in cells.items()}
+    assert columns == {"words": exact, "masked": ["perplexity_pseudo"], "ends": exact}
     assert main(["compare", "words", "masked"]) == 0
     shown = capsys.readouterr().out
     assert "masked words, drawn at random (rate 0.3, draws 2)" in " ".join(shown.split())

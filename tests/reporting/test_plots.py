@@ -36,7 +36,8 @@ BEGINNINGS = {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_ending_decides_and_text_stays_text(tmp_path, ending):
     drawing = figure(3.0, 2.0)
-    drawing.add_subplot().set_title("words over it")
+    axes = drawing.add_subplot(title="words over it", xlabel="$5 of $\\frac")
+    axes.set_xticks([0, 1], ["$", "a$_$b"])
     path = tmp_path / "deep" / f"a{ending.upper()}"
     save(drawing, path)
     assert path.read_bytes().startswith(BEGINNINGS[ending])
@@ -67,15 +68,20 @@ CLOCK = ((100.0, 60.0), (200.0, 150.0), (400.0, 270.0))
 
 def test_the_axes_hold_the_curves_and_the_lowest_point_of_each():
     points = [(10_000.0, 90.0), (20_000.0, 70.0), (40_000.0, 75.0)]
-    runs = [("Base", "Base, seed 1"), ("Base", "Base, seed 2"), ("DM", "DM")]
+    runs = [("Base", "Base, seed 1", "exact"), ("Base", "Base, seed 2", "exact"), ("DM", "DM", "exact")]
     lines = [(*run, *point) for run in runs for point in points]
-    frame = pd.DataFrame(lines, columns=["system", "run", "cost", "perplexity"])
+    frame = pd.DataFrame(lines, columns=["system", "run", "likelihood", "cost", "perplexity"])
     (axes,) = curves_figure(frame, title="t", axis="tokens").axes
     assert axes.lines[0].get_xydata().tolist() == list(map(list, points))
     assert axes.lines[1].get_xydata().tolist() == [[20_000.0, 70.0]]
     assert [line.get_color() for line in axes.lines] == ["C0"] * 4 + ["C1"] * 2
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["Base", "DM"]
     assert (axes.get_xlabel(), axes.get_yscale()) == ("tokens", "log")
+    frame.loc[frame["system"] == "DM", "likelihood"] = "pseudo"
+    panels = curves_figure(frame, title="t", axis="tokens").axes
+    assert [len(panel.lines) for panel in panels] == [4, 2], "masked and left-to-right perplexities do not compare"
+    names = [f"validation perplexity ({kind} likelihood)" for kind in ("exact", "pseudo")]
+    assert [panel.get_ylabel() for panel in panels] == names
 
 
 def test_curves_of_a_table_are_local_or_tracked_ones(store, project):
@@ -212,10 +218,10 @@ def test_whole_numbers_have_a_bin_each_and_others_25_of_one_width():
     ("items", "named"),
     [
         ({"Base": {"bleu1": [1, 2, 2, 3]}, "DM-Base": {"bleu1": [4, 4]}}, {"Base": "2 over 8", "DM-Base": "4 over 4"}),
-        ({"Base": {"bleu1": [0.1, np.nan], "perplexity": [1.0]}}, {"B-1": "0.1 over 2", "PPL": "1 over 2"}),
+        ({"Base": {"bleu1": [0.1, np.nan], "perplexity": [1.0]}}, {"B-1": "0.1 over 2", "nats a token": "1 over 2"}),
         (
             {"Base": {"bleu1": [1, 2], "perplexity": [1.0]}, "DM-Base": {"bleu1": [4], "perplexity": [np.nan]}},
-            {"Base, B-1": "1.5 over 4", "Base, PPL": "1 over 2", "DM-Base, B-1": "4 over 2"},
+            {"Base, B-1": "1.5 over 4", "Base, nats a token": "1 over 2", "DM-Base, B-1": "4 over 2"},
         ),
     ],
 )
@@ -224,7 +230,7 @@ def test_a_distribution_is_named_by_what_tells_it_from_others_and_seeds_are_pool
         for seed in (1, 2):
             store(row, seed, {}, scores)
     said = plot_histogram("toy", size="small")
-    assert said.endswith("Means: " + "; ".join(f"{name} {mean}" for name, mean in named.items()) + ".")
+    assert said.endswith("Means: " + "; ".join(f"{name} {mean} of 2 seeds" for name, mean in named.items()) + ".")
     assert re.match(r"results/toy/histogram-small\.png and histogram-small\.csv\.", said)
     bins = pd.read_csv("results/toy/histogram-small.csv")
     assert [*bins] == ["from", "to", *named]

@@ -18,17 +18,17 @@ HIGHER = [1.6, 2.5, 3.5, 4.6]
 MARKDOWN = """\
 **Invented numbers (size small)**
 
-| System |  | B-1 ↑ | SB-2 ↓ | PPL ↓ |
-|---|---|--:|--:|--:|
-| Old (quoted: Someone 1999) | paper | 9.00 |  |  |
-| Base | paper | 10.00 | 90.0 |  |
-|  | local | 10.25 ± 0.07 | – | 50.00 ± 1.41 |
-|  | difference | +0.25 |  |  |
-| DM-Base | paper | 12.00\\* | 80.0 |  |
-|  | local | 11.00 ± 0.14\\* | – | 45.00 ± 0.00 |
-|  | difference | -1.00 |  |  |
-| DM-Base, left chain† (not run yet) |  |  |  |  |
-| Later (not built yet) | paper | 11.00 |  |  |
+| System |  | B-1 ↑ | SB-2 ↓ | PPL ↓ | <unk> |
+|---|---|--:|--:|--:|--:|
+| Old (quoted: Someone 1999) | paper | 9.00 |  |  |  |
+| Base | paper | 10.00 | 90.0 |  |  |
+|  | local | 10.25 ± 0.07 | – | 50.00 ± 1.41 | 1.13 % |
+|  | difference | +0.25 |  |  |  |
+| DM-Base | paper | 12.00\\* | 80.0 |  |  |
+|  | local | 11.00 ± 0.14\\* | – | 45.00 ± 0.00 |  |
+|  | difference | -1.00 |  |  |  |
+| DM-Base, left chain† (not run yet) |  |  |  |  |  |
+| Later (not built yet) | paper | 11.00 |  |  |  |
 """
 
 
@@ -87,11 +87,12 @@ def test_every_format_has_the_same_numbers(project, change):
     rows = list(csv.DictReader(io.StringIO(table("toy", size="small", format="csv"))))
     (mine,) = [row for row in rows if (row["system"], row["numbers"], row["measure"]) == ("DM-Base", "local", "bleu1")]
     assert (float(mine["value"]), mine["seeds"], mine["mark"], mine["low"]) == (11.0, "2", "*", "")
+    assert {row["unknown"] for row in rows if row["measure"] == "perplexity"} == {"0.0113", ""}
     change("caption: Invented numbers", "caption: 100 % R&D_x")
     change("header: B-1", "header: 'UP^~DOWN\\'")
     text = table("toy", size="small", format="latex", output=project / "out.tex")
     assert r"\caption{100 \% R\&D\_x (size small)}" in text
-    assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  \\" in text
+    assert r"DM-Base & paper & 12.00$^{*}$ & 80.0 &  &  \\" in text
     assert r"local & 10.25 $\pm$ 0.07 & --" in text
     assert r"System &  & UP\textasciicircum{}\textasciitilde{}DOWN\textbackslash{} $\uparrow$ & SB-2" in text
     assert text.count(r"\midrule") == 2, "a rule between groups"
@@ -111,6 +112,15 @@ def test_verdicts_have_gain_and_p_values(store):
     store("DM-Base", 1, {"bleu1": 11.0}, settings={"bleu1": "scorer b"})
     store("DM-Base", 2, {"bleu1": 11.0}, settings={"bleu1": "scorer b"})
     assert verdicts()["B-1"]["verdict"] == "not compared: judged by different models or settings"
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.0212, "undecided"), (0.0214, "not compared: the shares of <unk>")])
+@pytest.mark.usefixtures("results")
+def test_perplexities_over_other_shares_of_unk_do_not_compare(store, share, verdict):
+    for seed in (1, 2):
+        store("DM-Base", seed, {"bleu1": 11.0, "perplexity": 45.0, "unk_rate": share})
+    assert verdicts()["PPL"]["verdict"].startswith(verdict)
+    assert not verdicts()["B-1"]["verdict"].startswith("not compared")
 
 
 @pytest.mark.usefixtures("results")
@@ -167,7 +177,7 @@ def test_all_tables_at_once_each_at_a_size_that_it_has(project):
     other = one.replace("table: toy", "table: only\nsizes: [paper]").replace("Invented numbers", "Others")
     (project / "experiments/tables/only.yaml").write_text(other)
     text = table(size="small", files=True)
-    assert text.index("**Others (size paper)**") < text.index("**Invented numbers (size small)**")
+    assert text.index("**Others**") < text.index("**Invented numbers (size small)**")
     assert {path.suffix for path in (project / "results/only").iterdir()} == {".md", ".tex", ".csv", ".txt"}
     lines = list(csv.DictReader(io.StringIO(table(size="small", format="csv"))))
     assert {(line["table"], line["size"]) for line in lines} == {("toy", "small"), ("only", "paper")}

@@ -9,7 +9,9 @@ import yaml
 
 from depgen.cli import main
 from depgen.reporting.plots import figure, save
+from depgen.reporting.record import record_table
 from depgen.reporting.report import write_report
+from depgen.reporting.table import load_definition
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 NASTY = "a <b>&\"'{{ 7 * 7 }}</script>"
@@ -63,7 +65,7 @@ def test_every_number_at_hand_stands_there_and_nothing_is_fetched(project, store
     store("DM-Base", 1, {"bleu1": 23.375, "perplexity": 44.25})
     (drawn / "curves-small-steps.png").write_bytes(b"of another cost")
     output = project / "out" / "page.html"
-    assert write_report(None, output) == f"{output}: 1 tables; 0 others have no results."
+    assert write_report(None, output) == f"{output}: 1 tables; 0 others have no local results."
     text, found = read(output)
     assert base64.b64encode(b"of another cost").decode() in text
     for reference in found.references:
@@ -85,15 +87,21 @@ def test_a_page_of_one_table_holds_no_others(project, store, drawn):
     path = project / "experiments/tables/toy.yaml"
     (project / "experiments/tables/other.yaml").write_text(path.read_text().replace("table: toy", "table: other"))
     store("Base", 1, {"bleu1": 1.0})
+    assert [*record_table(load_definition("toy"), "small")]
+    own = project / "results" / "toy" / "Base"
     for arguments, sections in (
-        ([], ["toy-small", "pictures-toy", "pictures-trees", "missing"]),
+        ([], ["toy-small", "pictures-toy", "pictures-trees"]),
         (["toy"], ["toy-small", "pictures-toy"]),
+        (["toy"], ["toy-small", "pictures-toy"]),  # tracked
+        ([], ["toy-small", "pictures-toy", "pictures-trees", "missing"]),
     ):
         assert main(["table", *arguments, "--report", "--output", str(project / "page.html")]) == 0
         text, found = read(project / "page.html")
         assert re.findall(r'<section id="([^"]*)"', text) == sections
         assert found.pages == [(drawn / "case.html").read_text()]
-        assert ("depgen reproduce other" in found.texts) == (not arguments)
+        assert ("depgen reproduce other" in found.texts) == ("missing" in sections)
+        if arguments and own.is_dir():
+            own.rename(project / "elsewhere")
 
 
 def test_text_is_never_markup(project, store):

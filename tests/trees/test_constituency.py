@@ -23,6 +23,7 @@ from depgen.trees.constituency import (
     without_tags,
 )
 from depgen.trees.removal import kept_constituents
+from depgen.trees.sentence import Sentence
 from tests.trees.trees import constituents
 
 TREES = r"""
@@ -85,13 +86,21 @@ def test_spans_are_those_of_nltk(tmp_path):
         assert spans == bracketing(found.spans)
 
 
+def test_comments_failed_parses_and_no_break_spaces_are_read(tmp_path):
+    text = "# doc (1)\n(S (CD 10\u00a0000) (NNS dogs))\n  # doc (2)\n(())\n( () )\n(S\u00a0 (# #)\n(CD 1))"
+    one, *failed, other = read_bracketed(write(tmp_path, text))
+    assert (one.words, one.spans) == (("10\u00a0000", "dogs"), ((0, 2, "S"),))
+    assert failed == [Sentence((), tags=(), spans=())] * 2
+    assert (other.words, other.tags, other.spans) == (("#", "1"), ("#", "CD"), ((0, 2, "S"),))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("(S (NP (DT the)\n", "mrg:1: expected 2 closing brackets more, found the end of the file"),
         ("(S (DT the))\n)", "mrg:2: expected an opening bracket, found \\)"),
         ("(S the (NN cat))", r"mrg:1: expected \(TAG word\) or \(LABEL constituents\), found \(S the \.\.\.\)"),
-        ("(S ())", r"found \( \.\.\.\)"),
+        ("(S ())", r"found \(S \.\.\.\)"),
         ("\n", "expected bracketed trees, found none"),
     ],
 )

@@ -109,6 +109,15 @@ def test_a_word_of_two_heads_a_top_that_is_no_predicate_and_no_edges(written):
     assert next(read_sdp(written(DM, "a.sdp.gz"))).sentences == first.sentences
 
 
+def test_headers_and_comments_between_sentences_are_no_identifiers(written):
+    comments = "# text = Ada tried to\n#20001003\n" + PAS.split("\n", 2)[2]
+    named = "# text = Ada\n# sent_id = p-4\n" + PAS.split("\n", 2)[2] + "# text = Ada\n" + PAS.split("\n", 2)[2]
+    read = list(read_sdp(written(PSD + PAS + comments + "#SDP 2015\n\n" + named)))
+    names = ["20001001", "20001002", "20001001", "20001003", "p-4", "a.sdp:36"]
+    assert [document.identifier for document in read] == names
+    assert {document.sentences for document in read[2:]} == {read[2].sentences}
+
+
 @st.composite
 def writable(draw):
     length = draw(st.integers(1, 5))

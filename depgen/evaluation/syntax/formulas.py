@@ -1,14 +1,15 @@
 """Predictions of SyntaxGym: comparisons of surprisals of regions, joined by `&` and `|`, with `+`, `-` and brackets.
 
 `(5;%plaus%)` is the surprisal of region 5 in the condition `plaus`, and `(*;%plaus%)` the sum over all its regions.
-With regions as names, such a formula is an expression of Python, whose parser is used.
+As in syntaxgym-core (`prediction.py`), `+` and `-` bind more than comparisons, and these more than `&` and `|`, which
+bind alike and are read from the left: `A | B & C` is `(A | B) & C`. With regions as names and other signs, such a
+formula is an expression of Python, whose parser is used.
 """
 
 import ast
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -22,15 +23,17 @@ DRAWS = 100_000
 """Random surprisals that a chance is estimated from."""
 _MOST_ENUMERATED = 7
 _REGION = re.compile(r"\(\s*(\d+|\*)\s*;\s*%([^%]+)%\s*\)")
-_PYTHON = {"&": " and ", "|": " or ", "=": "==", "[": "(", "]": ")"}
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_PYTHON = {"<": "<<", ">": ">>", "=": "^", "&": "==", "|": "!=", "[": "(", "]": ")"}
+"""The signs of Python that bind as those of SyntaxGym do: its comparisons make a chain of equals, from the left."""
 _OPERATIONS: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: np.add,
     ast.Sub: np.subtract,
-    ast.Lt: np.less,
-    ast.Gt: np.greater,
-    ast.Eq: lambda left, right: np.isclose(left, right, rtol=RELATIVE, atol=ABSOLUTE),
-    ast.And: np.logical_and,
-    ast.Or: np.logical_or,
+    ast.LShift: np.less,
+    ast.RShift: np.greater,
+    ast.BitXor: lambda left, right: np.isclose(left, right, rtol=RELATIVE, atol=ABSOLUTE),
+    ast.Eq: np.logical_and,
+    ast.NotEq: np.logical_or,
 }
 
 
@@ -63,7 +66,7 @@ class Formula:
     @property
     def compares_order_alone(self) -> bool:
         """Whether it compares regions with regions by `<` and `>` and nothing else, so that their order decides."""
-        others = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Eq)
+        others = (ast.Constant, ast.Add, ast.Sub, ast.UnaryOp, ast.BitXor)
         return not any(isinstance(node, others) for node in ast.walk(self.root)) and all(
             region.number is not None for region in self.regions
         )
@@ -82,12 +85,13 @@ def _value(node: ast.expr, surprisals: list[Any]) -> Any:  # noqa: ANN401
             return number
         case ast.UnaryOp(operand=operand):
             return np.negative(_value(operand, surprisals))
-        case ast.BoolOp(op=operation, values=parts):
-            return reduce(_OPERATIONS[type(operation)], [_value(part, surprisals) for part in parts])
         case ast.BinOp(left=left, op=operation, right=right):
             return _OPERATIONS[type(operation)](_value(left, surprisals), _value(right, surprisals))
-        case ast.Compare(left=left, ops=[comparison], comparators=[right]):
-            return _OPERATIONS[type(comparison)](_value(left, surprisals), _value(right, surprisals))
+        case ast.Compare(left=left, ops=operations, comparators=others):
+            value = _value(left, surprisals)
+            for operation, other in zip(operations, others, strict=True):
+                value = _OPERATIONS[type(operation)](value, _value(other, surprisals))
+            return value
     raise AssertionError("what a formula may hold is checked when it is read")
 
 
@@ -103,7 +107,7 @@ def parse_formula(text: str, *, place: str) -> Formula:
     places = iter(named)
     code = _REGION.sub(lambda _: f" r{regions.index(next(places))} ", text)
     try:
-        if unknown := re.search(r"[^\d.\s+\-<>=&|()\[\]]", _REGION.sub("", text)):
+        if unknown := re.search(r"[^\s+\-<>=&|()\[\]]", _NUMBER.sub("", _REGION.sub("", text))):
             raise SyntaxError(f"{unknown[0]!r} means nothing")
         root = ast.parse("".join(_PYTHON.get(letter, letter) for letter in code).strip(), mode="eval").body
         if not _is_comparison(root):
@@ -129,10 +133,10 @@ def _is_comparison(node: ast.expr) -> bool:
             parts, of_comparisons, is_comparison = [operand], False, False
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
             parts, of_comparisons, is_comparison = [left, right], False, False
-        case ast.Compare(left=left, ops=[ast.Lt() | ast.Gt() | ast.Eq()], comparators=[right]):
+        case ast.BinOp(left=left, op=ast.LShift() | ast.RShift() | ast.BitXor(), right=right):
             parts, of_comparisons, is_comparison = [left, right], False, True
-        case ast.BoolOp(values=values):
-            parts, of_comparisons, is_comparison = values, True, True
+        case ast.Compare(left=left, comparators=others):
+            parts, of_comparisons, is_comparison = [left, *others], True, True
         case _:
             raise SyntaxError("two sides of one sign were expected")
     if any(_is_comparison(part) != of_comparisons for part in parts):
