@@ -70,6 +70,7 @@ def generate(
     prompts: Sequence[Sequence[int]],
     *,
     eos: int,
+    unk: int = -1,
     options: Sampling,
     seeds: Sequence[int],
     max_new_tokens: int,
@@ -91,6 +92,7 @@ def generate(
         step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
         eos: the id that ends a text.
+        unk: the id of unknown words, which texts hold only where the options say so; -1: there is none.
         options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for; `TokenOptions`:
             the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
@@ -121,7 +123,8 @@ def generate(
     with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
         least = options.min_new_tokens if isinstance(options, TokenOptions) else 0
         common: dict[str, Any] = {
-            "eos": eos, "least": least, "most": most, "device": device, "built": built, "advance": advance
+            "eos": eos, "never": [] if options.unknown or unk < 0 else [unk], "least": least, "most": most,
+            "device": device, "built": built, "advance": advance,
         }  # fmt: skip
         for start in range(0, len(prompts), at_once):
             places = by_length[start : start + at_once]
@@ -149,13 +152,13 @@ def left_padded(prompts: Sequence[Sequence[int]], *, filler: int, device: torch.
     return tokens, mask_of(missing, longest)
 
 
-def _without_end(log_probs: Float[Tensor, "batch vocab"], eos: int) -> Float[Tensor, "batch vocab"]:
-    """Log-probabilities but for the end of a text; not normalised again."""
-    return log_probs.index_fill(1, torch.tensor([eos], device=log_probs.device), -torch.inf)
-
-
 def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
+
+
+def _without(log_probs: Float[Tensor, "batch vocab"], ids: Sequence[int]) -> Float[Tensor, "batch vocab"]:
+    """Log-probabilities but for some tokens; not normalised again."""
+    return log_probs.index_fill(1, torch.tensor(ids, device=log_probs.device), -torch.inf)
 
 
 def _sampled_texts(
@@ -166,6 +169,7 @@ def _sampled_texts(
     state: StepState | None,
     *,
     eos: int,
+    never: Sequence[int],
     least: int,
     most: int,
     device: torch.device,
@@ -182,7 +186,8 @@ def _sampled_texts(
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     for length in range(most):
         distribution, state = step(tokens, padding, state)
-        possible = _without_end(_mixed(distribution), eos) if length < least else distribution
+        ids = [*never, eos] if length < least else never
+        possible = _without(_mixed(distribution), ids) if ids else distribution
         drawn = sample(possible, sampling, [generators[row] for row in rows])
         places = [place for place, row in enumerate(rows) if row in running]
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
@@ -214,6 +219,7 @@ def _searched_texts(
     number: int,
     *,
     eos: int,
+    never: Sequence[int],
     least: int,
     most: int,
     device: torch.device,
@@ -246,9 +252,8 @@ def _searched_texts(
     running = len(prompts)
     for length in range(1, most + 1):
         distribution, state = step(tokens, padding, state)
-        log_probs = _mixed(distribution)
-        if length <= least:
-            log_probs = _without_end(log_probs, eos)
+        excluded = [*never, eos] if length <= least else never
+        log_probs = _without(_mixed(distribution), excluded) if excluded else _mixed(distribution)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
         ids = torch.cat((ids[best.rows], best.candidates[:, None]), 1)
         is_end = best.candidates == eos
