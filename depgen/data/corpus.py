@@ -299,13 +299,15 @@ class FileCorpus(CorpusOfSteps):
     def read(self, split: Split) -> Iterator[Document]:
         """The documents of a split's files."""
         for path in self.paths(split):
-            any_sentence = False
+            any_sentence = any_word = False
             for document in self.format.read(path, self._name_of(path)):
                 if document.sentences:
-                    any_sentence = True
+                    any_sentence, any_word = True, any_word or any(word != "_" for word in document.words())
                     yield document
             if not any_sentence:
                 raise UserError(f"{path}: expected documents as {type(self.format).__name__} reads them, found none.")
+            if not any_word:
+                raise UserError(f"{path}: expected words, found nothing but `_`: add the treebank's text to it first.")
 
     def content(self, split: Split) -> str:
         """A digest of the format's options and of the names and bytes of the split's files."""
