@@ -206,6 +206,14 @@ class TextLines(FileCorpus):
 
 
 @dataclass(frozen=True)
+class RawText(TextLines):
+    """Raw English text, a paragraph a line, which spaCy's rules cut into sentences and words."""
+
+    how_to_get: ClassVar[str] = "Put one paragraph on each line of a UTF-8 text file, or name your files by train, …"
+    format: Format = field(default_factory=lambda: Lines(splitter="sentencizer", tokens="rules"))
+
+
+@dataclass(frozen=True)
 class DocumentLines(TextLines):
     """Documents of tokenised text: a sentence a line, blank lines or headings such as `= Title =` between documents."""
 

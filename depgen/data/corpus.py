@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
-from depgen.data.tokenization import rule_versions
+from depgen.data.tokenization import Tokens, rule_versions
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import data_root, file_sha256, find_data, find_file, lines_sha256, matching
 from depgen.trees.sentence import Document
@@ -69,6 +69,17 @@ def form_of(corpus: object) -> FormName | None:
     """The form that a corpus's text is in (`depgen.trees.text_form`); None where it does not say."""
     form: FormName | None = getattr(corpus, "form", None)
     return form
+
+
+def tokens_of(corpus: object) -> Tokens:
+    """How a corpus's strings become tokens: as its last step that cuts them says, or what reads them."""
+    steps: Sequence[Step] = getattr(corpus, "steps", None) or ()
+    cutting = [step.tokens for step in steps if hasattr(step, "tokens")]
+    if cutting:
+        return cutting[-1]
+    inner = getattr(corpus, "format", None) or getattr(corpus, "corpus", None)
+    tokens: Tokens = getattr(corpus, "tokens", "whitespace") if inner is None else tokens_of(inner)
+    return tokens
 
 
 class Versioned:
@@ -288,13 +299,15 @@ class FileCorpus(CorpusOfSteps):
     def read(self, split: Split) -> Iterator[Document]:
         """The documents of a split's files."""
         for path in self.paths(split):
-            any_sentence = False
+            any_sentence = any_word = False
             for document in self.format.read(path, self._name_of(path)):
                 if document.sentences:
-                    any_sentence = True
+                    any_sentence, any_word = True, any_word or any(word != "_" for word in document.words())
                     yield document
             if not any_sentence:
                 raise UserError(f"{path}: expected documents as {type(self.format).__name__} reads them, found none.")
+            if not any_word:
+                raise UserError(f"{path}: expected words, found nothing but `_`: add the treebank's text to it first.")
 
     def content(self, split: Split) -> str:
         """A digest of the format's options and of the names and bytes of the split's files."""

@@ -22,7 +22,7 @@ from depgen.trees.tree import check_tree
 
 @dataclass(frozen=True)
 class Lines(Format):
-    """A document a line, by default of one sentence; blank lines are left out and counted.
+    """A document a line, by default of one sentence; blank lines are left out.
 
     Args:
         splitter: how a line becomes sentences: it is one, or, where lines are paragraphs, as `depgen.data.tokenization`
@@ -35,14 +35,10 @@ class Lines(Format):
 
     def read(self, path: Path, name: str) -> Iterator[Document]:
         """The lines of a file; identifiers are file and line."""
-        blank = 0
         for number, line in _plain_lines(path):
             if line.strip():
                 texts = sentences_of(line, self.splitter)
                 yield Document(tuple(Sentence(words_of(text, self.tokens)) for text in texts), f"{name}:{number}")
-            else:
-                blank += 1
-        log_left_out(blank, "blank lines", str(path))
 
 
 @dataclass(frozen=True)

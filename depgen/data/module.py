@@ -16,12 +16,21 @@ from jaxtyping import Int
 from torch.utils.data import Dataset
 
 from depgen.data.batch import ItemBatch, collate_tokens
-from depgen.data.corpus import Corpus, Split, drawn_documents, form_of
+from depgen.data.corpus import Corpus, Split, drawn_documents, form_of, tokens_of
 from depgen.data.rows import document_of_row
 from depgen.data.sampler import RankBatch, ResumableBatches, ResumableLoader, TokenBudgetBatches, drawn_epoch
-from depgen.data.table import AnnotatedSplit, DocumentJoining, EncodedSplit, encoded_table, sizes_of
+from depgen.data.table import (
+    AnnotatedSplit,
+    DocumentJoining,
+    EncodedSplit,
+    attached_marks,
+    encoded_table,
+    several_roots,
+    sizes_of,
+)
 from depgen.data.vocabulary import (
     VOCABULARY_FILE,
+    SubwordPieces,
     Vocabulary,
     VocabularyBuilder,
     WordVocabulary,
@@ -31,13 +40,16 @@ from depgen.data.vocabulary import (
 from depgen.errors import UserError, check_at_least
 from depgen.locations import cache_root, lines_sha256, made_once, write_atomically
 from depgen.seeds import checked_seed
-from depgen.trees.annotator import Annotator, leaves_out
+from depgen.trees.annotator import Annotator, leaves_out, structure_of
 from depgen.trees.pieces import LeftDependents
 
 logger = logging.getLogger(__name__)
 
 VOCABULARY_VERSION = "1"
 """Part of every cached vocabulary's key: raised when a builder changes what it makes."""
+
+ATTACHED = 0.05
+"""Share of words with a mark after them that only raw text has: `Mr.` and `U.S.` are 1 % of tokenised news."""
 
 Collate = Callable[[Any], object]
 """Makes a batch of the items of one rank's share; picklable, so that worker processes can run it."""
@@ -71,7 +83,8 @@ class CorpusData(L.LightningDataModule, ABC):
         annotator: what gives them trees; None for systems that need none.
         trees_for: the splits that get trees. By default not the test split: no system sees a tree when it is tested,
             and a run can be tested where its parser is not.
-        vocabulary: how the vocabulary is built, from the training split; every word by default.
+        vocabulary: how the vocabulary is built, from the training split; by default pieces of words of raw text, which
+            `tokens: rules` cuts, and every word of other text.
         joining: how the trees of a document's sentences become one (see `depgen.data.table.DocumentJoining`).
         left_dependents: the piece of a word that a dependent on its left hangs on (`depgen.trees.pieces`).
         max_documents: use only the first `max_documents` documents of the training split; None for all.
@@ -101,7 +114,7 @@ class CorpusData(L.LightningDataModule, ABC):
         check_at_least(0, workers=workers)
         check_at_least(1, max_documents=max_documents)
         self.corpus, self.annotator, self.trees_for = corpus, annotator, tuple(trees_for)
-        self.builder = vocabulary or WordVocabulary()
+        self.builder = vocabulary or (SubwordPieces() if tokens_of(corpus) == "rules" else WordVocabulary())
         self.joining, self.left_dependents, self.max_documents = joining, left_dependents, max_documents
         self.workers, self.seed, self.collate = workers, checked_seed(seed), collate
         self._vocabulary: Vocabulary | None = None
@@ -155,7 +168,7 @@ class CorpusData(L.LightningDataModule, ABC):
     @property
     def reading(self) -> dict[str, Any]:
         """How texts are given to a trained system, as arguments of `depgen.evaluation.reading.Reading`."""
-        return {"form": form_of(self.corpus)}
+        return {"form": form_of(self.corpus), "tokens": tokens_of(self.corpus)}
 
     def state_dict(self) -> dict[str, Any]:
         """The vocabulary and `reading`, so that a checkpoint can be used without its run folder."""
@@ -189,10 +202,11 @@ class CorpusData(L.LightningDataModule, ABC):
             self._table(split)
 
     def setup(self, stage: str | None = None) -> None:
-        """Encode the splits that a stage needs; before training, warn of a `<unk>` that is never trained."""
+        """Encode the splits that a stage needs; before training, warn of raw text and of an untrained `<unk>`."""
         for split in _splits_of(stage):
             self.split(split)
         if stage == "fit" and self.processes[1] == 0:
+            self._warn_of_raw_text()
             self._warn_of_untrained_unk()
 
     def split(self, split: Split) -> EncodedSplit:
@@ -210,6 +224,10 @@ class CorpusData(L.LightningDataModule, ABC):
                     f"({scheme}). If they are to come from a treebank, no sentence of it equals one of the corpus: are "
                     "both in the same form, such as by the step depgen.data.steps.BareWords?"
                 )
+        if self.annotator is not None and split in self.trees_for and structure_of(self.annotator) == "tree":
+            several, trees = several_roots(table)
+            if several:
+                logger.warning("%s: %d of %d sentences have several roots.", name, several, trees)
         encoded = self._splits[split] = self._encode(table)
         tokens = int(encoded.counts.sum())
         sentences = int(encoded.columns.counts("sentences").sum()) - len(encoded)
@@ -238,6 +256,15 @@ class CorpusData(L.LightningDataModule, ABC):
     def _unknown(self, encoded: EncodedSplit) -> int:
         """How many tokens are `<unk>`; 0 where the vocabulary has none."""
         return int(encoded.counts[self.vocabulary.unk]) if self.vocabulary.unk >= 0 else 0
+
+    def _warn_of_raw_text(self) -> None:
+        marked, words = attached_marks(self._table("train"))
+        if marked > ATTACHED * words:
+            logger.warning(
+                "%s: %d of %d words of the training split end in a punctuation mark, as in raw text. Cut English into "
+                "words by `tokens: rules` of the corpus's format, as depgen.data.corpora.RawText does.",
+                self.corpus.name, marked, words,
+            )  # fmt: skip
 
     def _warn_of_untrained_unk(self) -> None:
         train, valid = self.split("train"), self.split("valid")

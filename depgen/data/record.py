@@ -4,13 +4,14 @@ import json as json_library
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from depgen.data.corpus import SPLITS, Corpus, CorpusOfSteps, Split, Step, WithSteps
-from depgen.data.steps import HELD_OUT, FirstDocuments, Rewrite, SingleSentences, text_of, texts_of_splits
+from depgen.data.steps import HELD_OUT, FirstDocuments, Rewrite, SingleSentences, text_of
 from depgen.errors import MissingDataError, UserError
 from depgen.locations import cache_root, json_object, lines_sha256, made_once, write_atomically
 from depgen.training.runs import read_record, update_record
@@ -77,27 +78,55 @@ def _limited(corpus: Corpus, max_documents: int | None) -> Corpus:
 
 
 def _counts(corpus: Corpus) -> dict[str, Any]:
-    """Training documents, those that equal one held out, and whether the corpus is reduced; counted once, cached."""
-    key = lines_sha256([*map(corpus.fingerprint, SPLITS), str(dict(corpus.published))])
+    """Training documents, what of the splits is equal, and whether the corpus is reduced; counted once, cached."""
+    key = lines_sha256(["2", *map(corpus.fingerprint, SPLITS), str(dict(corpus.published))])
     path = cache_root() / "documents" / f"{key}.json"
     made_once(path.with_suffix(""), partial(_count_into, corpus, path), is_made=path.is_file)
     return json_object(path, remedy=f"Delete {path}.")
 
 
 def _count_into(corpus: Corpus, path: Path) -> None:
-    held_out = texts_of_splits(corpus.documents, HELD_OUT)
-    texts = [text_of(document) for document in corpus.documents("train")]
-    read, whole = corpus.documents, len(texts)
+    valid, test = (_texts(corpus, split) for split in HELD_OUT)
+    train = _texts(corpus, "train")
+    read, whole = corpus.documents, train.documents.total()
     if isinstance(corpus, CorpusOfSteps):
         read, steps = corpus.read, [step for step in corpus.steps or () if not isinstance(step, FirstDocuments)]
         if len(steps) < len(corpus.steps or ()):
             whole = sum(1 for _ in replace(corpus, steps=steps).documents("train"))
-    reduced = len(texts) < whole or any(
+    reduced = train.documents.total() < whole or any(
         sum(1 for _ in read(split)) < (published.documents or 0) for split, published in corpus.published.items()
     )
-    equal = sum(text in held_out for text in texts)
-    counts = {"corpus": corpus.name, "train": len(texts), "equal": equal, "reduced": reduced}
+    counts = {
+        "corpus": corpus.name,
+        "train": train.documents.total(),
+        "train_sentences": train.sentences.total(),
+        "equal": _equal(train.documents, valid.documents | test.documents),
+        "equal_sentences": _equal(train.sentences, valid.sentences | test.sentences),
+        "equal_held_out": _equal(valid.documents, test.documents),
+        "reduced": reduced,
+    }
     write_atomically(path, json_library.dumps(counts) + "\n")
+
+
+class _Texts(NamedTuple):
+    """How often each document and each sentence of a split occurs, as words without blanks."""
+
+    documents: Counter[str]
+    sentences: Counter[str]
+
+
+def _texts(corpus: Corpus, split: Split) -> _Texts:
+    """Those of a split; none where its files are missing."""
+    documents, sentences = Counter[str](), Counter[str]()
+    with suppress(MissingDataError) if split in HELD_OUT else nullcontext():
+        for document in corpus.documents(split):
+            documents[text_of(document)] += 1
+            sentences.update("".join("".join(sentence.words).split()) for sentence in document.sentences)
+    return _Texts(documents, sentences)
+
+
+def _equal(texts: Counter[str], others: Counter[str]) -> int:
+    return sum(count for text, count in texts.items() if text in others)
 
 
 # -- a run's record ---------------------------------------------------------------------------------------------------
@@ -106,8 +135,9 @@ def _count_into(corpus: Corpus, path: Path) -> None:
 def record_data(run: Path, trainer: "L.Trainer", model: "L.LightningModule") -> None:
     """Write into a fresh run's `run.json` what it is trained on, once the data are ready.
 
-    These are `data` (a `DataSource`), `equal_documents` (how many of training equal one of validation or test; the log
-    says it too), `tokens_per_epoch` (with the ends of sequences) and `trees` (their scheme, if the system learns from
+    These are `data` (a `DataSource`), `equal_documents` and `equal_sentences` (how many of training equal one of
+    validation or test), `equal_held_out` (how many documents of validation equal one of the test), which the log says
+    too, `tokens_per_epoch` (with the ends of sequences) and `trees` (their scheme, if the system learns from
     them). A data module without a corpus leaves nothing. A split that can't be read, which training may have no need
     of, is warned of.
     """
@@ -117,13 +147,16 @@ def record_data(run: Path, trainer: "L.Trainer", model: "L.LightningModule") -> 
     if not trainer.is_global_zero or not hasattr(data, "corpus"):
         return
     try:
-        equal = equal_documents(data.corpus)
+        counts = _counts(data.corpus)
         logger.info(
-            "%s: %d training documents equal one of validation or test but for blanks.", data.corpus.name, equal
-        )
+            "%s: %d of %d training documents and %d of %d training sentences equal one of validation or test but for "
+            "blanks; %d documents of validation equal one of the test.", data.corpus.name, counts["equal"],
+            counts["train"], counts["equal_sentences"], counts["train_sentences"], counts["equal_held_out"],
+        )  # fmt: skip
         record = {
             "data": asdict(source_of(data.corpus, max_documents=getattr(data, "max_documents", None))),
-            "equal_documents": equal,
+            "equal_documents": counts["equal"],
+            **{name: counts[name] for name in ("equal_sentences", "equal_held_out")},
             "tokens_per_epoch": int(data.target_counts().sum()),
             "trees": data.annotator.scheme if _learns_from_trees(model, data) else None,
         }

@@ -225,6 +225,28 @@ class TableSizes(NamedTuple):
     without_head: int
 
 
+def several_roots(table: Any) -> tuple[int, int]:  # noqa: ANN401
+    """How many sentences of an annotated table have trees with several roots, and how many have trees."""
+    import pyarrow.compute as pc
+
+    heads, lengths = (pc.list_flatten(table.data[name]).to_numpy() for name in ("heads", "sentence_lengths"))
+    sentence = np.repeat(np.arange(len(lengths)), lengths)
+    roots = np.bincount(sentence[heads == 0], minlength=len(lengths))
+    return int((roots > 1).sum()), int((roots > 0).sum())
+
+
+def attached_marks(table: Any) -> tuple[int, int]:  # noqa: ANN401
+    """How many words of a table end in a mark of punctuation that follows a letter or a digit, and how many there are.
+
+    Of the first 10,000 documents.
+    """
+    import pyarrow.compute as pc
+
+    words = pc.list_flatten(table.data["words"].slice(0, 10_000))
+    marked = pc.match_substring_regex(words, r"[\pL\pN][.,;:!?]+[\"'”’)]*$")
+    return pc.sum(marked).as_py() or 0, len(words)
+
+
 def sizes_of(table: Any) -> TableSizes:  # noqa: ANN401
     """How much an annotated table holds, from its columns."""
     import pyarrow.compute as pc

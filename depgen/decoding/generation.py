@@ -71,6 +71,7 @@ def generate(
     prompts: Sequence[Sequence[int]],
     *,
     eos: int,
+    unk: int = -1,
     options: Sampling,
     seeds: Sequence[int],
     max_new_tokens: int,
@@ -92,6 +93,7 @@ def generate(
         step: the model. What it returns is normalised, so that log-probabilities of texts are those of the model.
         prompts: token ids, at least one each (BOS, where there is nothing else).
         eos: the id that ends a text.
+        unk: the id of unknown words, which texts hold only where the options say so; -1: there is none.
         options: how the next token is chosen; `BeamOptions` with a beam: how texts are searched for; `TokenOptions`:
             the least tokens of a text, for one step a token.
         seeds: one a text; a search needs none of them.
@@ -122,7 +124,8 @@ def generate(
     with torch.inference_mode(), progress_bar("generating", total=len(prompts), unit=unit, shown=progress) as advance:
         least = options.min_new_tokens if isinstance(options, TokenOptions) else 0
         common: dict[str, Any] = {
-            "eos": eos, "least": least, "most": most, "device": device, "built": built, "advance": advance
+            "eos": eos, "never": [] if options.unknown or unk < 0 else [unk], "least": least, "most": most,
+            "device": device, "built": built, "advance": advance,
         }  # fmt: skip
         for start in range(0, len(prompts), at_once):
             places = by_length[start : start + at_once]
@@ -154,6 +157,13 @@ def _mixed(distribution: Tensor | Mixture) -> Float[Tensor, "batch vocab"]:
     return distribution.log_probs if isinstance(distribution, Mixture) else distribution
 
 
+def _without(log_probs: Float[Tensor, "batch vocab"], ids: Sequence[int]) -> Float[Tensor, "batch vocab"]:
+    """Log-probabilities but for some tokens; not normalised again."""
+    for token in ids:
+        log_probs = without(log_probs, token)
+    return log_probs
+
+
 def _sampled_texts(
     step: Step,
     prompts: Sequence[Sequence[int]],
@@ -162,6 +172,7 @@ def _sampled_texts(
     state: StepState | None,
     *,
     eos: int,
+    never: Sequence[int],
     least: int,
     most: int,
     device: torch.device,
@@ -178,7 +189,8 @@ def _sampled_texts(
     tokens, padding = left_padded(prompts, filler=eos, device=device)
     for length in range(most):
         distribution, state = step(tokens, padding, state)
-        possible = without(_mixed(distribution), eos) if length < least else distribution
+        ids = [*never, eos] if length < least else never
+        possible = _without(_mixed(distribution), ids) if ids else distribution
         drawn = sample(possible, sampling, [generators[row] for row in rows])
         places = [place for place, row in enumerate(rows) if row in running]
         totals[[rows[place] for place in places]] += log_probs_of(distribution, drawn)[places]
@@ -210,6 +222,7 @@ def _searched_texts(
     number: int,
     *,
     eos: int,
+    never: Sequence[int],
     least: int,
     most: int,
     device: torch.device,
@@ -242,9 +255,7 @@ def _searched_texts(
     running = len(prompts)
     for length in range(1, most + 1):
         distribution, state = step(tokens, padding, state)
-        log_probs = _mixed(distribution)
-        if length <= least:
-            log_probs = without(log_probs, eos)
+        log_probs = _without(_mixed(distribution), [*never, eos] if length <= least else never)
         best = pruned(scores, log_probs, items, beam_size=options.beam_size)
         rows, chosen, of_items = best.on_cpu
         ids, totals = torch.cat((ids[rows], chosen[:, None]), 1), best.scores.cpu()

@@ -23,12 +23,14 @@ class Sampling:
         temperature: log-probabilities are divided by it and renormalised.
         top_k: keep the k likeliest tokens; 0 keeps all.
         greedy: take the likeliest token; nothing is drawn and the other settings are without effect.
+        unknown: let texts hold `<unk>`; by default its probability goes to the other tokens. ITEXP never writes it.
     """
 
     top_p: float = 1.0
     temperature: float = 1.0
     top_k: int = 0
     greedy: bool = False
+    unknown: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(0, top_k=self.top_k)

@@ -77,7 +77,11 @@ def generate(
     documents = isinstance(system.model, DocumentLanguageModel)
     begin = None
     if prompts is not None:
-        begin = read_documents(prompts) if documents else read_file_texts(prompts, PROMPT)
+        begin = (
+            read_documents(prompts, usual_tokens=system.reading.tokens)
+            if documents
+            else read_file_texts(prompts, PROMPT)
+        )
     texts = system.generate(
         begin, number=number, max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed,
         progress=sys.stderr.isatty(), **options,

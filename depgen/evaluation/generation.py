@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from depgen.data.detokenization import detokenize
 from depgen.data.vocabulary import LABELS, Vocabulary
 from depgen.decoding.generation import Generated, generate
 from depgen.decoding.settings import Sampling, made_options
@@ -49,6 +50,7 @@ def generated_texts(
     max_new_tokens: int = 100,
     batch_size: int = 64,
     seed: int = 0,
+    detokenized: bool = True,
     progress: bool = False,
 ) -> pd.DataFrame:
     """`number` texts of each prompt, a row each; see `depgen.evaluation.system.System.generate`.
@@ -70,6 +72,9 @@ def generated_texts(
         rows = _continuations(trained, prompts, own, number=number, seeds=seeds, **sizes)
     else:
         rows = _texts(trained, prompts, own, number=number, seeds=seeds, **sizes)
+    if detokenized and trained.reading.tokens == "rules":
+        for row in rows:
+            row["text"] = "\n".join(map(detokenize, row["text"].split("\n")))
     begun = [prompt.text for prompt in prompts for _ in range(number)]
     rows = [
         {"prompt": prompt, "text": row.pop("text"), "seed": own_seed, **row}
@@ -285,7 +290,7 @@ def continue_documents(
         others = [place for place, state in enumerate(states) if state is None]
         for places in filter(None, (begun, others)):  # a batch begins its documents or continues them
             texts = generate(
-                step, [[vocabulary.start]] * len(places), eos=vocabulary.eos, options=sampling,
+                step, [[vocabulary.start]] * len(places), eos=vocabulary.eos, unk=vocabulary.unk, options=sampling,
                 seeds=[seed_of(f"{seeds[place]} sentence {sentence}") for place in places],
                 max_new_tokens=max_new_tokens, batch_size=batch_size, device=model.device, progress=progress,
                 begin=partial(_begin, [states[place] for place in places]),

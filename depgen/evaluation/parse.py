@@ -62,8 +62,8 @@ def parse(
             text that has it already stays as it is; `bare` for UDGN's own, `ptb` for that of the language-modelling
             Penn Treebank, `lower` for lower case alone, `stories` for that of ROCStories, `as_is` for none.
         input_format: by default what the name ends in, and `text` for other names.
-        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English; of
-            text, MISC then says `SpaceAfter=No`.
+        tokens: (text, JSON and tables) words are separated by white space, or by rules for English; by default as in
+            the run's corpus; of text, MISC then says `SpaceAfter=No`.
         tags: (CoNLL-U) the column of tags, by default xpos, which tell punctuation from words; without tags, forms do.
         format: of the output: CoNLL-U; (graphs) SDP of 2015, in which arcs from the root are tops; or (run of Pushdown
             or TG) brackets around constituents, a line a sentence, those of TG with labels: `(S (NP the dog) (VP
@@ -84,27 +84,30 @@ def parse(
     if output is not None:
         check_output(output)
     kind = file_format(input, input_format, tokens=tokens, tags=tags)
-    blocks = list(read_blocks(input)) if kind == "conllu" else []
-    if kind == "text":
-        lines = "\n".join(line for _, line in read_lines(input))
-        documents = [document_of(lines, name=input.name, tokens=tokens or "whitespace")]
-        if not documents[0].sentences:
-            raise UserError(f"{input}: expected a sentence on each line, found only blank lines.")
-    else:
-        documents = read_documents(input, input_format=kind, tokens=tokens, tags=tags)
-
     if parser is not None:
         options = {
             "run": run, "form": form, "device": device, "attention_head": attention_head, "beam_size": beam_size,
         }  # fmt: skip
         if named := [name for name, value in options.items() if value is not None]:
             raise UserError(f"--parser can't be combined with --{', --'.join(named)}: leave out one or the other.")
+    systems = [] if parser is not None else [load(each, device=device, form=form) for each in named_runs(run)]
+    cut = tokens or (systems[0].reading.tokens if systems else "whitespace")
+    blocks = list(read_blocks(input)) if kind == "conllu" else []
+    if kind == "text":
+        lines = "\n".join(line for _, line in read_lines(input))
+        documents = [document_of(lines, name=input.name, tokens=cut)]
+        if not documents[0].sentences:
+            raise UserError(f"{input}: expected a sentence on each line, found only blank lines.")
+    else:
+        documents = read_documents(input, input_format=kind, usual_tokens=cut, tags=tags)
+
+    if parser is not None:
         annotator = parser_named(parser)
         chosen = _format(format, output, structure_of(annotator))
         parses = parse_documents(annotator, documents)
         logger.info("%d sentences parsed by %s.", len(parses.sentences), annotator.scheme)
     else:
-        system, *others = (load(each, device=device, form=form) for each in named_runs(run))
+        system, *others = systems
         chosen = _format(format, output, structure_found_by(system))
         parses = system.parse(
             documents, decoding=decoding, attention_head=attention_head, beam_size=beam_size,

@@ -13,6 +13,7 @@ from depgen.data.corpus import Corpus, WithSteps, form_of
 from depgen.data.documents import Segmentation, segment_bounds
 from depgen.data.experiment import data_of
 from depgen.data.steps import Rewrite
+from depgen.data.tokenization import Tokens
 from depgen.data.vocabulary import Encoding, Vocabulary, encode
 from depgen.trees.removal import Orphans, keep_words
 from depgen.trees.sentence import Sentence
@@ -29,6 +30,7 @@ class Reading:
     Attributes:
         form: what words are brought into, that of the corpus which the run has learnt from; None where this does not
             say, and words stay as they are.
+        tokens: how a text becomes words, where nobody says it: as that of the corpus which the run has learnt from.
         final_word_twice: the last token of every sentence is repeated, as some systems of 2015 were trained; it
             belongs to its word.
         longest: sentences of the segments that documents are read in; None for whole documents.
@@ -38,6 +40,7 @@ class Reading:
     """
 
     form: FormName | None = None
+    tokens: Tokens = "whitespace"
     final_word_twice: bool = False
     longest: int | None = None
     segmentation: Segmentation = "paper"

@@ -73,7 +73,8 @@ def score(
             where that does not say; `lower` for lower case, `stories` for that of ROCStories, `bare` for words alone,
             `ptb` for the form of the language-modelling Penn Treebank. Text that is in the form already stays as it is.
         input_format: by default what the name ends in, and `text` for other names.
-        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
+        tokens: (text, JSON and tables) words are separated by white space, or by rules for English; by default as in
+            the run's corpus.
         tags: (CoNLL-U) the column of tags, by default xpos, which tell punctuation from words; without tags, forms do.
         tokens_per_batch: tokens that are scored at once, padding included; by default as many as are fast on the
             device. A longer sentence or document is scored alone. No score depends on it.
@@ -103,7 +104,10 @@ def score(
     if of_trees and trees != "sampled":
         raise UserError(f"{', '.join(of_trees)}: expected with sampled trees: add trees, or leave it out.")
     system = load(run, device=device, form=form, first_word_space=first_word_space)
-    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
+    documents = read_documents(
+        file, input_format=input_format, tokens=tokens, usual_tokens=system.reading.tokens, tags=tags,
+        trees=trees == "gold",
+    )  # fmt: skip
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
         if reads is not None or beam_size is not None or next_words:

@@ -48,7 +48,7 @@ class System(Trained):
         reads: Reads | None = None,
         next_words: bool = False,
         beam_size: int | None = None,
-        tokens: Tokens = "whitespace",
+        tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
         progress: bool = False,
     ) -> "DataFrame":
@@ -68,7 +68,7 @@ class System(Trained):
                 the run. A larger beam usually gives a tighter bound; in a beam search it need not.
             next_words: also the entropy of the distribution that each word was predicted from, and the word's rank; by
                 systems that predict each word from those before it alone, without a structure.
-            tokens: words are separated by white space, or by `rules` for English.
+            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
             progress: show a progress bar.
@@ -84,13 +84,13 @@ class System(Trained):
             "beam_size": beam_size, "next_words": next_words, "tokens_per_batch": tokens_per_batch,
             "progress": progress,
         }  # fmt: skip
-        documents = documents_of(texts, tokens)
+        documents = documents_of(texts, tokens or self.reading.tokens)
         if given is None:
             words = score_words(self, documents, reads=reads, **options)
             return score_table(words, documents, by=by, unit=unit)
         if reads == "sentence":
             raise UserError("A context and its text are read as one document: leave out reads='sentence'.")
-        contexts = _contexts(given, len(documents), tokens)
+        contexts = _contexts(given, len(documents), tokens or self.reading.tokens)
         words = score_words(self, list(map(_joined, contexts, documents)), reads="document", **options)
         before = words["document"].map(dict(enumerate((len(each.sentences) for each in contexts), start=1)))
         own = words.assign(sentence=words["sentence"] - before)[words["sentence"] > before]
@@ -106,7 +106,7 @@ class System(Trained):
         seed: int = 0,
         by: By = "sentence",
         unit: Unit = "nats",
-        tokens: Tokens = "whitespace",
+        tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
         progress: bool = False,
     ) -> "DataFrame":
@@ -122,7 +122,7 @@ class System(Trained):
             seed: of the samples.
             by: what a row is: a `sentence`, `document` (a string), or `all`.
             unit: of log-probabilities and surprisals.
-            tokens: words are separated by white space, or by `rules` for English.
+            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
             tokens_per_batch: tokens of the levels of trees that are read at once, padding included; None: as many as
                 are fast on the device. No score depends on it.
             progress: show a progress bar.
@@ -136,7 +136,7 @@ class System(Trained):
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
         if by == "word":
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
-        documents = documents_of(texts, tokens)
+        documents = documents_of(texts, tokens or self.reading.tokens)
         sentences = bounds_of_sentences(
             self, documents, trees=trees, number_of_trees=number_of_trees, parser=parser, seed=seed,
             tokens_per_batch=tokens_per_batch, progress=progress,
@@ -151,6 +151,7 @@ class System(Trained):
         max_new_tokens: int = 100,
         batch_size: int = 64,
         seed: int = 0,
+        detokenized: bool = True,
         progress: bool = False,
         **options: Any,  # noqa: ANN401 - of the system
     ) -> "DataFrame":
@@ -163,16 +164,18 @@ class System(Trained):
         Text k of prompt i depends on the seed, i and k alone: not on the batch, nor on the other prompts.
 
         Args:
-            prompts: strings, whose words are separated by white space; "" for a text from nothing. None: one such.
+            prompts: strings, which become words as the run's corpus did; "" for a text from nothing. None: one such.
             number: texts of each prompt.
             max_new_tokens: where a text, or a sentence of a document, is cut.
             batch_size: texts generated at once.
             seed: of the sampling.
+            detokenized: write texts as people do, where `rules` have cut the run's corpus into words.
             progress: show a progress bar.
-            options: the system's own, the fields of `model.generation_options`: `top_p`, `temperature`, `top_k` and
-                `greedy` of all systems here; `beam_size` and `length_normalization` of those that read a text as one
-                sequence (`depgen.decoding.settings.TokenOptions`); `sentences` of those that read documents sentence by
-                sentence (`DocumentOptions`).
+            options: the system's own, the fields of `model.generation_options`: `top_p`, `temperature`, `top_k`,
+                `greedy` and `unknown` (let texts hold `<unk>`) of all systems here; `beam_size` and
+                `length_normalization` of those that read a text as one sequence
+                (`depgen.decoding.settings.TokenOptions`); `sentences` of those that read documents sentence by sentence
+                (`DocumentOptions`).
 
         Raises:
             UserError: the system does not generate texts, has no such option, numbers out of range, or prompts of such
@@ -181,8 +184,8 @@ class System(Trained):
         from depgen.evaluation.generation import generated_texts  # pandas
 
         return generated_texts(
-            self, documents_of([""] if prompts is None else prompts), options, number=number,
-            max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, progress=progress,
+            self, documents_of([""] if prompts is None else prompts, self.reading.tokens), options, number=number,
+            max_new_tokens=max_new_tokens, batch_size=batch_size, seed=seed, detokenized=detokenized, progress=progress,
         )  # fmt: skip
 
     def parse(
@@ -192,7 +195,7 @@ class System(Trained):
         decoding: Decoding = "tree",
         attention_head: tuple[int, int] | None = None,
         beam_size: int | None = None,
-        tokens: Tokens = "whitespace",
+        tokens: Tokens | None = None,
         tokens_per_batch: int = 8192,
         batch_size: int | None = None,
         others: Sequence["System"] = (),
@@ -207,7 +210,7 @@ class System(Trained):
             attention_head: (masked Transformer) layer and attention head that it parses by, both 0-based; by default
                 those that it was trained with, if any.
             beam_size: (graphs, brackets) hypotheses about those of a sentence; by default 20, or as in the run.
-            tokens: words are separated by white space, or by `rules` for English.
+            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
             tokens_per_batch: parsed at once, padding included; no tree depends on it, except those of StructFormer with
                 the published `calibration: batch`.
             batch_size: the most sentences at once; None: as many as the tokens allow.
@@ -225,7 +228,7 @@ class System(Trained):
             [self, *others], decoding, attention_head, beam_size=beam_size, tokens_per_batch=tokens_per_batch,
             batch_size=batch_size,
         )  # fmt: skip
-        parses = parse_documents(parser, documents_of(texts, tokens), progress=progress)
+        parses = parse_documents(parser, documents_of(texts, tokens or self.reading.tokens), progress=progress)
         by_spaces = [document.by_spaces for document in parses.documents for _ in document.sentences]
         last_words = zip(by_spaces, parses.sentences, parses.unknown, strict=True)
         warn_of_raw_text([(sentence.words[-1], marks[-1]) for raw, sentence, marks in last_words if raw])
@@ -238,7 +241,7 @@ class System(Trained):
         *,
         pooling: Pooling = "last",
         reads: Reads | None = None,
-        tokens: Tokens = "whitespace",
+        tokens: Tokens | None = None,
         tokens_per_batch: int = 8192,
         progress: bool = False,
     ) -> "DataFrame":
@@ -253,7 +256,7 @@ class System(Trained):
                 matrix is applied to, after a final norm; systems of documents have no other.
             pooling: of a word of several tokens, the state of the `last`, of the `first`, or the `mean` of all.
             reads: what is encoded at once, as in `score`.
-            tokens: words are separated by white space, or by `rules` for English.
+            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
             tokens_per_batch: encoded at once, padding included.
             progress: show a progress bar.
 
@@ -265,7 +268,7 @@ class System(Trained):
         check_one_of(pooling=(pooling, Pooling))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         return states_of_words(
-            self, documents_of(texts, tokens), layer=layer, pooling=pooling, reads=reads,
+            self, documents_of(texts, tokens or self.reading.tokens), layer=layer, pooling=pooling, reads=reads,
             tokens_per_batch=tokens_per_batch, progress=progress,
         )  # fmt: skip
 
@@ -276,7 +279,7 @@ class System(Trained):
         kind: AttentionKind | None = None,
         layer: int | None = None,
         attention_head: int | None = None,
-        tokens: Tokens = "whitespace",
+        tokens: Tokens | None = None,
     ) -> "DataFrame":
         """The weights by which each word of a sentence attends to others, a row a pair: see `sentence_attention`.
 
@@ -286,7 +289,7 @@ class System(Trained):
                 of systems that have it, where no layer or attention head is named.
             layer: of self-attention, from 0; negative from the top. By default the last.
             attention_head: of self-attention, from 0; by default the mean over all.
-            tokens: words are separated by white space, or by `rules` for English.
+            tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
 
         Raises:
             UserError: the sentence has no words or several lines, or the system has no such attention.
@@ -294,7 +297,7 @@ class System(Trained):
         from depgen.evaluation.trees.attention import sentence_attention  # pandas
 
         check_one_of(kind=(kind, AttentionKind))
-        (document,) = documents_of([sentence], tokens)
+        (document,) = documents_of([sentence], tokens or self.reading.tokens)
         if len(document.sentences) != 1:
             raise UserError(f"Expected one sentence in one line, found {len(document.sentences)} in {sentence[:40]!r}.")
         words = self.reading.words(document.sentences[0])

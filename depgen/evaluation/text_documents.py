@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from depgen.data.formats import JsonLines
 from depgen.data.named_columns import Kind
-from depgen.data.tokenization import split_sentences, token_spans, words_of
+from depgen.data.tokenization import Tokens, split_sentences, token_spans, words_of
 from depgen.errors import UserError, check_one_of
 from depgen.locations import json_value
 from depgen.trees.conllu import ConlluBlock, TagColumn, read_blocks
@@ -19,7 +19,6 @@ from depgen.trees.text_files import FileFormat, format_of, read_columns, read_li
 
 logger = logging.getLogger(__name__)
 
-Tokens = Literal["whitespace", "rules"]
 Span = tuple[int, int]
 """The first character of a word in its text, and the one after its last."""
 TEXT = ("text", "sentence")
@@ -142,6 +141,7 @@ def read_documents(
     *,
     input_format: FileFormat | None = None,
     tokens: Tokens | None = None,
+    usual_tokens: Tokens = "whitespace",
     tags: TagColumn | None = None,
     trees: bool = False,
 ) -> list[TextDocument]:
@@ -152,7 +152,8 @@ def read_documents(
             the first a document; SDP, each sentence a document; JSON lines with the field `sentences` or `text`; or a
             table (`.csv`, `.tsv`) with a column `text` or `sentence`, each row a document. `.gz` is unpacked.
         input_format: by default by the name's ending (`depgen.trees.text_files`).
-        tokens: (text, JSON and tables) words are separated by white space, the default, or by rules for English.
+        tokens: (text, JSON and tables) words are separated by white space, or by rules for English.
+        usual_tokens: the same where nobody says it, such as what a run has learnt from.
         tags: (CoNLL-U) the column of tags, which tell punctuation from words; by default xpos.
         trees: (CoNLL-U) read sentences with their trees.
 
@@ -166,7 +167,7 @@ def read_documents(
     if kind == "sdp":
         blocks = read_sdp_blocks(path)
         return [TextDocument(block.identifier, (block.bare_sentence(),), (block.identifier,)) for block in blocks]
-    cut = tokens or "whitespace"
+    cut = tokens or usual_tokens
     if kind == "text":
         documents = list(_of_text(path, cut))
     elif kind == "jsonl":

@@ -263,6 +263,7 @@ class LeftToRight(LanguageModel):
             self.drawing_step,
             [[vocabulary.start, *prompt] for prompt in prompts],
             eos=vocabulary.eos,
+            unk=vocabulary.unk,
             options=options,
             seeds=seeds,
             max_new_tokens=max_new_tokens,

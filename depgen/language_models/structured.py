@@ -283,8 +283,8 @@ class StructuredLanguageModel(LeftToRight):
 
         texts = generate(
             partial(self.writing_step, writing), [[vocabulary.eos, *prompt] for prompt in begun], eos=vocabulary.eos,
-            options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number, batch_size=batch_size,
-            device=self.device, progress=progress,
+            unk=vocabulary.unk, options=options, seeds=seeds, max_new_tokens=max_new_tokens, number=number,
+            batch_size=batch_size, device=self.device, progress=progress,
             choices_per_token=self.choices_per_token(prompts_size, max_new_tokens), built=built,
         )  # fmt: skip
         return [replace(text, ids=[choice for choice in text.ids if choice < self.vocabulary_size]) for text in texts]

@@ -44,7 +44,7 @@ def plot_attention(
     size: str | None = None,
     layer: int | None = None,
     attention_head: int | None = None,
-    tokens: Tokens = "whitespace",
+    tokens: Tokens | None = None,
     output: Path | None = None,
 ) -> str:
     """Where the plot went: one row for each predicted token, over BOS and the tokens before it.
@@ -61,7 +61,8 @@ def plot_attention(
         size: at which it was trained; unset: `small`, or the only one of the table.
         layer: of self-attention, from 0; negative from the top. Unset: the last.
         attention_head: of self-attention, from 0. Unset: the mean over all.
-        tokens: words of the sentence are separated by white space, or by `rules` for English.
+        tokens: words of the sentence are separated by white space, or by `rules` for English. Unset: as in the run's
+            corpus.
         output: the plot, .png, .pdf or .svg; unset: `attention.png`, of a table `results/<table>/attention-<row>.png`.
     """
     usual = "DM-Transformer"
@@ -174,7 +175,7 @@ def plot_trees(
     split: Split = "test",
     run: str | None = None,
     sentence: str | None = None,
-    tokens: Tokens = "whitespace",
+    tokens: Tokens | None = None,
     attention_head: tuple[int, int] | None = None,
     structure: Structure | None = None,
     table: str | None = None,
@@ -197,7 +198,8 @@ def plot_trees(
         run: a run whose trees or graphs are set below, or drawn alone where there are no gold ones. Words that it does
             not read, such as punctuation, depend on the word before in a tree, and have no arcs in a graph.
         sentence: what a run parses, in place of a file or corpus; each line is a sentence.
-        tokens: (sentence) words are separated by white space, the default, or by `rules` for English.
+        tokens: (sentence) words are separated by white space, or by `rules` for English; by default as in the run's
+            corpus.
         attention_head: `[layer,head]` that a masked Transformer parses by, both 0-based.
         structure: whether trees or graphs are drawn: DEPS of CoNLL-U, or the graphs of a corpus; by default what the
             run gives, and without one graphs of SDP and trees of others.
@@ -227,7 +229,10 @@ def plot_trees(
         of_graphs = parser.structure == "graph"
     structure = structure or ("graph" if of_graphs else "tree")
     if sentence is not None:
-        origin, documents = "sentence", iter([Document(document_of(sentence, tokens=tokens).sentences, "text")])
+        origin, documents = (
+            "sentence",
+            iter([Document(document_of(sentence, tokens=tokens or system.reading.tokens).sentences, "text")]),
+        )
     elif corpus is not None:
         origin, documents = f"{corpus.name}, {split}", corpus.documents(split)
     else:

@@ -17,6 +17,7 @@ from depgen.data.corpora import (
     JsonDocuments,
     PennTreebank,
     Ptb,
+    RawText,
     RocStories,
     SampledTraining,
     TextLines,
@@ -32,8 +33,9 @@ from depgen.data.corpus import (
     WithSteps,
     drawn_documents,
     form_of,
+    tokens_of,
 )
-from depgen.data.formats import Lines
+from depgen.data.formats import JsonLines, Lines
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.hub_corpus import HubCorpus
 from depgen.data.record import measure
@@ -332,3 +334,22 @@ def test_corpora_have_their_published_sizes(corpus, documents):
     if isinstance(corpus, Ptb):
         assert [sizes[split].tokens for split in SPLITS] == [929_589, 73_760, 82_430]
         assert sizes["train"].types == 10_000
+
+
+@pytest.mark.parametrize(
+    ("corpus", "tokens"),
+    [
+        (TextLines("a"), "whitespace"),
+        (RawText("a"), "rules"),
+        (TextLines("a", steps=[Retokenized(), Lowercase()]), "rules"),
+        (WithSteps(RawText("a"), steps=[Lowercase()]), "rules"),
+        (JsonDocuments("a", JsonLines(tokens="rules")), "rules"),
+        (HubCorpus("a", tokens="rules"), "rules"),
+        (HubCorpus("a"), "whitespace"),
+        (RocStories(steps=[PlaceholdersForNames()]), "rules"),
+        (ConlluTreebank("a"), "whitespace"),
+        (GeneratedLanguage(), "whitespace"),
+    ],
+)
+def test_a_corpus_says_how_its_strings_become_tokens(corpus, tokens):
+    assert tokens_of(corpus) == tokens

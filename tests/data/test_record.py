@@ -3,12 +3,13 @@
 import json
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.data.corpora import Brown, RocStories, TextLines
+from depgen.data.corpora import Brown, DocumentLines, RocStories, TextLines
 from depgen.data.corpus import SplitStatistics
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.record import (
@@ -17,9 +18,11 @@ from depgen.data.record import (
     equal_documents,
     fingerprint_of,
     measure,
+    record_data,
     source_of,
 )
 from depgen.data.steps import BareWords, FirstDocuments, Lowercase, SingleSentences, WithoutHeldOut
+from depgen.data.text import TextData
 from depgen.errors import MissingDataError, UserError
 from depgen.evaluation.corpus_sizes import CorpusOptions, corpus_sizes
 from depgen.training.runs import read_record
@@ -208,3 +211,20 @@ def test_documents_of_training_that_equal_one_held_out_are_counted_whatever_the_
     assert equal_documents(replace(pets, steps=[WithoutHeldOut()])) == 0
     (tmp_path / "train.txt").write_text("the\nthecow sat down\n")
     assert equal_documents(pets) == 2
+
+
+def test_what_is_equal_in_the_splits_is_counted_in_documents_and_sentences(tmp_path, monkeypatch, caplog):
+    """Of three documents of two sentences in training one is held out, and one sentence of another."""
+    for name in ("data", "cache"):
+        monkeypatch.setenv(f"DEPGEN_{name.upper()}", str(tmp_path / name))
+    (tmp_path / "data").mkdir()
+    texts = {"train": "a b\nc\n\nd\ne\n\nf\ng\n", "valid": "ab\nc\n\nh\n", "test": "h\n\ne\n"}
+    for split, text in texts.items():
+        (tmp_path / "data" / f"{split}.txt").write_text(text)
+    data = TextData(DocumentLines("", steps=[], name="small"))
+    trainer = SimpleNamespace(datamodule=data, is_global_zero=True, loggers=[])
+    caplog.set_level("INFO")
+    record_data(tmp_path / "run", trainer, None)
+    record = read_record(tmp_path / "run")
+    assert [record[f"equal_{what}"] for what in ("documents", "sentences", "held_out")] == [1, 3, 1]
+    assert "small: 1 of 3 training documents and 3 of 6 training sentences equal" in caplog.text

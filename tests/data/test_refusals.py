@@ -49,6 +49,7 @@ STORY = "a .,b .,c .,d .,e .\n"
         (DependencyColumns(), "Go\tVB\tx\n", "a.txt:1: expected form, tag and head"),
         (DependencyColumns(), "Go\tVB\t3\non\tRB\t1\n", "a.txt:1: token 1 has head 3, but the sentence has 2 words"),
         (DependencyColumns(), "\n", "a.txt: expected documents as DependencyColumns"),
+        (DependencyColumns(), "_\tVB\t0\n_\tRB\t1\n", "a.txt: expected words, found nothing but `_`"),
         (Brackets(), "( (S (VB Go)\n", "a.txt:1: expected 2 closing brackets"),
     ],
 )  # fmt: skip

@@ -9,6 +9,7 @@ import torch
 
 from depgen.annotation.controls import GoldTrees, LeftChain
 from depgen.data.batch import ItemBatch, collate_tokens
+from depgen.data.corpora import RawText, TextLines
 from depgen.data.stream import Segments, StreamColumns
 from depgen.data.text import TextData
 from depgen.data.vocabulary import (
@@ -163,6 +164,32 @@ def test_an_unk_that_training_has_not_is_warned_of_at_the_start_of_fit(min_count
     messages = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(messages) == warnings
     assert all("1 of 2 tokens (50.0 %)" in message and "min_count" in message for message in messages)
+
+
+def test_trees_with_several_roots_are_counted_at_fit(caplog):
+    trees = [(0, 0, 2), (2, 0, 2), (0, 0), (0, 1)]
+    documents = [Document((Sentence(tuple("abc"[: len(heads)]), heads),), str(heads)) for heads in trees]
+    TextData(Shelf(documents), annotator=GoldTrees()).setup("fit")
+    assert "2 of 4 sentences have several roots" in caplog.text
+    caplog.clear()
+    TextData(Shelf(documents[1:2]), annotator=GoldTrees()).setup("fit")
+    assert "several roots" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"), [("she walks. he said, “no”", 2), ("Mr. Lee walks . and he walks , too", 1)]
+)
+def test_raw_text_is_warned_of_at_fit(text, marked, caplog):
+    words = (*text.split(), *["and"] * 14)
+    TextData(Shelf([Document((Sentence(words),), "1")])).setup("fit")
+    warned = [record.getMessage() for record in caplog.records if "raw text" in record.getMessage()]
+    assert len(warned) == (marked > 1)
+    assert all(f": 2 of {len(words)} words" in message and "tokens: rules" in message for message in warned)
+
+
+def test_raw_text_has_pieces_of_words_by_default(tmp_path):
+    assert isinstance(TextData(RawText(str(tmp_path))).builder, SubwordPieces)
+    assert isinstance(TextData(TextLines(str(tmp_path))).builder, WordVocabulary)
 
 
 def test_what_lies_in_a_cache_that_cannot_be_written_is_read(cache):

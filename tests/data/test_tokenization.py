@@ -15,6 +15,14 @@ from depgen.data.tokenization import sentences_of, split_sentences, tokenize
         ("[FEMALE]'s 3rd mother-in-law", "[FEMALE] 's 3rd mother-in-law"),
         ('"No," he said (twice).', '" No , " he said ( twice ) .'),
         ("José’s café", "José ’s café"),
+        ("We sat at the cafe\u0301, again.", "We sat at the cafe\u0301 , again ."),
+        ("I 👨‍👩‍👧 you 👍🏽❤️!", "I 👨‍👩‍👧 you 👍🏽 ❤️ !"),
+        ("(www.example.org) or https://a.org/b?c=d.", "( www.example.org ) or https://a.org/b?c=d ."),
+        ("Write to www.example.org.", "Write to www.example.org ."),
+        ("[a] case [sic]", "[ a ] case [ sic ]"),
+        ("a well-known 3-year-old", "a well-known 3-year-old"),
+        ("I cannot wed; her u.s. id isn't his", "I can not wed ; her u.s. id is n't his"),
+        ("`` a @-@ b '' <unk> we 've", "`` a @-@ b '' <unk> we 've"),
     ],
 )
 def test_tokens(text, tokens):
@@ -56,3 +64,9 @@ def test_splitters_leave_lines_apart_and_out_what_is_blank():
         assert sentences_of(text, splitter) == ["He left.", "She stayed in the U.S. forever", "A title"]
     assert sentences_of("who came? nobody.", "sentencizer") == ["who came?", "nobody."]
     assert sentences_of("\n \n", "sentencizer") == []
+
+
+@pytest.mark.parametrize("splitter", ["lines", "rules", "sentencizer"])
+def test_only_ends_of_lines_in_files_end_lines(splitter):
+    sentences = sentences_of("one\u2028line\x85and\x0cmore\r\nanother", splitter)
+    assert [sentence.split() for sentence in sentences] == [["one", "line", "and", "more"], ["another"]]

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from dataclasses import replace
 from itertools import product
 from zlib import crc32
 
@@ -247,3 +248,21 @@ def test_carried_keys_find_what_whole_prefixes_do(beam_size):
 def test_options_out_of_range_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         TokenOptions(**options)
+
+
+# -- unknown words ----------------------------------------------------------------------------------------------------
+
+UNKNOWN = torch.tensor([0.0, 0.8, 0.12, 0.08]).log()
+
+
+@pytest.mark.parametrize(
+    "options", [Sampling(greedy=True), BeamOptions(beam_size=2), Sampling(top_p=0.9), Sampling()], ids=str
+)
+def test_unknown_words_are_written_only_where_options_say_so(options):
+    """Token 1 is the unknown one; log-probabilities are those of the distribution that has it."""
+    step = stepping(lambda history: UNKNOWN)
+    texts, log_probs = texts_of(step, [[2]] * 40, options, most=5, unk=1)
+    assert {token for text in texts for token in text} <= {2, 3}
+    assert log_probs == pytest.approx([UNKNOWN[text].sum().item() for text in texts])
+    with_unknown, _ = texts_of(step, [[2]] * 40, replace(options, unknown=True), most=5, unk=1)
+    assert any(1 in text for text in with_unknown)

@@ -11,6 +11,7 @@ import torch
 from pandas import DataFrame
 
 from depgen.backbones.transformer import Transformer
+from depgen.data.detokenization import detokenize
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.evaluation.reading import Reading
@@ -304,3 +305,40 @@ def test_self_attention_is_that_of_a_layer(systems):
     with torch.no_grad():
         layers = systems["masked"].model.encode(torch.tensor([[3, 4, 1]]), lengths, attention=True).attention
     np.testing.assert_allclose(weights_of(masked), layers[1].after[0, 0].numpy(), atol=1e-6)
+
+
+# -- raw text ---------------------------------------------------------------------------------------------------------
+
+RAW = ["the cat ran.", "(dogs ran.)\na cat."]
+CUT = ["the cat ran .", "( dogs ran . )\na cat ."]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_texts_are_cut_as_the_runs_corpus_was(name):
+    """Python's methods; the characters are those of the raw text."""
+    system = system_of(MODELS[name])
+    raw = replace(system, reading=replace(system.reading, tokens="rules"))
+    words, cut = raw.score(RAW), system.score(CUT)
+    assert words.drop(columns=["start", "end"]).equals(cut.drop(columns=["start", "end"]))
+    own = words[~words["is_end"]]
+    texts = [
+        RAW[document - 1][int(start) : int(end)]
+        for document, start, end in zip(own["document"], own["start"], own["end"], strict=True)
+    ]
+    assert texts == own["word"].tolist() == " ".join(CUT).split()
+    assert raw.states(RAW)["word"].tolist() == system.states(CUT)["word"].tolist()
+    assert raw.score(RAW, tokens="whitespace")["unknown"].sum() > words["unknown"].sum()
+
+
+def test_prompts_are_cut_and_texts_are_joined_as_people_write():
+    system = system_of(MODELS["causal"])
+    raw = replace(system, reading=replace(system.reading, tokens="rules"))
+    options = {"number": 20, "max_new_tokens": 8, "seed": 1}
+    cut = system.generate(["the cat ran ."], **options)
+    joined, apart = (raw.generate(["the cat ran."], detokenized=each, **options) for each in (True, False))
+    assert apart["text"].equals(cut["text"])
+    assert joined["log_prob"].equals(cut["log_prob"])
+    assert joined["text"].tolist() == [detokenize(text) for text in cut["text"]] != cut["text"].tolist()
+    assert set(joined["prompt"]) == {"the cat ran."}
+    assert "<unk>" not in " ".join(joined["text"])
+    assert "<unk>" in " ".join(raw.generate(["the cat ran."], unknown=True, **options)["text"])

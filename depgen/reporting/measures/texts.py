@@ -15,6 +15,7 @@ from depgen.evaluation.generation import json_lines
 from depgen.evaluation.system import load
 from depgen.evaluation.text.measures import TextOptions, measure_texts
 from depgen.evaluation.text.oracle import trained_oracle
+from depgen.evaluation.text_documents import document_of
 from depgen.evaluation.union import ROCSTORIES
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.locations import runs_root, write_atomically
@@ -88,12 +89,14 @@ def _generate(row: TrainedRow, begin: Sequence[str], generation: Generation, fil
         raise UserError(f"{run}: its system reads documents sentence by sentence; `Texts` measures only other systems.")
     nothing = not any(begin)
     texts = system.generate(
-        None if nothing else begin,
+        None if nothing else [document_of(prompt) for prompt in begin],
         number=len(begin) if nothing else 1,
         max_new_tokens=generation.max_new_tokens,
         seed=generation.seed + row.job.seed,
         top_p=generation.top_p,
         temperature=generation.temperature,
+        unknown=True,  # as the published systems
+        detokenized=False,
         **generation.options,
         progress=sys.stderr.isatty(),
     )
