@@ -126,10 +126,10 @@ def write_own(folder: Path) -> None:
     """The user's own text, documents and raw stories, and the configurations of the pages."""
     mine = folder / "data/mine"
     mine.mkdir()
-    lines = "ada lost her keys .\nshe ran .\nshe won .\n\nthe end .\nit rained .\n"
+    lines = "Ada lost her keys. “Don't run!” she said.\nShe ran 👍🏽.\nShe won...\n\nThe end.\nIt rained in the U.S.\n"
     (mine / "test.txt").write_text(lines)
     for split, word in (("train", "often"), ("valid", "again")):
-        (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n").replace(" .", f" {word} .") * 4)
+        (mine / f"{split}.txt").write_text(lines.replace("\n\n", "\n").replace(".\n", f" {word}.\n") * 4)
     (folder / "my_pairs.tsv").write_text("good\tbad\nAda was late.\tAda were late.\n")
     (folder / "sentences.txt").write_text("Ada lost her keys, again.\nShe ran!\n")
     rows = (

@@ -236,14 +236,14 @@ def several_roots(table: Any) -> tuple[int, int]:  # noqa: ANN401
 
 
 def attached_marks(table: Any) -> tuple[int, int]:  # noqa: ANN401
-    """How many words of a table end in a mark of punctuation that follows a letter or a digit, and how many there are.
+    """How many words of a table end in a mark of punctuation that is no abbreviation's, and how many there are.
 
-    Of the first 10,000 documents.
+    Of the first 10,000 documents. Stops count after four letters or digits alone.
     """
     import pyarrow.compute as pc
 
     words = pc.list_flatten(table.data["words"].slice(0, 10_000))
-    marked = pc.match_substring_regex(words, r"[\pL\pN][.,;:!?]+[\"'”’)]*$")
+    marked = pc.match_substring_regex(words, r"(?:[\pL\pN][,;:!?]|[\pL\pN]{4}\.)[.,;:!?]*[\"'”’)]*$")
     return pc.sum(marked).as_py() or 0, len(words)
 
 
