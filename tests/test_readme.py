@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import torch
 import yaml
@@ -22,6 +23,7 @@ from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.generated import GeneratedLanguage
 from depgen.data.vocabulary import WordVocabulary
+from depgen.evaluation.syntax.pairs import read_pairs
 from depgen.reporting.table import load_definition
 from depgen.trees.conllu import read_conllu
 from tests.evaluation.raters import answer
@@ -279,6 +281,37 @@ def test_the_configuration_of_own_data_trains(place, capsys, page):
         command = ["evaluate", "parsing", "--config", "own_treebank.yaml", "--run", "own"]
         assert main(command) == 0, capsys.readouterr().err
         assert "next word" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_parser_and_gilt_learn_from_own_trees_and_graphs(place, capsys):
+    for split in ("train", "dev", "test"):
+        shutil.copy(f"data/ud_english_ewt/en_ewt-ud-{split}.conllu", f"data/mine/{split}.conllu")
+        shutil.copy("gold.sdp", f"data/mine/{split}.sdp")
+    parser, steps = re.subn("steps: 3000", "steps: 4", block("yaml", "trees", "name: mine"))
+    Path("own_parser.yaml").write_text(parser)
+    graphs, sizes = re.subn(r"(width|feedforward|epochs): \d+", r"\1: 16", block("yaml", "graphs", "trainer:"))
+    Path("own_graphs.yaml").write_text(graphs)
+    assert (steps, sizes) == (1, 3)
+    for command in (
+        "annotate --train own_parser.yaml",
+        "parse --input sentences.txt --parser mine --output parsed.conllu",
+        "fit --config own_graphs.yaml --trainer.accelerator cpu",
+        "parse --input gold.sdp --run own_graphs --output own.sdp",
+        "evaluate attachment --gold gold.sdp --predicted own.sdp",
+    ):
+        assert main(command.split()) == 0, capsys.readouterr().err
+    assert Path("parsed.conllu").read_text().count("# sent_id") == 2
+
+
+def test_a_long_table_becomes_pairs_as_the_guide_says(place):
+    rows = [(7, "bad", "Ada were late."), (7, "good", "Ada was late."), (9, "good", "We are."), (9, "bad", "We is.")]
+    pandas.DataFrame(rows, columns=["item", "condition", "sentence"]).to_csv("sentences.csv", index=False)
+    exec(block("python", "syntax", "import pandas"), {})
+    pairs = read_pairs(Path("my_pairs.csv"))
+    assert pairs[["id", "good", "bad"]].to_numpy().tolist() == [
+        ["7", "Ada was late.", "Ada were late."], ["9", "We are.", "We is."],
+    ]  # fmt: skip
 
 
 def test_surprisals_are_joined_with_reading_times_as_the_guide_says(place, capsys):

@@ -6,6 +6,7 @@ frozen dataclass. Options of one name mean the same in all measures.
 
 import importlib
 import inspect
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from jsonargparse.typing import PositiveInt
 
 from depgen.errors import UserError, did_you_mean
 from depgen.evaluation.text_documents import Tokens
+
+logger = logging.getLogger(__name__)
 
 MEASURES = {
     "attachment": "depgen.evaluation.trees.attachment:attachment_of_files",
@@ -57,6 +60,17 @@ class ScoringOptions:
     tokens: Tokens | None = None
     beam_size: PositiveInt | None = None
     tokens_per_batch: PositiveInt | None = None
+
+
+def warn_below_floors(rows: pd.DataFrame, column: str) -> None:
+    """Warn where no row of a system is better than its best floor: the trees that it has found show no syntax then."""
+    is_floor = rows["level"] == "floor"
+    best, floor = (rows.loc[rows.loc[part, column].idxmax()] for part in (~is_floor, is_floor))
+    if best[column] <= floor[column]:
+        logger.warning(
+            "%s of `%s` is %.1f, of the floor `%s` %.1f: the trees show no syntax.", column, best["name"], best[column],
+            floor["name"], floor[column],
+        )  # fmt: skip
 
 
 def measure_function(name: str) -> Callable[..., Measured]:

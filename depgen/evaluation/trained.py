@@ -66,6 +66,9 @@ class Trained:
     checkpoint: Path
     reading: Reading = Reading()  # noqa: RUF009 - frozen
 
+    def __repr__(self) -> str:
+        return f"{type(self.model).__name__} of {self.checkpoint}"
+
     def check_exact(self) -> None:
         """Raises UserError unless the system's likelihood of a text is exact."""
         if self.model.likelihood != "exact":

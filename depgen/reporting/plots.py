@@ -151,9 +151,10 @@ def _kind_of_row(row: Row, size: str) -> str:
 
 def _kind(config: Path | Experiment) -> str:
     """The kind of likelihood of an experiment's system; `unknown` where no class at hand says it."""
-    name, file = (settings_of(config).get("model") or {}).get("class_path"), getattr(config, "file", config)
+    name = (settings_of(config).get("model") or {}).get("class_path")
+    file = config.file if isinstance(config, Experiment) else config
     try:
-        return str(getattr(class_in_run(str(name), Path(file)), "likelihood", "unknown"))
+        return str(getattr(class_in_run(str(name), file), "likelihood", "unknown"))
     except UserError:
         return "unknown"
 

@@ -72,6 +72,10 @@ def test_words_have_their_characters_and_texts_their_order(systems, name):
     assert scores.groupby("document")["sentence"].nunique().tolist() == [1, 2, 1]
 
 
+def test_a_system_is_shown_in_a_line(systems):
+    assert repr(systems["mixture"]) == "DMLM of run/best.ckpt"
+
+
 def test_rules_cut_words_and_keep_their_characters(systems):
     text = "(the cat\n dogs' .)"
     words = systems["masked"].score(text, tokens="rules")

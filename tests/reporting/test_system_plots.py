@@ -57,6 +57,7 @@ def test_rows_are_the_predicted_tokens_and_columns_what_they_see(context, axis, 
     assert [tick.get_text() for tick in axes.get_yticklabels()] == [marked.get(word, word) for word in WORDS]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == [marked.get(word, word) for word in context]
     values = axes.images[0].get_array()
+    assert axes.images[0].get_clim() == (0, WEIGHTS[~values.mask].max()), "weak attention is seen too"
     assert values.mask.sum() == hidden, "nothing is drawn over tokens that come later"
     np.testing.assert_array_equal(values[~values.mask], WEIGHTS[~values.mask])
 

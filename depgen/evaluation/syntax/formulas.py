@@ -89,8 +89,8 @@ def _value(node: ast.expr, surprisals: list[Any]) -> Any:  # noqa: ANN401
             return _OPERATIONS[type(operation)](_value(left, surprisals), _value(right, surprisals))
         case ast.Compare(left=left, ops=operations, comparators=others):
             value = _value(left, surprisals)
-            for operation, other in zip(operations, others, strict=True):
-                value = _OPERATIONS[type(operation)](value, _value(other, surprisals))
+            for sign, other in zip(operations, others, strict=True):
+                value = _OPERATIONS[type(sign)](value, _value(other, surprisals))
             return value
     raise AssertionError("what a formula may hold is checked when it is read")
 

@@ -43,9 +43,12 @@ class _Json(BaseModel):
     model_config = ConfigDict(strict=True)
 
 
+Metric = Literal["sum", "mean", "median", "max", "min", "range"]
+"""How surprisals become that of a region: sum and mean over its tokens, the others over its words."""
+
+
 class _Meta(_Json):
-    metric: Literal["sum", "mean"]
-    """How the surprisals of a region's tokens become one number."""
+    metric: Metric
     name: str | None = None
 
 
@@ -97,13 +100,13 @@ class Suite:
 
     Attributes:
         name: of the suite.
-        metric: how the surprisals of a region's tokens become one number.
+        metric: how surprisals become that of a region.
         predictions: what holds of each item if the system has learnt the phenomenon.
         items: by their numbers, the sentences that the predictions compare, by the names of their conditions.
     """
 
     name: str
-    metric: Literal["sum", "mean"]
+    metric: Metric
     predictions: tuple[Formula, ...]
     items: Mapping[int, Mapping[str, Condition]]
 
@@ -194,7 +197,8 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
 
     An item is one of a suite: whether each prediction `holds`, whether an `<unk>` is in a critical region (one that a
     prediction names), whether one is `unread`, and the `surprisals` of all regions by condition, nats. The surprisal of
-    a region is the sum over its tokens, or the mean if the suite says so.
+    a region is what the suite's metric says: the sum or mean over its tokens, or the median, max, min or range over its
+    words, which in syntaxgym-core (`utils.py`) are over tokens; these are the same in a vocabulary of words.
 
     The accuracy of a suite is the share of its items' predictions that hold; a suite with several predictions has a row
     for each too. A circuit's is the mean of its suites', and the overall one the mean of the circuits, without suites
@@ -211,13 +215,14 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     sentences = [each for suite in suites for item in suite.items.values() for each in item.values()]
     texts, places = [each.text + stop for each in sentences], [each.place for each in sentences]
     words, _, beam = score_sentences(system, texts, places, options)
-    regions = _by_region(words, [each.spans for each in sentences])
+    metrics = [suite.metric for suite in suites for item in suite.items.values() for _ in item]
+    regions = _by_region(words, [each.spans for each in sentences], metrics)
     items, outcomes = list[dict[str, Any]](), list[dict[str, Any]]()
     for suite in suites:
         predictions = suite.predictions[:1] if protocol == "paper" else suite.predictions
         for number, item in suite.items.items():
             of_item = {"circuit": suite.circuit, "suite": suite.name, "item": number}
-            answers, by_prediction = _answers(predictions, suite.metric, {name: next(regions) for name in item})
+            answers, by_prediction = _answers(predictions, {name: next(regions) for name in item})
             items.append(of_item | answers)
             outcomes += [of_item | each for each in by_prediction]
     if unread := sum(item["unread"] for item in items):
@@ -230,30 +235,41 @@ def syntactic_suites(system: "System", options: SuiteOptions = SuiteOptions()) -
     )
 
 
-def _by_region(words: pd.DataFrame, spans: Sequence[Mapping[int, Span]]) -> Iterator[pd.DataFrame]:
+def _by_region(
+    words: pd.DataFrame, spans: Sequence[Mapping[int, Span]], metrics: Sequence[Metric]
+) -> Iterator[pd.DataFrame]:
     """For each sentence the tokens, surprisal, whether there is an `<unk>` and whether it is blank, of each region.
 
     A word belongs to the region that holds its first character; one after the last region, such as a stop that is
     added, and the end, to none.
     """
     sentences = dict(iter(words[~words["is_end"]].groupby("document")))
-    for number, regions in enumerate(spans, start=1):
+    for number, (regions, metric) in enumerate(zip(spans, metrics, strict=True), start=1):
         sentence, rows = sentences[number], {}
         for region, (first, last) in regions.items():
             own = sentence[sentence["start"].between(first, last, inclusive="left")]
-            rows[region] = (own["tokens"].sum(), -own["log_prob"].sum(), own["unknown"].any(), first == last)
+            rows[region] = (own["tokens"].sum(), _surprisal(own, metric), own["unknown"].any(), first == last)
         yield pd.DataFrame.from_dict(rows, "index", columns=["tokens", "surprisal", "unknown", "blank"])
 
 
+def _surprisal(words: pd.DataFrame, metric: Metric) -> float:
+    """That of a region, from its words, nats; 0 where the system reads none of them."""
+    scored = -words.loc[words["tokens"] > 0, "log_prob"]
+    match metric:
+        case "sum":
+            return float(scored.sum())
+        case "mean":
+            return float(scored.sum() / max(1, words["tokens"].sum()))
+        case "range":
+            return float(np.ptp(scored)) if len(scored) else 0.0
+        case _:
+            return float(scored.agg(metric)) if len(scored) else 0.0
+
+
 def _answers(
-    predictions: Sequence[Formula], metric: str, conditions: Mapping[str, pd.DataFrame]
+    predictions: Sequence[Formula], conditions: Mapping[str, pd.DataFrame]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """What an item's row says, and a row for each of its predictions, from the regions of its conditions."""
-    if metric == "mean":
-        conditions = {
-            name: each.assign(surprisal=each["surprisal"] / each["tokens"].clip(lower=1))
-            for name, each in conditions.items()
-        }
     critical = {
         region: conditions[region.condition].loc[slice(None) if region.number is None else [region.number]]
         for formula in predictions

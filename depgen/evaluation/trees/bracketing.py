@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from depgen.backbones.backbone import DistanceNetwork
 from depgen.data.vocabulary import Vocabulary, encode, is_unknown
 from depgen.errors import UserError, check_at_least
-from depgen.evaluation.measure import Measured
+from depgen.evaluation.measure import Measured, warn_below_floors
 from depgen.evaluation.parsing import Bracketer, SystemParser, structure_found_by
 from depgen.evaluation.reading import Reading
 from depgen.evaluation.trained import Trained
@@ -127,6 +127,7 @@ def bracketing(system: Trained, options: BracketingOptions = BracketingOptions()
             rows[-1]["deviation"] = f1.mean(1).std(ddof=1) if len(drawn) > 1 else np.nan
             rows[-1]["corpus_f1"] = (100 * shared.sum(1) / both.sum(1)).mean()
     rows[-1] |= labelled
+    warn_below_floors(pd.DataFrame(rows), "f1")
     unknown = 100 * np.mean([is_unknown(system.vocabulary, word) for each in words for word in each])
     return Measured(
         pd.concat(items).rename_axis("sentence").reset_index(),

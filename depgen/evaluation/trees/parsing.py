@@ -20,7 +20,7 @@ from depgen.data.steps import LEAVE_OUT
 from depgen.data.vocabulary import is_unknown
 from depgen.decoding.heads import DECODINGS
 from depgen.errors import UserError
-from depgen.evaluation.measure import Measured
+from depgen.evaluation.measure import Measured, warn_below_floors
 from depgen.evaluation.parsing import OWN_RULE, network_of, parser_of, predicted_heads
 from depgen.evaluation.reading import in_form
 from depgen.evaluation.sentence_batches import sentence_batches
@@ -91,11 +91,15 @@ def parsing(system: Trained, options: ParsingOptions) -> Measured:
         drawn["overall", decoding] = [trees]
     right = {key: right_words(gold, each) for key, each in drawn.items()}
     unknown = 100 * np.mean([is_unknown(system.vocabulary, word) for own in words for word in own])
+    rows = pd.DataFrame(
+        [{"level": level, "name": name, **_row(each, options)} for (level, name), each in right.items()]
+    )
+    warn_below_floors(rows, "dda")
     return Measured(
         pd.concat([_items(each).assign(level=level, name=name) for (level, name), each in right.items()]),
-        pd.DataFrame([{"level": level, "name": name, **_row(each, options)} for (level, name), each in right.items()])
-        .assign(unknown=unknown, corpus=corpus.name, splits="+".join(options.splits), sentences=len(gold))
-        .assign(**({"attention_head": "; ".join(chosen)} if chosen else {})),
+        rows.assign(unknown=unknown, corpus=corpus.name, splits="+".join(options.splits), sentences=len(gold)).assign(
+            **({"attention_head": "; ".join(chosen)} if chosen else {})
+        ),
     )
 
 

@@ -52,11 +52,18 @@ def test_surprisals_of_regions_are_sums_and_blank_regions_have_none(tmp_path):
     assert scores.items["holds"].tolist() == [[True], [False]]
 
 
-def test_means_are_over_the_tokens_of_a_region(tmp_path):
-    suites = suites_of(tmp_path, suite_of(*ITEMS, metric="mean"))
+@pytest.mark.parametrize(
+    ("metric", "first", "second"),
+    [
+        ("mean", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]), ("median", [0, 1.5, 0, 3], [2.5, 0, 1.875, 0]),
+        ("max", [0, 2, 0, 3], [4, 0, 3.5, 0]), ("min", [0, 1, 0, 3], [1, 0, 0.25, 0]),
+        ("range", [0, 1, 0, 0], [3, 0, 3.25, 0]),
+    ],
+)  # fmt: skip
+def test_a_suite_says_how_surprisals_become_that_of_a_region(tmp_path, metric, first, second):
+    suites = suites_of(tmp_path, suite_of(*ITEMS, metric=metric))
     scores = scored(unigrams(NATS), suites, tokens="whitespace")
-    assert surprisals(scores, 0, "a") == [0, 1.5, 0, 3]
-    assert surprisals(scores, 0, "b") == [2.5, 0, 1.875, 0]
+    assert (surprisals(scores, 0, "a"), surprisals(scores, 0, "b")) == (first, second)
 
 
 def test_all_regions_of_a_condition_leave_the_end_and_an_added_stop_out(tmp_path):

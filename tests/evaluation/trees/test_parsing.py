@@ -147,11 +147,12 @@ def parsed(network, sentences, **options):
     return parsing(system_of(network), ParsingOptions(Treebank(sentences), **options))
 
 
-def test_scores_by_hand(network):
+def test_scores_by_hand(network, caplog):
     found = parsed(network, GOLD, seeds=3, resamples=200)
     rows = found.rows.set_index("name")
     assert [*rows.index] == [*floors(1), "argmax", "tree"]
     assert rows["level"].tolist() == ["floor"] * 3 + ["overall"] * 2
+    assert "dda of `argmax` is 62.5, of the floor `next word` 62.5" in caplog.text
     assert (found.rows[["sentences", "words", "unknown"]] == [3, 8, 37.5]).all(axis=None)
     # the last sentence's argmax: 2 3 4 1, of gold pairs 11 12 34 14 it has 12 34 14; its tree, a chain: 12 34
     right = {
