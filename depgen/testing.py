@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.table import EncodedSplit
 from depgen.data.vocabulary import Vocabulary
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.left_to_right import LeftToRight
@@ -28,7 +29,9 @@ AT_ONCE = 256
 """Items in a batch of all tokens in a place."""
 
 
-def check_system(model: LanguageModel, items: Sequence[TokenItem], vocabulary: Vocabulary, *, most: int = 4) -> None:
+def check_system(
+    model: LanguageModel, items: Sequence[TokenItem] | EncodedSplit, vocabulary: Vocabulary, *, most: int = 4
+) -> None:
     """Check the scores of a split's first items; dropout and the like are off.
 
     1. An item's scores are those that it has alone, whatever else is in its batch.
