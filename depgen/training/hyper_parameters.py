@@ -78,6 +78,8 @@ def _plain(value: object, name: str) -> Any:  # noqa: ANN401
         return type(value)(_plain(part, f"{name}.{place}") for place, part in enumerate(value))
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, partial) and value.func.__module__.startswith("jsonargparse."):
+        value = partial(value.args[-1], **value.keywords)  # `build` has wrapped the class in two functions
     if isinstance(value, partial) and (path := _path(value.func)) is not None:
         arguments = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
         arguments |= arguments.pop(_rest(value.func), {})
