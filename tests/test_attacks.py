@@ -119,6 +119,16 @@ def setting(name: str, *, value: object, **where: str) -> Prepare:
     return checkpoint(lambda content: with_entry(content, ("hyper_parameters", name), value), **where)
 
 
+def recorded(**entries: object) -> Prepare:
+    """Edit what a run's `run.json` says."""
+
+    def prepare(place: Path) -> None:
+        path = run_of(place) / "run.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **entries}))
+
+    return prepare
+
+
 class Payload:
     """Leaves a mark when it is unpickled."""
 
@@ -213,6 +223,11 @@ TRUST = [
 ]
 DAMAGE = [
     (lambda place: (run_of(place) / "run.json").write_text(json.dumps([])), TEST, 2, "run.json: expected a JSON"),
+    (recorded(seed="one"), "compare lm lm", 2, "run.json: seed: Input should be a valid integer"),
+    (recorded(data={"corpus": "ours"}), TEST, 2, "run.json: data.reduced: Field required"),
+    (recorded(hardware=["cpu"]), SCORE, 2, "run.json: hardware"),
+    (checkpoint(lambda content: content.update(phase="last")), SCORE, 2, "best.ckpt: phase"),
+    (setting("vocabulary_size", value="many"), TEST, 2, "best.ckpt: hyper_parameters.vocabulary_size"),
     (checkpoint(lambda content: content["state_dict"].popitem()), SCORE, 2, "Missing key"),
     (checkpoint(another_shape), SCORE, 2, "size mismatch"),
     (setting("surplus", value=1), SCORE, 2, "surplus"),

@@ -153,6 +153,8 @@ def write_own(folder: Path) -> None:
     (folder / "heads.yaml").write_text(
         heads.replace("GeneratedLanguage}", "GeneratedLanguage, init_args: {train: 40}}")
     )
+    (folder / "gru.py").write_text(block("python", "new_system", "class GRU"))
+    (folder / "gru.yaml").write_text(block("yaml", "new_system", "base: heads.yaml"))
     (folder / "mine.yaml").write_text(
         MINE.replace("max_epochs: 10", "max_epochs: 2").replace("en_core_web_sm", "ewt_lowercased")
     )
@@ -262,7 +264,8 @@ def test_the_system_of_the_guide_trains_tests_and_scores(place, monkeypatch, cap
     for command in commands("new_system"):
         run(command, capsys)
     assert "exact" in capsys.readouterr().out
-    assert f"below {math.exp(GeneratedLanguage().floor()):.2f}, the floor of this language" in PAGES["new_system"]
+    exec(block("python", "new_system", "from depgen.testing import"), {})
+    assert f"below {math.exp(GeneratedLanguage().floor()):.2f}, its floor" in PAGES["new_system"]
 
 
 @pytest.mark.parametrize("page", ["documents", pytest.param("trees", marks=pytest.mark.slow), "expansion"])

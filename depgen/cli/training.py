@@ -1,6 +1,7 @@
 """`depgen fit`, `validate`, `test` and `predict`: the run is found, LightningCLI does the rest."""
 
 import logging
+import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -27,6 +28,8 @@ def run_training(verb: str, arguments: Sequence[str]) -> str | None:
         SystemExit: arguments that do not parse (2), help (0), a stop by Ctrl-C (130).
     """
     quiet_libraries()
+    if "" not in sys.path:
+        sys.path.append("")  # a user's own YAML may name classes of the working folder; no run's may
     request = Request.of(verb, arguments)
     names = {argument.partition("=")[0] for argument in arguments}
     shows_help = not names.isdisjoint({"-h", "--help"}) or any(name.endswith(".help") for name in names)

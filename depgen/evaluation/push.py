@@ -14,10 +14,9 @@ from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
-from depgen.locations import json_object
 from depgen.models.causal_lm import CausalLM
 from depgen.training.checkpoints import load_checkpoint, write_weights
-from depgen.training.evaluated import NUMBERS
+from depgen.training.evaluated import NUMBERS, read_numbers
 from depgen.training.runs import WEIGHTS, read_record, update_record
 
 logger = logging.getLogger(__name__)
@@ -104,7 +103,7 @@ def _write_run(trained: Trained, to: Path, *, place: str) -> None:
         shutil.copyfile(source / name, to / name)
     update_record(to, record)
     numbers = source / NUMBERS["test"]
-    metrics = json_object(numbers, remedy="Run `depgen test` again.")["metrics"] if numbers.is_file() else {}
+    metrics = read_numbers(numbers)["metrics"] if numbers.is_file() else {}
     (to / "README.md").write_text(model_card(type(trained.model), record, metrics, place=place), encoding="utf-8")
     load_trained(to, device="cpu")  # what is written loads
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from inspect import signature
 from pathlib import Path
 from typing import Any, Literal
 
@@ -195,7 +196,7 @@ class LanguageModel(L.LightningModule):
         clip_groups(optimizer, others=gradient_clip_val)
 
     def setup(self, stage: str) -> None:
-        """Refuse, before training, arguments that a checkpoint could not store, and precisions that change batches."""
+        """Refuse, before training, what no checkpoint could be loaded from, and precisions that change batches."""
         precision = getattr(self._attached, "precision", "32-true")
         if precision.endswith("-true") and precision != "32-true":
             raise UserError(
@@ -204,6 +205,11 @@ class LanguageModel(L.LightningModule):
                 "precision: depgen.load(run, dtype='float64')."
             )
         if stage == "fit":
+            if not self.hparams and signature(type(self)).parameters:
+                raise UserError(
+                    f"{type(self).__name__}: call self.save_hyperparameters() in __init__, as its checkpoints could "
+                    "not be loaded otherwise."
+                )
             plain_settings(type(self), self.hparams)
 
     def take_table_sizes(self, **tables: str) -> None:

@@ -16,6 +16,8 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from torch import Tensor
 
 from depgen.errors import UserError
+from depgen.locations import json_value
+from depgen.training.files import CheckpointFile, WeightsFile, check
 from depgen.training.runs import WEIGHTS
 
 _ENTRY = "depgen"
@@ -35,6 +37,7 @@ def load_checkpoint(path: str | Path, *, mmap: bool = False) -> dict[str, Any]:
     content = _content(Path(path), "cpu", mmap)
     if not isinstance(content, dict) or "state_dict" not in content:
         raise UserError(f"{path} is no checkpoint of a training run: it has no weights under 'state_dict'.")
+    check(CheckpointFile, content, str(path), remedy="Copy the run again.")
     return content
 
 
@@ -136,8 +139,12 @@ def _read_weights(path: Path) -> dict[str, Any]:
         raise UserError(f"The weights {path} are cut short or damaged ({error}): copy the folder again.") from error
     if text is None:
         raise UserError(f"{path}: expected weights that `depgen push` has written, found those of another kind.")
-    content: dict[str, Any] = json.loads(text)
+    content = json_value(text, str(path), remedy="Copy the folder again.")
+    content = {**content, "state_dict": weights} if isinstance(content, dict) else content
+    check(WeightsFile, content, str(path), remedy="Copy the folder again.")
     same = content.pop("same")
+    if lost := set(same.values()) - weights.keys():
+        raise UserError(f"{path} lacks the weights {', '.join(sorted(lost)[:3])}: copy the folder again.")
     return {**content, "state_dict": weights | {name: weights[owner] for name, owner in same.items()}}
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from depgen.errors import UserError
 from depgen.locations import file_sha256, json_object, write_atomically
+from depgen.training.files import NumbersFile, check
 from depgen.training.runs import best_checkpoint
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class SplitNumbers:
 def are_kept(run: Path, verb: str) -> bool:
     """Whether there are numbers of a verb for the run's best checkpoint as it is now."""
     path = run / NUMBERS[verb]
-    return path.is_file() and _read(path).get("checkpoint_sha256") == file_sha256(best_checkpoint(run))
+    return path.is_file() and read_numbers(path)["checkpoint_sha256"] == file_sha256(best_checkpoint(run))
 
 
 def kept_numbers(run: Path, verb: str) -> dict[str, float]:
@@ -72,11 +73,14 @@ def kept_numbers(run: Path, verb: str) -> dict[str, float]:
             f"{path} was not written, or the run was trained further since. Write it by depgen {verb} --run {run}, "
             "with the data that it was trained on: numbers of other data are not kept. Or train again (--redo)."
         )
-    return {name.partition("/")[2]: float(value) for name, value in _read(path)["metrics"].items()}
+    return {name.partition("/")[2]: float(value) for name, value in read_numbers(path)["metrics"].items()}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return json_object(path, remedy="Delete it to go on.")
+def read_numbers(path: Path) -> dict[str, Any]:
+    """The content of one of the files of `NUMBERS`."""
+    content = json_object(path, remedy="Delete it to go on.")
+    check(NumbersFile, content, str(path), remedy="Delete it to go on.")
+    return content
 
 
 def kept_test(run: Path) -> SplitNumbers:

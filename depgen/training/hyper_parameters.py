@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lightning as L
+from torch import nn
 
 from depgen.errors import UserError
 from depgen.yaml_files import made_as
@@ -37,7 +38,16 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
-    """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`."""
+    """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`.
+
+    Raises:
+        UserError: a network, which is called too, but makes none.
+    """
+    if isinstance(made_by, nn.Module):
+        name = type(made_by).__name__
+        raise UserError(
+            f"Expected what makes a network, such as functools.partial({name}, ...), found a {name} itself."
+        )
     return made_by if callable(made_by) else made_as(kind, made_by)
 
 
@@ -68,6 +78,8 @@ def _plain(value: object, name: str) -> Any:  # noqa: ANN401
         return type(value)(_plain(part, f"{name}.{place}") for place, part in enumerate(value))
     if isinstance(value, Path):
         return str(value)
+    if isinstance(value, partial) and value.func.__module__.startswith("jsonargparse."):
+        value = partial(value.args[-1], **value.keywords)  # `build` has wrapped the class in two functions
     if isinstance(value, partial) and (path := _path(value.func)) is not None:
         arguments = signature(value.func).bind_partial(*value.args, **value.keywords).arguments
         arguments |= arguments.pop(_rest(value.func), {})

@@ -268,7 +268,12 @@ def read_record(run: Path) -> dict[str, Any]:
     Raises:
         UserError: it is missing or damaged.
     """
-    return json_object(run / "run.json", remedy=f"Is {run} a run folder? If so, copy it again.")
+    from depgen.training.files import RunFile, check  # pydantic, which help has no need of
+
+    path, remedy = run / "run.json", f"Is {run} a run folder? If so, copy it again."
+    record = json_object(path, remedy=remedy)
+    check(RunFile, record, str(path), remedy=remedy)
+    return record
 
 
 def update_record(run: Path, entries: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, PolynomialLR
 
 from depgen.errors import UserError
 
@@ -97,10 +97,21 @@ class Cosine(_Schedule):
 
 
 def take_length(schedule: object, steps: float, phase: str) -> None:
-    """Let a schedule end with its phase, which has `steps` optimiser steps; the log names one that ends before."""
+    """Let a schedule end with its phase, which has `steps` optimiser steps; the log names one that ends before.
+
+    Raises:
+        UserError: a `OneCycleLR` that ends before, which takes no further step.
+    """
     if isinstance(schedule, Cosine):
         schedule.end_with_phase(steps)
     length = getattr(schedule, "total_steps", None) or getattr(schedule, "T_max", None)
-    if length is not None and length < steps:
-        name = type(schedule).__name__
-        logger.warning("%s ends after %d steps, but phase %s has about %.0f.", name, length, phase, steps)
+    if isinstance(schedule, PolynomialLR):
+        length = schedule.total_iters
+    if length is None or length >= steps:
+        return
+    short = f"{type(schedule).__name__} ends after {length} steps, but phase {phase} has about {steps:.0f}."
+    if isinstance(schedule, OneCycleLR):
+        raise UserError(
+            f"{short} Give it as many, or take depgen.training.schedules.Cosine, which ends with the phase."
+        )
+    logger.warning(short)

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import lightning as L
 import numpy as np
 import pytest
 import torch
 
-from depgen.data.batch import Batch, ItemBatch
+from depgen.data.batch import Batch, ItemBatch, TokenItem
 from depgen.data.stream import Segments, StreamColumns
 from depgen.errors import UserError
 from depgen.evaluation.unit_scores import score_documents
@@ -19,6 +18,7 @@ from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
 from depgen.language_models.masked import HeadNetwork, MaskedLanguageModel
 from depgen.models.dmlm import DMLM
+from depgen.testing import check_system, loaded_again
 from depgen.trees.binarization import depths as depths_of
 from tests.contract.batches import (
     CLOSE,
@@ -65,14 +65,17 @@ def padding_and_the_batch_change_nothing(model: LanguageModel, folder: Path) -> 
 def a_checkpoint_holds_it(model: LanguageModel, folder: Path) -> None:
     """Lightning saves a system that was built in Python, and loads it without running code from the file."""
     model = copy.deepcopy(model).float()
-    trainer = L.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
-    trainer.strategy.connect(model)
-    trainer.save_checkpoint(folder / "system.ckpt")
-    loaded = type(model).load_from_checkpoint(folder / "system.ckpt", map_location="cpu", weights_only=True).eval()
+    loaded = loaded_again(model)
     assert type(loaded) is type(model)
-    loaded.enter_phase(model.phase)
     batch = batch_of(model, DOCUMENTS)
     assert_same(scores_of(loaded, batch), scores_of(model, batch), "loaded from a checkpoint", rtol=0, atol=0)
+
+
+def the_check_for_systems_of_ones_own_passes(model: LanguageModel, folder: Path) -> None:
+    """`check_system` on items; a system of documents reads others."""
+    texts = [TokenItem(place, np.concatenate(document).astype(np.int32)) for place, document in enumerate(DOCUMENTS)]
+    if not isinstance(model, DocumentLanguageModel):
+        check_system(model, texts, vocabulary_of(model))
 
 
 # -- order ------------------------------------------------------------------------------------------------------------
@@ -352,8 +355,12 @@ def segments_score_as_the_whole_stream(model: LanguageModel, folder: Path) -> No
 
 
 CHECKS: dict[str, tuple[Check, ...]] = {
-    "left to right": (a_later_token_moves_no_earlier_score,),
-    "masked": (every_other_word_moves_a_score, attention_depends_on_its_own_words),
+    "left to right": (a_later_token_moves_no_earlier_score, the_check_for_systems_of_ones_own_passes),
+    "masked": (
+        the_check_for_systems_of_ones_own_passes,
+        every_other_word_moves_a_score,
+        attention_depends_on_its_own_words,
+    ),
     "levels": (
         what_is_written_later_moves_no_earlier_score,
         every_placeholder_has_a_distribution,

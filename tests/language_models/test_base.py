@@ -7,9 +7,11 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from depgen.backbones.transformer import Transformer
 from depgen.data.vocabulary import Vocabulary
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
+from depgen.models.causal_lm import CausalLM
 
 
 def test_the_default_optimiser_is_fairseqs_adam():
@@ -71,3 +73,26 @@ def test_precisions_that_change_batches_are_refused(precision, tmp_path):
     trainer = L.Trainer(accelerator="cpu", default_root_dir=tmp_path, precision=precision, **quiet)
     with pytest.raises(UserError, match=f"trainer.precision: .* found {precision}"):
         trainer.test(Related(2), DataLoader([0]))
+
+
+class Unsaved(LanguageModel):
+    """A system that forgets the arguments of its constructor."""
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(size))
+
+    def training_step(self, batch, batch_idx):
+        return self.weight.sum()
+
+
+def test_a_system_that_could_not_be_loaded_again_is_refused_before_training(tmp_path):
+    trainer = L.Trainer(accelerator="cpu", default_root_dir=tmp_path, logger=False, max_epochs=1)
+    with pytest.raises(UserError, match=r"Unsaved: call self.save_hyperparameters\(\)"):
+        trainer.fit(Unsaved(2), DataLoader([0]))
+
+
+def test_a_network_in_place_of_what_makes_one_is_named():
+    network = Transformer(5, layers=1, width=4, attention_heads=2, feedforward=4)
+    with pytest.raises(UserError, match="found a Transformer itself"):
+        CausalLM(network, vocabulary_size=5)

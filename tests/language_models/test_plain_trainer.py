@@ -26,6 +26,7 @@ from depgen.models.dmlm import DMLM
 from depgen.models.masked_transformer import MaskedTransformer
 from depgen.models.structformer import StructFormer
 from depgen.models.udgn import UDGN
+from depgen.testing import loaded_again
 from depgen.training.checkpoints import load_checkpoint
 from tests.invented_models import END, write_gpt2
 from tests.shape_checks import unchecked
@@ -236,3 +237,12 @@ def test_a_checkpoint_alone_is_given_texts_as_in_its_training(name, tmp_path, mo
         expected = model.head_probabilities(batch.tokens, batch.lengths) if parses else model(batch)
     torch.testing.assert_close(predicted[0], expected)
     assert sum(map(len, predicted)) == len(data.predict_dataloader().dataset)
+
+
+def test_a_system_built_from_a_block_of_yaml_is_loaded_again():
+    network = {"class_path": "depgen.backbones.transformer.Transformer", "init_args": TINY.keywords}
+    block = {"class_path": "depgen.models.causal_lm.CausalLM", "init_args": {"backbone": network}}
+    model = depgen.build(block, vocabulary_size=7)
+    loaded = loaded_again(model)
+    assert loaded.backbone.width == 8
+    assert all(torch.equal(value, loaded.state_dict()[name]) for name, value in model.state_dict().items())

@@ -18,6 +18,7 @@ class Parts(LanguageModel):
 
     def __init__(self, first=None, second=None, optimizer=SGD, together=False):
         super().__init__(optimizer=lambda groups: optimizer(groups, lr=0.05))
+        self.save_hyperparameters()
         self.clips, self.together = (first, second), together
         torch.manual_seed(3)
         self.first, self.second, self.bias = nn.Linear(4, 6), nn.Linear(6, 3), nn.Parameter(torch.zeros(3))

@@ -4,7 +4,7 @@ from functools import partial
 import lightning as L
 import pytest
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, OneCycleLR, PolynomialLR
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
@@ -97,10 +97,17 @@ def test_with_more_epochs_at_a_resume_a_cosine_is_as_long_as_the_phase(tmp_path,
 
 
 def test_a_schedule_that_ends_before_its_phase_is_named_at_the_start(tmp_path, caplog):
-    for schedule in (partial(Cosine, total_steps=10), partial(CosineAnnealingLR, T_max=10)):
+    short = partial(Cosine, total_steps=10), partial(CosineAnnealingLR, T_max=10), partial(PolynomialLR, total_iters=10)
+    for schedule in short:
         caplog.clear()
         fit(tmp_path / "short", model=scheduled(schedule, first_share=0.0), max_steps=12)
         assert "ends after 10 steps, but phase second has about 12" in caplog.text
+    with pytest.raises(UserError, match="OneCycleLR ends after 10 steps, but phase second has about 12"):
+        fit(
+            tmp_path / "cycle",
+            model=scheduled(partial(OneCycleLR, max_lr=1, total_steps=10), first_share=0),
+            max_steps=12,
+        )
     caplog.clear()
     fit(tmp_path / "long", model=scheduled(partial(Cosine, total_steps=12), first_share=0.0), max_steps=12)
     assert "ends after" not in caplog.text

@@ -7,6 +7,7 @@ from depgen.training.runs import read_record, update_record
 from depgen.training.weights_and_biases import weights_and_biases
 from tests.data.test_hub_corpus import experiment, write_parquet
 
+DATA = {"corpus": "UD", "reduced": False}
 VARIABLES = ("MODE", "PROJECT", "ENTITY", "DIR", "NAME", "RUN_ID", "RUN_GROUP", "TAGS")
 
 
@@ -23,13 +24,13 @@ def test_a_run_is_named_by_its_place_and_how_to_send_it_is_said(tmp_path, caplog
     caplog.set_level("INFO")
     run, name = tmp_path / "dmlm/small/seed1/2026-11-24_10-00-00", "dmlm-small-seed1-2026-11-24_10-00-00"
     run.mkdir(parents=True)
-    update_record(run, {"experiment": "dmlm", "seed": 1, "trees": "gold", "data": {"corpus": "UD"}, "steps": 3})
+    update_record(run, {"experiment": "dmlm", "seed": 1, "trees": "gold", "data": DATA, "steps": 3})
     held = weights_and_biases(run, "offline", settings={"seed_everything": 1})._wandb_init
     assert f"wandb sync {run}/wandb/offline-run-*-{name}" in caplog.text
     assert {key: held[key] for key in ("id", "name", "project", "group", "tags")} == {
         "id": name, "name": name, "project": "depgen", "group": "dmlm", "tags": ["small"],
     }  # fmt: skip
-    facts = {"experiment": "dmlm", "seed": 1, "trees": "gold", "data": {"corpus": "UD"}, "size": "small"}
+    facts = {"experiment": "dmlm", "seed": 1, "trees": "gold", "data": DATA, "size": "small"}
     assert held["config"] == {"seed_everything": 1, "run": facts}
 
 

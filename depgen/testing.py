@@ -1,0 +1,115 @@
+"""What a system must keep whatever it computes: a check for systems of one's own, as for those of depgen.
+
+check_system(model, data.filled_split("valid"), data.vocabulary)
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+import lightning as L
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from depgen.data.batch import ItemBatch, TokenItem
+from depgen.data.table import EncodedSplit
+from depgen.data.vocabulary import Vocabulary
+from depgen.language_models.base import LanguageModel
+from depgen.language_models.left_to_right import LeftToRight
+
+System = TypeVar("System", bound=LanguageModel)
+TOLERANCE = 1e-4
+"""What rounding may change in single precision."""
+AT_ONCE = 256
+"""Items in a batch of all tokens in a place."""
+
+
+def check_system(
+    model: LanguageModel, items: Sequence[TokenItem] | EncodedSplit, vocabulary: Vocabulary, *, most: int = 4
+) -> None:
+    """Check the scores of a split's first items; dropout and the like are off.
+
+    1. An item's scores are those that it has alone, whatever else is in its batch.
+    2. Of a system that reads from left to right: another token changes no score before it, whatever `collate` makes of
+       it. Where scores are exact, the probabilities of all tokens in a place sum to 1, so that none sees itself.
+    3. A checkpoint holds all that the scores depend on.
+
+    Raises:
+        AssertionError: one of these does not hold; names the item and the token.
+    """
+    model, texts = copy.deepcopy(model).eval(), [items[place] for place in range(min(most, len(items)))]
+    alone = [scores_of(model, [item], vocabulary)[0] for item in texts]
+    _compare(scores_of(model, texts, vocabulary), alone, "depends on the other items of its batch")
+    if isinstance(model, LeftToRight):
+        for place, (item, before) in enumerate(zip(texts, alone, strict=True)):
+            for number, changed in enumerate(_changed(item, texts)):
+                (after,) = scores_of(model, [changed], vocabulary)
+                _compare([after[:number]], [before[:number]], f"depends on token {number + 1}", first=place)
+    if isinstance(model, LeftToRight) and model.likelihood == "exact":
+        shortest = min(texts, key=lambda item: len(item.ids))
+        for place in range(len(shortest.ids)):
+            total = float(_all_scores(model, shortest, place, vocabulary).double().exp().sum())
+            if abs(total - 1) > TOLERANCE:
+                raise AssertionError(f"The probabilities of all tokens in place {place + 1} sum to {total:.6f}.")
+    model = model.float()  # as a checkpoint is loaded
+    saved, loaded = (scores_of(each, texts, vocabulary) for each in (model, loaded_again(model)))
+    _compare(loaded, saved, "is another one after saving and loading")
+
+
+@torch.no_grad()
+def scores_of(model: LanguageModel, items: Sequence[TokenItem], vocabulary: Vocabulary) -> list[Float[Tensor, " _"]]:
+    """The log-probabilities (nats) that `forward` gives the targets of each item, in one batch."""
+    targets = sum(len(item.ids) + 1 for item in items)
+    batch: Any = model.collate(ItemBatch(items, targets, vocabulary, global_items=len(items)))
+    batch = batch.to(model.device)
+    return [row[here] for row, here in zip(model(batch), batch.is_word, strict=True)]
+
+
+def loaded_again(model: System) -> System:
+    """The system from a checkpoint, as Lightning writes one and reads it without running code from it."""
+    trainer = L.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    saved = copy.deepcopy(model)
+    trainer.strategy.connect(saved)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "system.ckpt"
+        trainer.save_checkpoint(path)
+        loaded = type(model).load_from_checkpoint(path, map_location=model.device, weights_only=True)
+    loaded.enter_phase(model.phase)
+    return loaded.eval()
+
+
+def _changed(item: TokenItem, texts: Sequence[TokenItem]) -> Iterator[TokenItem]:
+    """An item with another token of the texts in its first place, in its second, and so on."""
+    known = np.unique(np.concatenate([text.ids for text in texts]))
+    others = known[(np.searchsorted(known, item.ids) + 1) % len(known)]
+    for place, other in enumerate(others):
+        yield replace(item, ids=np.where(np.arange(len(item.ids)) == place, other, item.ids), view=None)
+
+
+def _all_scores(
+    model: LanguageModel, item: TokenItem, place: int, vocabulary: Vocabulary
+) -> Float[Tensor, " vocabulary"]:
+    """The score that each token has in one place of an item."""
+    ids = np.tile(item.ids, (vocabulary.size, 1))
+    ids[:, place] = np.arange(vocabulary.size)
+    items = [replace(item, ids=row, view=None) for row in ids]
+    chunks = [scores_of(model, items[start : start + AT_ONCE], vocabulary) for start in range(0, len(items), AT_ONCE)]
+    return torch.stack([scores[place] for chunk in chunks for scores in chunk])
+
+
+def _compare(found: Sequence[Tensor], expected: Sequence[Tensor], what: str, *, first: int = 0) -> None:
+    """Raises AssertionError where scores differ by more than rounding."""
+    for number, (one, other) in enumerate(zip(found, expected, strict=True), first):
+        bound = 1e-9 if one.dtype == torch.float64 else TOLERANCE
+        differs = ~torch.isclose(one, other, rtol=bound, atol=bound)
+        if differs.any():
+            place = int(differs.nonzero()[0])
+            raise AssertionError(
+                f"The score of token {place + 1} of item {number + 1} {what}: {float(one[place]):.6f} in place of "
+                f"{float(other[place]):.6f}."
+            )
