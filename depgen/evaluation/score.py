@@ -42,6 +42,9 @@ def score(
     device: str | None = None,
     beam_size: int | None = None,
     next_words: bool = False,
+    bow_correction: bool = False,
+    begin: str | None = None,
+    stride: int | None = None,
     first_word_space: bool | None = None,
     trees: Trees | None = None,
     number_of_trees: int | None = None,
@@ -81,7 +84,15 @@ def score(
         beam_size: (systems whose scores are bounds, such as GiLT) structures of a text that are summed over; by default
             as in the run. A larger beam takes longer and usually gives a tighter bound; in a beam search it need not.
         next_words: (left-to-right systems without a structure, rows of words) add the entropy of the distribution that
-            each word was predicted from, and its rank in it (1: the likeliest; of several tokens the last place).
+            each word's first token was predicted from, the rank of that token in it (1: the likeliest), and whether
+            all tokens of the word were the likeliest.
+        bow_correction: (left-to-right systems without a structure) give each word the blank after it, and not the one
+            before it, which tokenizers like GPT-2's put into a word's first token (Pimentel & Meister 2024; Oh &
+            Schuler 2024). The end of a text ends a word too. Nothing changes in vocabularies of words.
+        begin: (pretrained models) the token that begins a text, or `none`: the first word then has no score. By default
+            the one that the tokenizer puts there, or else its `bos_token` or its `eos_token`.
+        stride: (pretrained models) tokens by which a window slides over a text that is longer than the context, so that
+            each token is scored once. By default half of the context. A larger one is faster and gives less context.
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; pretrained models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
@@ -106,11 +117,15 @@ def score(
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
-        if reads is not None or beam_size is not None or next_words:
-            raise UserError("reads, beam_size, next_words: expected without trees, found one of them: leave it out.")
+        if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride:
+            raise UserError(
+                "reads, beam_size, next_words, bow_correction, begin, stride: expected without trees, found one of "
+                "them: leave it out."
+            )
         table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
         return written([table], output=output, json=json)
-    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words}
+    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction}
+    options |= {"begin": begin, "stride": stride}
     return written(_tables(system, documents, by=by or "word", unit=unit, **options), output=output, json=json)
 
 

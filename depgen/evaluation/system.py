@@ -47,6 +47,9 @@ class System(Trained):
         unit: Unit = "nats",
         reads: Reads | None = None,
         next_words: bool = False,
+        bow_correction: bool = False,
+        begin: str | None = None,
+        stride: int | None = None,
         beam_size: int | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int | None = None,
@@ -66,8 +69,12 @@ class System(Trained):
                 `sentence` by itself.
             beam_size: (systems whose scores are bounds) structures of a text that are summed over; by default as in
                 the run. A larger beam usually gives a tighter bound; in a beam search it need not.
-            next_words: also the entropy of the distribution that each word was predicted from, and the word's rank; by
-                systems that predict each word from those before it alone, without a structure.
+            next_words: also the entropy of the distribution that each word's first token was predicted from, and that
+                token's rank; by systems that predict each word from those before it alone, without a structure.
+            bow_correction: give each word the blank after it and not the one before it; by the same systems.
+            begin: (pretrained models) the token that begins a text, or `none`: its first word then has no score.
+            stride: (pretrained models) tokens by which a window slides over a text that is longer than the context; by
+                default half of the context.
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
@@ -81,8 +88,8 @@ class System(Trained):
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         options: dict[str, Any] = {
-            "beam_size": beam_size, "next_words": next_words, "tokens_per_batch": tokens_per_batch,
-            "progress": progress,
+            "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction, "begin": begin,
+            "stride": stride, "tokens_per_batch": tokens_per_batch, "progress": progress,
         }  # fmt: skip
         documents = documents_of(texts, tokens)
         if given is None:

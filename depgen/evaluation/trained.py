@@ -27,6 +27,7 @@ from depgen.evaluation.reading import Reading, reading_of_run
 from depgen.hub import cached_folder, names_a_folder, required_folder
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.windows import Windows
 from depgen.locations import models_root, runs_root
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
@@ -214,6 +215,8 @@ def _pretrained(folder: Path, *, device: str | None) -> Trained:
     vocabulary = _vocabulary_of_pretrained(required_folder(str(folder), holding=TOKENIZER_FILE))
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
     model.to(checked_device(device))
+    context = model.backbone.max_length
+    model.windows = Windows(context, max(1, (context or 2) // 2))
     return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
 
 

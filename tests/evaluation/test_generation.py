@@ -101,7 +101,7 @@ def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
 
 def test_greedy_words_are_those_of_rank_1(systems):
     text = systems["causal"].generate("the cat", greedy=True, max_new_tokens=4).text[0]
-    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["rank"][2 : 2 + len(text.split())]
+    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["first_token_rank"][2 : 2 + len(text.split())]
     assert set(ranks) == {1}
 
 

@@ -98,7 +98,7 @@ def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
     rows = rows_of(score(text, run="causal"))
     assert list(rows[0]) == [
         "document", "sentence", "position", "word", "tokens", "unknown", "is_end", "log_prob", "likelihood",
-        "beam_size", "unit", "surprisal",
+        "beam_size", "begin", "unit", "surprisal",
     ]  # fmt: skip
     lines = [line.split() for line in TEXT.splitlines() if line]
     assert [row["word"] for row in rows] == [word for line in lines for word in [*line, "<eos>"]]
