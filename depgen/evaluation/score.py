@@ -15,6 +15,7 @@ from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output,
 from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
 from depgen.evaluation.system import System, load
 from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents
+from depgen.language_models.base import Masking
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
@@ -45,6 +46,7 @@ def score(
     bow_correction: bool = False,
     begin: str | None = None,
     stride: int | None = None,
+    masking: Masking | None = None,
     first_word_space: bool | None = None,
     trees: Trees | None = None,
     number_of_trees: int | None = None,
@@ -93,6 +95,8 @@ def score(
             the one that the tokenizer puts there, or else its `bos_token` or its `eos_token`.
         stride: (pretrained models) tokens by which a window slides over a text that is longer than the context, so that
             each token is scored once. By default half of the context. A larger one is faster and gives less context.
+        masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
+            `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; pretrained models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
@@ -117,15 +121,15 @@ def score(
     documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
-        if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride:
+        if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride or masking:
             raise UserError(
-                "reads, beam_size, next_words, bow_correction, begin, stride: expected without trees, found one of "
-                "them: leave it out."
+                "reads, beam_size, next_words, bow_correction, begin, stride, masking: expected without trees, found "
+                "one of them: leave it out."
             )
         table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
         return written([table], output=output, json=json)
     options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction}
-    options |= {"begin": begin, "stride": stride}
+    options |= {"begin": begin, "stride": stride, "masking": masking}
     return written(_tables(system, documents, by=by or "word", unit=unit, **options), output=output, json=json)
 
 

@@ -19,8 +19,8 @@ from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.frames import By, Reads, Unit
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.unit_scores import TokenFigures, beam_of, begun_by, next_word_figures, score_documents
-from depgen.language_models.base import Likelihood
+from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
+from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ def score_words(
     bow_correction: bool = False,
     begin: str | None = None,
     stride: int | None = None,
+    masking: Masking | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -75,7 +76,7 @@ def score_words(
     model = trained.model
     figures: Iterator[TokenFigures | None] = repeat(None)
     begun: Iterator[np.ndarray | None] = repeat(None)
-    with beam_of(model, beam_size) as beam, begun_by(trained, begin, stride) as vocabulary:
+    with beam_of(model, beam_size) as beam, read_by(trained, begin, stride, masking) as vocabulary:
         windows = getattr(model, "windows", None)
         as_one = trained.reads_documents(reads)
         encoded, units = encode_documents(trained, documents, as_one=as_one, sliding=windows is not None)

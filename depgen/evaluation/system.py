@@ -25,6 +25,7 @@ from depgen.evaluation.text_documents import (
     warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.language_models.base import Masking
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class System(Trained):
         bow_correction: bool = False,
         begin: str | None = None,
         stride: int | None = None,
+        masking: Masking | None = None,
         beam_size: int | None = None,
         tokens: Tokens = "whitespace",
         tokens_per_batch: int | None = None,
@@ -75,6 +77,8 @@ class System(Trained):
             begin: (pretrained models) the token that begins a text, or `none`: its first word then has no score.
             stride: (pretrained models) tokens by which a window slides over a text that is longer than the context; by
                 default half of the context.
+            masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
+                `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
             tokens: words are separated by white space, or by `rules` for English.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
@@ -89,7 +93,7 @@ class System(Trained):
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         options: dict[str, Any] = {
             "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction, "begin": begin,
-            "stride": stride, "tokens_per_batch": tokens_per_batch, "progress": progress,
+            "stride": stride, "masking": masking, "tokens_per_batch": tokens_per_batch, "progress": progress,
         }  # fmt: skip
         documents = documents_of(texts, tokens)
         if given is None:

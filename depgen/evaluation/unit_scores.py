@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError, check_at_least
+from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.trained import Trained
-from depgen.language_models.base import LanguageModel
+from depgen.language_models.base import LanguageModel, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 from depgen.language_models.structured import StructuredLanguageModel
 from depgen.language_models.windows import Windows
 from depgen.nn.precise import precise
@@ -197,18 +198,16 @@ def next_word_figures(
             f"A {name} builds a structure too, and depgen does not sum the next word's probabilities over structures: "
             "leave out next_words and bow_correction."
         )
+    if not isinstance(model, DocumentLanguageModel | LeftToRight):
+        raise UserError(
+            f"A {name} does not predict each word from those before it alone: leave out next_words and bow_correction."
+        )
     bounds = None
     if boundaries and vocabulary.splits_words:
         bounds = torch.tensor(vocabulary.opens_word, device=model.device)
         bounds[vocabulary.eos] = True
-    if isinstance(model, DocumentLanguageModel):
-        figures_of: Any = partial(_figures_of_documents, model, vocabulary, bounds)
-    elif isinstance(model, LeftToRight):
-        figures_of = partial(_figures_of_sequences, model, vocabulary, bounds)
-    else:
-        raise UserError(
-            f"A {name} does not predict each word from those before it alone: leave out next_words and bow_correction."
-        )
+    by_kind: Any = _figures_of_documents if isinstance(model, DocumentLanguageModel) else _figures_of_sequences
+    figures_of = partial(by_kind, model, vocabulary, bounds)
     return in_batches(model, documents, figures_of, tokens_per_batch=RANKED_AT_ONCE, doing="ranking", progress=progress)
 
 
@@ -315,19 +314,28 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
 
 
 @contextmanager
-def begun_by(trained: Trained, begin: str | None, stride: int | None) -> Iterator[Vocabulary]:
-    """Lets a pretrained model begin texts by a token, or by `none`, and slide its window by a stride; yields the
-    vocabulary with that token, and gives the model its own windows back afterwards.
+def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Masking | None) -> Iterator[Vocabulary]:
+    """Lets a pretrained causal model begin texts by a token, or by `none`, and slide its window by a stride, or a
+    masked one hide what `masking` says; yields the vocabulary with that token. The model is as before afterwards.
 
     Raises:
-        UserError: the system was trained here, or the tokenizer has no such token.
+        UserError: the system is of another kind, or the tokenizer has no such token.
     """
+    check_one_of(masking=(masking, Masking))
     model, vocabulary = trained.model, trained.vocabulary
+    if masking is not None:
+        if not isinstance(model, PretrainedMaskedLM):
+            raise UserError("masking: expected with a pretrained masked model: leave it out.")
+        model.masking = masking
     own = getattr(model, "windows", None)
     if own is None:
         if begin is not None or stride is not None:
-            raise UserError("begin, stride: expected with a pretrained causal model, found a run: leave them out.")
-        yield vocabulary
+            raise UserError("begin, stride: expected with a pretrained causal model: leave them out.")
+        try:
+            yield vocabulary
+        finally:
+            if masking is not None:
+                model.masking = "original"
         return
     assert isinstance(model, LeftToRight)
     check_at_least(1, stride=stride)
