@@ -14,7 +14,7 @@ from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
 from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
 from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents
+from depgen.evaluation.text_documents import TextDocument, Tokens, documents_of, read_documents
 from depgen.language_models.base import Masking
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
@@ -27,8 +27,9 @@ DOCUMENTS_AT_ONCE = 4096
 
 
 def score(
-    file: Path,
+    file: Path | None = None,
     *,
+    text: str | None = None,
     run: str | None = None,
     by: By | None = None,
     reads: Reads | None = None,
@@ -65,9 +66,11 @@ def score(
         file: text, one sentence a line and blank lines between documents; CoNLL-U or SDP; JSON lines with `sentences`
             or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or
             columns, such as item and condition, become columns. `.gz` is unpacked.
+        text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
             file, or the folder or hub name of a pretrained causal language model; by default the newest run.
-        by: a row a `word`, `sentence` or `document`, or one for `all`; by default a `word`, with `trees` a `sentence`.
+        by: a row a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut into; a
+            `sentence` or `document`; or one for `all`. By default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).
@@ -118,7 +121,14 @@ def score(
     if of_trees and trees != "sampled":
         raise UserError(f"{', '.join(of_trees)}: expected with sampled trees: add trees, or leave it out.")
     system = load(run, device=device, form=form, first_word_space=first_word_space)
-    documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
+    if text is not None:
+        if file is not None or input_format is not None or tags is not None:
+            raise UserError("file, input_format, tags: expected none of them beside text: leave out one or the other.")
+        documents = documents_of(text, tokens or "whitespace")
+    elif file is None:
+        raise UserError("Expected a file, or a text by --text, found neither.")
+    else:
+        documents = read_documents(file, input_format=input_format, tokens=tokens, tags=tags, trees=trees == "gold")
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
         if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride or masking:

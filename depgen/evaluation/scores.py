@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from depgen.data.vocabulary import EOS_WORD
+from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.frames import By, Reads, Unit
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
@@ -30,7 +31,8 @@ PERPLEXITY: Mapping[Likelihood, str] = {
 }  # fmt: skip
 """What a perplexity of each kind is called: those of different kinds do not compare."""
 LEVELS: Mapping[By, tuple[str, ...]] = {
-    "word": ("document", "sentence", "position"), "sentence": ("document", "sentence"), "document": ("document",),
+    "word": ("document", "sentence", "position"), "own_word": ("document", "sentence", "position"),
+    "sentence": ("document", "sentence"), "document": ("document",),
     "all": (),
 }  # fmt: skip
 """The columns that tell the rows of a table apart."""
@@ -216,13 +218,39 @@ def score_table(
         by: what a row is.
         unit: of log-probabilities, surprisals and entropies.
     """
-    if by != "word":
+    if by == "own_word":
+        words = own_words(words, documents)
+    elif by != "word":
         return table_of_sums(sums(words, LEVELS[by]), documents, by=by, unit=unit, kind=words.attrs)
     kind = {**words.attrs, "unit": unit}
     optional = ("start", "end", "windows", "first_token_entropy", "first_token_rank", "likeliest")
     measured = [name for name in optional if name in words and words[name].notna().any()]
     table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
     return beside_texts(in_unit(table, unit), documents, by)
+
+
+def own_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> pd.DataFrame:
+    """The rows of words with those joined that no blank separates: `don't` is one, whatever it is cut into.
+
+    Raises:
+        UserError: words were cut by rules, and where they stood in the text is not known.
+    """
+    if not all(document.by_spaces or document.spans for document in documents):
+        raise UserError(
+            "own_word: expected texts whose words blanks separate, found a treebank or a file that was cut by rules: "
+            "leave out tokens, give the text by --text, or take rows of words."
+        )
+    joined = words["start"].notna() & words["start"].eq(words["end"].shift()) & ~words["is_end"]
+    first = words["document"].ne(words["document"].shift()) | words["sentence"].ne(words["sentence"].shift())
+    how = dict.fromkeys(words.columns, "first") | {
+        "word": "sum", "tokens": "sum", "unknown": "any", "end": "last", "windows": "sum", "likeliest": "all",
+    }  # fmt: skip
+    rows = words.groupby((first | ~joined).cumsum())
+    table = rows.agg({name: how[name] for name in words.columns}).reset_index(drop=True)
+    table["log_prob"] = rows["log_prob"].sum(min_count=1).to_numpy()
+    table["position"] = table.groupby(["document", "sentence"]).cumcount() + 1
+    table.attrs = words.attrs
+    return table
 
 
 def table_of_sums(

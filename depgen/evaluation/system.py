@@ -65,7 +65,8 @@ class System(Trained):
             texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
-            by: what a row is: a `word`, `sentence` or `document` (a string), or `all`.
+            by: what a row is: a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut
+                into; a `sentence` or `document` (a string), or `all`.
             unit: of log-probabilities, surprisals and entropies.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
@@ -145,7 +146,7 @@ class System(Trained):
 
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
-        if by == "word":
+        if by in ("word", "own_word"):
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
         documents = documents_of(texts, tokens)
         sentences = bounds_of_sentences(
