@@ -201,6 +201,8 @@ def test_the_command_prints_what_the_library_gives(run, prompts, tmp_path):
     table = tmp_path / "prompts.csv"
     table.write_text("".join(f"{line}\n" for line in ["item,prompt", *(f'1,"{prompt}"' for prompt in PROMPTS)]))
     assert generate(**{**named, "prompts": table}, json=True) == lines
+    one = [text for text, prompt in zip(texts["text"], texts["prompt"], strict=True) if prompt == PROMPTS[0]]
+    assert generate(**{**named, "prompts": None}, prompt=PROMPTS[0]) == "".join(f"{text}\n" for text in one)
 
 
 @pytest.mark.slow
