@@ -216,8 +216,9 @@ def _figures_of_sequences(
 ) -> list[list[TokenFigures]]:
     """Each document is one sequence after `<eos>`, read a position at a time, in the model's windows."""
     batch = as_sequences(documents, vocabulary).to(model.device)
-    columns, state, length, first = [], None, batch.inputs.size(1), 0 if model.windows is None else model.windows.first
-    starts = np.zeros(length, dtype=np.int64) if model.windows is None else model.windows.starts(length)
+    columns, state, length = list[tuple[Tensor, ...]](), None, batch.inputs.size(1)
+    windows = model.windows or Windows(None, 1)
+    starts, first = windows.starts(length), windows.first
     for position in range(first, length):
         begins = position == first or starts[position] > starts[position - 1]
         tokens = batch.inputs[:, starts[position] if begins else position : position + 1]
@@ -316,26 +317,22 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
 @contextmanager
 def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Masking | None) -> Iterator[Vocabulary]:
     """Lets a pretrained causal model begin texts by a token, or by `none`, and slide its window by a stride, or a
-    masked one hide what `masking` says; yields the vocabulary with that token. The model is as before afterwards.
+    masked one hide what `masking` says; yields the vocabulary with that token. Windows are as before afterwards.
 
     Raises:
         UserError: the system is of another kind, or the tokenizer has no such token.
     """
     check_one_of(masking=(masking, Masking))
     model, vocabulary = trained.model, trained.vocabulary
-    if masking is not None:
-        if not isinstance(model, PretrainedMaskedLM):
-            raise UserError("masking: expected with a pretrained masked model: leave it out.")
-        model.masking = masking
+    if isinstance(model, PretrainedMaskedLM):
+        model.masking = masking or "original"
+    elif masking is not None:
+        raise UserError("masking: expected with a pretrained masked model: leave it out.")
     own = getattr(model, "windows", None)
     if own is None:
         if begin is not None or stride is not None:
             raise UserError("begin, stride: expected with a pretrained causal model: leave them out.")
-        try:
-            yield vocabulary
-        finally:
-            if masking is not None:
-                model.masking = "original"
+        yield vocabulary
         return
     assert isinstance(model, LeftToRight)
     check_at_least(1, stride=stride)

@@ -61,7 +61,7 @@ class PretrainedMaskedLM(LanguageModel):
             words = torch.from_numpy(self._words(ids))
             hidden = (words[:, None] == words) & (positions >= positions[:, None])
         own, scores = slice(len(self.before), len(self.before) + len(ids)), []
-        for rows in positions.split(max(1, MASKED_AT_ONCE // len(tokens))):
+        for rows in positions.split(max(1, MASKED_AT_ONCE // len(tokens))):  # type: ignore[no-untyped-call]
             copies = tokens.repeat(len(rows), 1)
             copies[:, own] = copies[:, own].masked_fill(hidden[rows], vocabulary.mask_id)
             logits = self.network(input_ids=copies.to(self.device)).logits[:, own]

@@ -32,7 +32,8 @@ class Windows:
         """Where the window begins that each position of a sequence is predicted in."""
         positions = np.arange(length)
         beyond = np.maximum(0, positions + 1 - self.first - (self.context or length))
-        return np.minimum(positions, self.first) + self.stride * -(-beyond // self.stride)
+        starts: Int[np.ndarray, " length"] = np.minimum(positions, self.first) + self.stride * -(-beyond // self.stride)
+        return starts
 
     def begun(self, sentences: Sequence[Sequence[int]]) -> list[Int[np.ndarray, " tokens"]]:
         """Of each token of a text, and of its end, how many windows begin with its prediction: 1 or 0."""
