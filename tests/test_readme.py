@@ -19,6 +19,7 @@ import pytest
 import torch
 import yaml
 
+import depgen
 from depgen.cli import main
 from depgen.data.batch import ItemBatch, TokenItem
 from depgen.data.generated import GeneratedLanguage
@@ -324,14 +325,18 @@ def test_surprisals_are_joined_with_reading_times_as_the_guide_says(place, capsy
     with Path("stimuli.csv").open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([["item", "condition", "sentence"], [7, "NA", "She ran."], [7, "b", text]])
     times = [f"7,{condition},{place},300" for condition, n in (("NA", 2), ("b", 6)) for place in range(1, n + 1)]
-    Path("times.csv").write_text("\n".join(["item,condition,place,time", *times]))
+    Path("times.csv").write_text("\n".join(["item,condition,position,time", *times]))
     found = {}
     exec(block("python", "scoring", "stimuli ="), found)
     both, rows = found["both"], found["rows"]
     assert both["condition"].tolist() == ["NA"] * 2 + ["b"] * 6
     assert both["time"].tolist() == [300] * 8
-    assert both["surprisal"].sum() == pytest.approx(rows["surprisal"].sum())
-    assert rows[(rows["condition"] == "b") & (rows["place"] == 2)]["word"].tolist() == ["did", "n't"]
+    assert both["word"].tolist() == ["She", "ran.", *text.split()]
+    words = depgen.load("mine").score(text, tokens="rules")
+    assert words["word"].tolist()[1:3] == ["did", "n't"]
+    own = rows[rows["condition"] == "b"]
+    assert own["surprisal"].iloc[1] == pytest.approx(words["surprisal"][1:3].sum(), abs=1e-5)
+    assert own["surprisal"].sum() == pytest.approx(words["surprisal"].sum())
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import copy
 import logging
+import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -353,6 +354,8 @@ class RunCLI(LightningCLI):
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}
+        if math.isnan(metrics.get("test/loss", 0.0)):
+            raise UserError(f"test/loss: expected a number, found nan: the weights in {checkpoint} are damaged.")
         reason = self._not_of_the_run()
         if reason is None and not takes_everything(self.trainer, verb):
             reason = "they are of a part of the split"

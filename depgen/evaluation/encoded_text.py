@@ -35,7 +35,7 @@ class EncodedSentence:
 
 
 def encode_documents(
-    trained: Trained, documents: Sequence[TextDocument], *, as_one: bool
+    trained: Trained, documents: Sequence[TextDocument], *, as_one: bool, sliding: bool = False
 ) -> tuple[list[list[EncodedSentence]], list[DocumentIds]]:
     """The sentences of each document, and the token ids of what a system reads at once, without empty sentences.
 
@@ -43,6 +43,7 @@ def encode_documents(
         trained: the system.
         documents: of any texts.
         as_one: whether a document is read as one (or in the run's segments), or each sentence by itself.
+        sliding: whether a window slides over texts that are too long.
 
     Raises:
         UserError: a sentence or a document is longer than the system can read.
@@ -57,7 +58,8 @@ def encode_documents(
             if len(sentence.encoding.ids)
         ]
         for unit in trained.reading.segments(filled) if as_one else [[sentence] for sentence in filled]:
-            _check_length(trained, unit, as_sequence=as_sequence)
+            if not sliding:
+                _check_length(trained, unit, as_sequence=as_sequence)
             units.append([ids for ids, _ in unit])
         encoded.append(sentences)
     return encoded, units

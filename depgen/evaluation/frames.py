@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 Row = dict[str, Any]
-By = Literal["word", "sentence", "document", "all"]
-"""What a row of scores is."""
+By = Literal["word", "own_word", "sentence", "document", "all"]
+"""What a row of scores is; an own word is what stands between blanks in a text, whatever it is cut into."""
 Unit = Literal["nats", "bits"]
 Reads = Literal["sentence", "document"]
 """What a system reads at once."""

@@ -23,6 +23,7 @@ def generate(
     *,
     run: str | None = None,
     prompts: Path | None = None,
+    prompt: str | None = None,
     number: int = 1,
     max_new_tokens: int = 100,
     batch_size: int = 64,
@@ -43,6 +44,7 @@ def generate(
             a field or column `prompt`, `text` or `sentence`. For systems that read documents sentence by sentence: a
             sentence a line with a blank line between documents, or another file as for `depgen score`. Without it texts
             begin from nothing. ITEXP continues none.
+        prompt: one prompt itself in place of a file.
         number: texts a prompt.
         max_new_tokens: where a text, or a sentence of a document, is cut.
         batch_size: texts written at once; changes nothing but speed.
@@ -75,8 +77,10 @@ def generate(
             "none: take another ending, or a run of GiLT or ITEXP."
         )
     documents = isinstance(system.model, DocumentLanguageModel)
-    begin = None
+    begin: Any = prompt
     if prompts is not None:
+        if prompt is not None:
+            raise UserError("prompt, prompts: expected one of them, found both: leave one out.")
         begin = (
             read_documents(prompts, usual_tokens=system.reading.tokens)
             if documents

@@ -14,7 +14,8 @@ from depgen.errors import UserError
 from depgen.evaluation.frames import By, Reads, Trees, Unit, check_table_output, written
 from depgen.evaluation.scores import PERPLEXITY, score_table, score_words, sums, table_of_sums, with_perplexities
 from depgen.evaluation.system import System, load
-from depgen.evaluation.text_documents import TextDocument, Tokens, read_documents
+from depgen.evaluation.text_documents import TextDocument, Tokens, documents_of, read_documents
+from depgen.language_models.base import Masking
 from depgen.trees.conllu import TagColumn
 from depgen.trees.text_files import FileFormat
 from depgen.trees.text_form import FormName
@@ -26,8 +27,9 @@ DOCUMENTS_AT_ONCE = 4096
 
 
 def score(
-    file: Path,
+    file: Path | None = None,
     *,
+    text: str | None = None,
     run: str | None = None,
     by: By | None = None,
     reads: Reads | None = None,
@@ -42,6 +44,10 @@ def score(
     device: str | None = None,
     beam_size: int | None = None,
     next_words: bool = False,
+    bow_correction: bool = False,
+    begin: str | None = None,
+    stride: int | None = None,
+    masking: Masking | None = None,
     first_word_space: bool | None = None,
     trees: Trees | None = None,
     number_of_trees: int | None = None,
@@ -60,9 +66,11 @@ def score(
         file: text, one sentence a line and blank lines between documents; CoNLL-U or SDP; JSON lines with `sentences`
             or `text`; or a table (`.csv`, `.tsv`) with a column `sentence` or `text`, a document a row. Other fields or
             columns, such as item and condition, become columns. `.gz` is unpacked.
+        text: the text itself in place of a file.
         run: what `depgen.load` takes: a run folder (its best checkpoint), an experiment (its newest run), a checkpoint
             file, or the folder or hub name of a pretrained causal language model; by default the newest run.
-        by: a row a `word`, `sentence` or `document`, or one for `all`; by default a `word`, with `trees` a `sentence`.
+        by: a row a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut into; a
+            `sentence` or `document`; or one for `all`. By default a `word`, with `trees` a `sentence`.
         reads: what is read at once: by default a `document` by systems that know of its sentences, else a `sentence`,
             by itself. Others can read a `document` as one sequence of words. A document is cut into segments
             where the run's test is (`eval_sentences_per_segment`).
@@ -82,7 +90,17 @@ def score(
         beam_size: (systems whose scores are bounds, such as GiLT) structures of a text that are summed over; by default
             as in the run. A larger beam takes longer and usually gives a tighter bound; in a beam search it need not.
         next_words: (left-to-right systems without a structure, rows of words) add the entropy of the distribution that
-            each word was predicted from, and its rank in it (1: the likeliest; of several tokens the last place).
+            each word's first token was predicted from, the rank of that token in it (1: the likeliest), and whether
+            all tokens of the word were the likeliest.
+        bow_correction: (left-to-right systems without a structure) give each word the blank after it, and not the one
+            before it, which tokenizers like GPT-2's put into a word's first token (Pimentel & Meister 2024; Oh &
+            Schuler 2024). The end of a text ends a word too. Nothing changes in vocabularies of words.
+        begin: (pretrained models) the token that begins a text, or `none`: the first word then has no score. By default
+            the one that the tokenizer puts there, or else its `bos_token` or its `eos_token`.
+        stride: (pretrained models) tokens by which a window slides over a text that is longer than the context, so that
+            each token is scored once. By default half of the context. A larger one is faster and gives less context.
+        masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
+            `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
         first_word_space: whether the first word of a text is encoded with a space before it, by tokenizers like
             GPT-2's. By default runs have the space, as in their training; pretrained models have none, as in
             minicons and in the usual call of their tokenizer. The difference is many nats for that word.
@@ -104,17 +122,28 @@ def score(
     if of_trees and trees != "sampled":
         raise UserError(f"{', '.join(of_trees)}: expected with sampled trees: add trees, or leave it out.")
     system = load(run, device=device, form=form, first_word_space=first_word_space)
-    documents = read_documents(
-        file, input_format=input_format, tokens=tokens, usual_tokens=system.reading.tokens, tags=tags,
-        trees=trees == "gold",
-    )  # fmt: skip
+    if text is not None:
+        if file is not None or input_format is not None or tags is not None:
+            raise UserError("file, input_format, tags: expected none of them beside text: leave out one or the other.")
+        documents = documents_of(text, tokens or system.reading.tokens)
+    elif file is None:
+        raise UserError("Expected a file, or a text by --text, found neither.")
+    else:
+        documents = read_documents(
+            file, input_format=input_format, tokens=tokens, usual_tokens=system.reading.tokens, tags=tags,
+            trees=trees == "gold",
+        )  # fmt: skip
     options: dict[str, Any] = {"tokens_per_batch": tokens_per_batch, "progress": sys.stderr.isatty()}
     if trees is not None:
-        if reads is not None or beam_size is not None or next_words:
-            raise UserError("reads, beam_size, next_words: expected without trees, found one of them: leave it out.")
+        if reads is not None or beam_size is not None or next_words or bow_correction or begin or stride or masking:
+            raise UserError(
+                "reads, beam_size, next_words, bow_correction, begin, stride, masking: expected without trees, found "
+                "one of them: leave it out."
+            )
         table = system.score_over_trees(documents, trees=trees, by=by or "sentence", unit=unit, **options, **of_trees)
         return written([table], output=output, json=json)
-    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words}
+    options |= {"reads": reads, "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction}
+    options |= {"begin": begin, "stride": stride, "masking": masking}
     return written(_tables(system, documents, by=by or "word", unit=unit, **options), output=output, json=json)
 
 

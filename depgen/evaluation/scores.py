@@ -15,12 +15,14 @@ import numpy as np
 import pandas as pd
 
 from depgen.data.vocabulary import EOS_WORD
+from depgen.errors import UserError
 from depgen.evaluation.encoded_text import encode_documents
 from depgen.evaluation.frames import By, Reads, Unit
 from depgen.evaluation.text_documents import TextDocument, warn_of_raw_text
 from depgen.evaluation.trained import Trained
-from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, score_documents
-from depgen.language_models.base import Likelihood
+from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
+from depgen.language_models.base import Likelihood, Masking
+from depgen.language_models.document import DocumentLanguageModel
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +31,8 @@ PERPLEXITY: Mapping[Likelihood, str] = {
 }  # fmt: skip
 """What a perplexity of each kind is called: those of different kinds do not compare."""
 LEVELS: Mapping[By, tuple[str, ...]] = {
-    "word": ("document", "sentence", "position"), "sentence": ("document", "sentence"), "document": ("document",),
+    "word": ("document", "sentence", "position"), "own_word": ("document", "sentence", "position"),
+    "sentence": ("document", "sentence"), "document": ("document",),
     "all": (),
 }  # fmt: skip
 """The columns that tell the rows of a table apart."""
@@ -43,6 +46,10 @@ def score_words(
     reads: Reads | None = None,
     beam_size: int | None = None,
     next_words: bool = False,
+    bow_correction: bool = False,
+    begin: str | None = None,
+    stride: int | None = None,
+    masking: Masking | None = None,
     tokens_per_batch: int | None = None,
     progress: bool = False,
 ) -> pd.DataFrame:
@@ -50,25 +57,42 @@ def score_words(
 
     Columns: `document`, `sentence` and `position`, from 1; `word`; `tokens`, 0 for a word that the system does not
     read; `unknown`, whether `<unk>` replaces it or a part of it; `is_end`; `log_prob`, nats, summed over its tokens;
-    `start` and `end`, its characters in a string (NA in files). With `next_words` also `entropy`, nats, of the
-    distribution over the vocabulary that the word's first token was predicted from, and `rank`, the place of its token
-    there (1: the likeliest; of several tokens the last place). What the scores are is said by `attrs`: `likelihood`
-    and, of bounds, `beam_size`.
+    `start` and `end`, its characters in a string (NA in files). With `next_words` also `first_token_entropy`, nats, of
+    the distribution over the vocabulary that the word's first token was predicted from, `first_token_rank`, the place
+    of that token there (1: the likeliest), and `likeliest`, whether each of its tokens was. Of pretrained models also
+    `windows`, how many windows begin with the word's tokens, so that its sum is the number of windows of a text. What
+    the scores are is said by `attrs`: `likelihood`; of bounds, `beam_size`; and `begin`, the token that begins a text.
+
+    With `bow_correction` a word's probability has the blank after it and not the one before it (Pimentel & Meister
+    2024; Oh & Schuler 2024): it is multiplied by the probability that after its tokens another word begins or the text
+    ends, and divided by the same probability before them. Before a text's first word nothing else can begin. The sum
+    over a text and its end is that of the uncorrected scores. Nothing changes in vocabularies of words.
+
+    A pretrained model that begins by `none` gives a text's first word no score.
 
     The arguments are those of `depgen.evaluation.system.System.score`.
 
     Raises:
         UserError: the system gives texts no likelihood, lacks what is wanted, or can't read a text of this length.
     """
-    model, vocabulary = trained.model, trained.vocabulary
-    encoded, units = encode_documents(trained, documents, as_one=trained.reads_documents(reads))
+    model = trained.model
     figures: Iterator[TokenFigures | None] = repeat(None)
-    with beam_of(model, beam_size) as beam:
+    begun: Iterator[np.ndarray | None] = repeat(None)
+    with beam_of(model, beam_size) as beam, read_by(trained, begin, stride, masking) as vocabulary:
+        windows = getattr(model, "windows", None)
+        as_one = trained.reads_documents(reads)
+        encoded, units = encode_documents(trained, documents, as_one=as_one, sliding=windows is not None)
         scores = chain.from_iterable(
             score_documents(model, units, vocabulary=vocabulary, tokens_per_batch=tokens_per_batch, progress=progress)
         )
-        if next_words:
-            figures = chain.from_iterable(next_word_figures(model, units, vocabulary=vocabulary, progress=progress))
+        if next_words or bow_correction:
+            figures = chain.from_iterable(
+                next_word_figures(model, units, vocabulary=vocabulary, boundaries=bow_correction, progress=progress)
+            )
+        if windows is not None:
+            begun = chain.from_iterable(map(windows.begun, units))
+    alone = isinstance(model, DocumentLanguageModel)  # each sentence begins anew
+    firsts = chain.from_iterable([True, *repeat(alone, len(unit) - 1)] for unit in units)
     words, tokens = list[tuple[Any, ...]](), list[dict[str, Any]]()
     for number, sentences in enumerate(encoded, start=1):
         for place, sentence in enumerate(sentences, start=1):
@@ -79,6 +103,8 @@ def score_words(
                 owner = np.append(np.flatnonzero(sentence.kept)[sentence.encoding.word_of_piece], len(own) + ends)
                 unknown = np.append(sentence.unknown, ends < 0)
                 of_tokens = {"row": len(words) + owner, "log_prob": log_probs.astype(np.float64), "unknown": unknown}
+                of_tokens["first"] = np.arange(len(owner)) == (0 if next(firsts) else -1)
+                of_tokens |= {} if (counts := next(begun)) is None else {"windows": counts}
                 tokens.append(of_tokens if measured is None else of_tokens | measured._asdict())
                 own += [(EOS_WORD, True, None if own[-1][2] is None else own[-1][2][1:] * 2)] * len(ends)
             words += [
@@ -88,30 +114,46 @@ def score_words(
     names = ["document", "sentence", "position", "word", "is_end", "start", "end"]
     frame = pd.DataFrame(words, columns=names)
     frame = frame.astype({"document": int, "sentence": int, "position": int, "is_end": bool})  # of no word too
-    frame = frame.join(_by_word(tokens, len(words), next_words=next_words))
+    unscored = windows is not None and windows.first > 0
+    frame = frame.join(
+        _by_word(tokens, len(words), next_words=next_words, bow_correction=bow_correction, unscored=unscored)
+    )
     warn_of_raw_text(_last_words(frame, documents))
     if trained.checkpoint == trained.run and not all(document.by_spaces for document in documents):
         logger.warning(
             "%s has learnt from raw text, and is given words that rules or a treebank have cut, such as `do n't`: give "
             "it text whose words white space separates.", trained.run,
         )  # fmt: skip
-    frame.attrs = {"likelihood": model.likelihood, "beam_size": beam}
+    begin = vocabulary.specials.get("start", vocabulary.specials["eos"])
+    begin = None if model.likelihood == "pseudo" else "none" if unscored else begin
+    frame.attrs = {"likelihood": model.likelihood, "beam_size": beam, "begin": begin}
     return frame
 
 
-def _by_word(tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_words: bool) -> pd.DataFrame:
-    """The figures of each row of words, from those of its tokens."""
-    names = ["row", "log_prob", "unknown", *(TokenFigures._fields if next_words else ())]
+def _by_word(
+    tokens: Sequence[Mapping[str, np.ndarray]], words: int, *, next_words: bool, bow_correction: bool, unscored: bool
+) -> pd.DataFrame:
+    """The figures of each row of words, from those of its tokens; `unscored` first words of a text have none."""
+    names = [*tokens[0]] if tokens else ["row", "log_prob", "unknown", "first", *TokenFigures._fields]
     table = pd.DataFrame({name: np.concatenate([part[name] for part in tokens] or [np.zeros(0)]) for name in names})
+    if bow_correction:
+        begins = table["row"].ne(table["row"].shift()) & ~table["first"].astype(bool)
+        before = table["boundary"].where(begins, 0.0)
+        table["log_prob"] += before.shift(-1, fill_value=0.0) - before
+    windows = table.groupby("row")["windows"].sum() if "windows" in table else None
+    if unscored:
+        table = table[~table["row"].isin(table.loc[table["first"].astype(bool), "row"])]
     rows = table.groupby("row")
-    of_words = {
-        "tokens": rows.size(), "unknown": rows["unknown"].any(), "log_prob": rows["log_prob"].sum(skipna=False),
-        **({"entropy": rows["entropy"].first(), "rank": rows["rank"].max()} if next_words else {}),
-    }  # fmt: skip
+    of_words = {"tokens": rows.size(), "unknown": rows["unknown"].any(), "log_prob": rows["log_prob"].sum(skipna=False)}
+    if next_words:
+        of_words |= {"first_token_entropy": rows["entropy"].first(), "first_token_rank": rows["rank"].first()}
+        of_words["likeliest"] = rows["rank"].max() == 1
     found = pd.DataFrame(of_words).reindex(range(words))
+    if windows is not None:
+        found["windows"] = windows.reindex(range(words), fill_value=0).astype(int)
     found["tokens"] = found["tokens"].fillna(0).astype(int)
     found["unknown"] = found["unknown"].fillna(False).astype(bool)
-    return found.astype({"rank": "Int64"} if next_words else {})
+    return found.astype({"first_token_rank": "Int64", "likeliest": "boolean"} if next_words else {})
 
 
 def _last_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> list[tuple[str, bool]]:
@@ -139,6 +181,7 @@ def sums(words: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
             "unread": ~read,
             "log_prob": words["log_prob"].where(read, 0.0),
             "known_log_prob": words["log_prob"].where(read & ~words["unknown"], 0.0),
+            **({"windows": words["windows"]} if "windows" in words else {}),
         }
     )
     if by:
@@ -175,12 +218,39 @@ def score_table(
         by: what a row is.
         unit: of log-probabilities, surprisals and entropies.
     """
-    if by != "word":
+    if by == "own_word":
+        words = own_words(words, documents)
+    elif by != "word":
         return table_of_sums(sums(words, LEVELS[by]), documents, by=by, unit=unit, kind=words.attrs)
     kind = {**words.attrs, "unit": unit}
-    measured = [name for name in ("start", "end", "entropy", "rank") if name in words and words[name].notna().any()]
+    optional = ("start", "end", "windows", "first_token_entropy", "first_token_rank", "likeliest")
+    measured = [name for name in optional if name in words and words[name].notna().any()]
     table = words.assign(**kind, surprisal=-words["log_prob"])[[*_OF_WORDS, *kind, *measured, "surprisal"]]
     return beside_texts(in_unit(table, unit), documents, by)
+
+
+def own_words(words: pd.DataFrame, documents: Sequence[TextDocument]) -> pd.DataFrame:
+    """The rows of words with those joined that no blank separates: `don't` is one, whatever it is cut into.
+
+    Raises:
+        UserError: words were cut by rules, and where they stood in the text is not known.
+    """
+    if not all(document.by_spaces or document.spans for document in documents):
+        raise UserError(
+            "own_word: expected texts whose words blanks separate, found a treebank or a file that was cut by rules: "
+            "leave out tokens, give the text by --text, or take rows of words."
+        )
+    joined = words["start"].notna() & words["start"].eq(words["end"].shift()) & ~words["is_end"]
+    first = words["document"].ne(words["document"].shift()) | words["sentence"].ne(words["sentence"].shift())
+    how = dict.fromkeys(words.columns, "first") | {
+        "word": "sum", "tokens": "sum", "unknown": "any", "end": "last", "windows": "sum", "likeliest": "all",
+    }  # fmt: skip
+    rows = words.groupby((first | ~joined).cumsum())
+    table = rows.agg({name: how[name] for name in words.columns}).reset_index(drop=True)
+    table["log_prob"] = rows["log_prob"].sum(min_count=1).to_numpy()
+    table["position"] = table.groupby(["document", "sentence"]).cumcount() + 1
+    table.attrs = words.attrs
+    return table
 
 
 def table_of_sums(
@@ -241,5 +311,5 @@ def beside_texts(table: pd.DataFrame, documents: Sequence[TextDocument], by: By)
 
 def in_unit(table: pd.DataFrame, unit: Unit) -> pd.DataFrame:
     """A table in nats in another unit."""
-    nats = [name for name in table if str(name).startswith(("log_prob", "surprisal", "entropy"))]
+    nats = [name for name in table if str(name).startswith(("log_prob", "surprisal", "first_token_entropy"))]
     return table.assign(**{name: table[name] / math.log(2) for name in nats}) if unit == "bits" else table

@@ -25,6 +25,7 @@ from depgen.evaluation.text_documents import (
     warn_of_raw_text,
 )
 from depgen.evaluation.trained import Trained, load_trained
+from depgen.language_models.base import Masking
 from depgen.trees.text_form import FormName
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class System(Trained):
         unit: Unit = "nats",
         reads: Reads | None = None,
         next_words: bool = False,
+        bow_correction: bool = False,
+        begin: str | None = None,
+        stride: int | None = None,
+        masking: Masking | None = None,
         beam_size: int | None = None,
         tokens: Tokens | None = None,
         tokens_per_batch: int | None = None,
@@ -60,14 +65,21 @@ class System(Trained):
             texts: strings, or dictionaries with a string `text` and other fields, which become columns of the table.
             given: a context for each text, or one for all: the texts are scored after it, and it is not. A context and
                 its text are read as one document.
-            by: what a row is: a `word`, `sentence` or `document` (a string), or `all`.
+            by: what a row is: a `word`; an `own_word`, which stands between blanks in the text, whatever it is cut
+                into; a `sentence` or `document` (a string), or `all`.
             unit: of log-probabilities, surprisals and entropies.
             reads: what is read at once: by default a `document` by systems that know of its sentences, else a
                 `sentence` by itself.
             beam_size: (systems whose scores are bounds) structures of a text that are summed over; by default as in
                 the run. A larger beam usually gives a tighter bound; in a beam search it need not.
-            next_words: also the entropy of the distribution that each word was predicted from, and the word's rank; by
-                systems that predict each word from those before it alone, without a structure.
+            next_words: also the entropy of the distribution that each word's first token was predicted from, and that
+                token's rank; by systems that predict each word from those before it alone, without a structure.
+            bow_correction: give each word the blank after it and not the one before it; by the same systems.
+            begin: (pretrained models) the token that begins a text, or `none`: its first word then has no score.
+            stride: (pretrained models) tokens by which a window slides over a text that is longer than the context; by
+                default half of the context.
+            masking: (pretrained masked models) what is hidden when a token is predicted: by default it alone,
+                `original`; or also the later tokens of its word, `within_word_l2r` (Kauf & Ivanova 2023).
             tokens: words are separated by `whitespace`, or by `rules` for English; by default as in the run's corpus.
             tokens_per_batch: scored at once, padding included; None: as many as are fast on the device. No score
                 depends on it.
@@ -81,8 +93,8 @@ class System(Trained):
         check_one_of(by=(by, By), unit=(unit, Unit))
         check_at_least(1, tokens_per_batch=tokens_per_batch)
         options: dict[str, Any] = {
-            "beam_size": beam_size, "next_words": next_words, "tokens_per_batch": tokens_per_batch,
-            "progress": progress,
+            "beam_size": beam_size, "next_words": next_words, "bow_correction": bow_correction, "begin": begin,
+            "stride": stride, "masking": masking, "tokens_per_batch": tokens_per_batch, "progress": progress,
         }  # fmt: skip
         documents = documents_of(texts, tokens or self.reading.tokens)
         if given is None:
@@ -134,7 +146,7 @@ class System(Trained):
 
         check_one_of(by=(by, By), unit=(unit, Unit), trees=(trees, Trees))
         check_at_least(1, tokens_per_batch=tokens_per_batch, number_of_trees=number_of_trees)
-        if by == "word":
+        if by in ("word", "own_word"):
             raise UserError("Bounds over trees are of sentences, not of their words: leave out by, or take sentence.")
         documents = documents_of(texts, tokens or self.reading.tokens)
         sentences = bounds_of_sentences(

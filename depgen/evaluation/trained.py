@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jsonargparse import ArgumentError
@@ -24,9 +24,10 @@ from depgen.data.vocabulary import (
 from depgen.errors import UserError, check_one_of, did_you_mean, user_errors_unwrapped
 from depgen.evaluation.frames import Reads
 from depgen.evaluation.reading import Reading, reading_of_run
-from depgen.hub import cached_folder, names_a_folder, required_folder
+from depgen.hub import cached_folder, load_weights, names_a_folder, required_folder
 from depgen.language_models.base import LanguageModel
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.windows import Windows
 from depgen.locations import models_root, runs_root
 from depgen.training.checkpoints import as_torch_file, checked_vocabulary_size, load_checkpoint
 from depgen.training.class_paths import class_in_run, known_classes_alone
@@ -40,6 +41,9 @@ from depgen.training.runs import (
     run_of_checkpoint,
 )
 from depgen.trees.text_form import FormName
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 Place = Literal["run", "pretrained"]
 _ROLE, _TEXT = "<|im_start|>", "<|endoftext|>"
@@ -170,9 +174,10 @@ def system_class(name: str | Path | None) -> type[LanguageModel] | None:
     """
     kind, place = located(name)
     if kind == "pretrained":
+        from depgen.language_models.pretrained_masked import PretrainedMaskedLM
         from depgen.models.causal_lm import CausalLM
 
-        return CausalLM
+        return PretrainedMaskedLM if _is_masked(place) else CausalLM
     _, checkpoint = _checkpoint_of(place)
     path = (load_checkpoint(checkpoint, mmap=True).get("hyper_parameters") or {}).get("_class_path")
     try:
@@ -206,7 +211,7 @@ def checked_device(name: str | None) -> str:
 
 
 def _pretrained(folder: Path, *, device: str | None) -> Trained:
-    """A causal language model of the transformers library that was not trained here.
+    """A causal or masked language model of the transformers library that was not trained here.
 
     Raises:
         UserError: it can't be given a text word by word.
@@ -214,9 +219,36 @@ def _pretrained(folder: Path, *, device: str | None) -> Trained:
     from depgen.backbones.pretrained import PretrainedTransformer
     from depgen.models.causal_lm import CausalLM
 
+    if _is_masked(folder):
+        return _pretrained_masked(folder, device=device)
     vocabulary = _vocabulary_of_pretrained(required_folder(str(folder), holding=TOKENIZER_FILE))
     model = CausalLM(partial(PretrainedTransformer, pretrained=str(folder)), vocabulary.size)
     model.to(checked_device(device))
+    context = model.backbone.max_length
+    model.windows = Windows(context, max(1, (context or 2) // 2))
+    return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
+
+
+def _is_masked(folder: Path) -> bool:
+    """Whether a folder holds a model that predicts masked tokens, as its configuration says."""
+    names = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures") or ()
+    return any(name.endswith("ForMaskedLM") for name in names)
+
+
+def _pretrained_masked(folder: Path, *, device: str | None) -> Trained:
+    from tokenizers import Tokenizer
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    from depgen.language_models.pretrained_masked import PretrainedMaskedLM
+
+    content = (required_folder(str(folder), holding=TOKENIZER_FILE) / TOKENIZER_FILE).read_text(encoding="utf-8")
+    named = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    specials = {"eos": named.sep_token or named.eos_token, "unk": named.unk_token, "mask_id": named.mask_token}
+    tokenizer = Tokenizer.from_str(content)
+    vocabulary = Vocabulary(content, specials={name: spelling for name, spelling in specials.items() if spelling})
+    _check_cuts_words(vocabulary, tokenizer, folder)
+    network = load_weights(AutoModelForMaskedLM, folder, dtype=torch.float32, local_files_only=True)
+    model = PretrainedMaskedLM(network, tokenizer).to(checked_device(device))
     return Trained(model.eval(), vocabulary, folder, folder, Reading("as_is", first_word_space=False))
 
 
@@ -246,6 +278,12 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
     if spellings[0] == _ROLE and tokenizer.token_to_id(_TEXT) is not None:
         spellings[0] = _TEXT
     vocabulary = Vocabulary(content, specials=dict(zip(("start", "eos"), spellings, strict=True)))
+    _check_cuts_words(vocabulary, tokenizer, folder)
+    return vocabulary
+
+
+def _check_cuts_words(vocabulary: Vocabulary, tokenizer: "Tokenizer", folder: Path) -> None:
+    """Raises UserError if a word's pieces depend on the words before it."""
     first, *others = _PROBE
     pieces = [*vocabulary.pieces(first, space=False), *(piece for word in others for piece in vocabulary.pieces(word))]
     if pieces != tokenizer.encode(" ".join(_PROBE), add_special_tokens=False).ids:
@@ -253,7 +291,6 @@ def _vocabulary_of_pretrained(folder: Path) -> Vocabulary:
             f"{folder / TOKENIZER_FILE}: expected a tokenizer that cuts each word by itself, with the space before it, "
             "as GPT-2's does, found one that does not. Train a run on top of such a model, or take another."
         )
-    return vocabulary
 
 
 def _first(ids: Any) -> Any:  # noqa: ANN401 - what a JSON file holds

@@ -8,18 +8,20 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor, nn
 
 from depgen.data.batch import ItemBatch, TokenBatch, TokenItem, collate_tokens
 from depgen.data.sampler import budget_starts
 from depgen.data.vocabulary import Vocabulary
-from depgen.errors import UserError, check_at_least
+from depgen.errors import UserError, check_at_least, check_one_of
 from depgen.evaluation.trained import Trained
-from depgen.language_models.base import LanguageModel
+from depgen.language_models.base import LanguageModel, Masking
 from depgen.language_models.document import DocumentLanguageModel
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 from depgen.language_models.structured import StructuredLanguageModel
+from depgen.language_models.windows import Windows
 from depgen.nn.precise import precise
 from depgen.nn.vocabulary import log_softmax_over_vocabulary
 from depgen.progress import progress_bar
@@ -91,7 +93,7 @@ def score_documents(
         progress: show a progress bar.
 
     Raises:
-        UserError: the system gives texts no likelihood, or can't read documents of this length.
+        UserError: the system gives texts no likelihood, can't read documents of this length, or has damaged weights.
     """
     keys = [tuple(map(tuple, document)) for document in documents]
     different = list(dict.fromkeys(keys))
@@ -100,6 +102,11 @@ def score_documents(
         tokens_per_batch=tokens_per_batch or tokens_at_once(model), alike=model.likelihood == "bound", doing="scoring",
         progress=progress,
     )  # fmt: skip
+    if any(np.isnan(sentence).any() for document in scores for sentence in document):
+        raise UserError(
+            "Expected log-probabilities, found nan: the system's weights are damaged. Take another checkpoint of the "
+            "run."
+        )
     by_key = dict(zip(different, scores, strict=True))
     return [by_key[key] for key in keys]
 
@@ -164,16 +171,23 @@ class TokenFigures(NamedTuple):
     Attributes:
         entropy: nats, of the distribution over the vocabulary that each token was predicted from.
         rank: place of each token in it; 1 is the likeliest.
+        boundary: log-probability (nats) that there a word begins or the text ends; 0 in vocabularies of words.
     """
 
     entropy: Float64[np.ndarray, " tokens"]
     rank: Int64[np.ndarray, " tokens"]
+    boundary: Float64[np.ndarray, " tokens"]
 
 
 def next_word_figures(
-    model: LanguageModel, documents: Sequence[DocumentIds], *, vocabulary: Vocabulary, progress: bool = False
+    model: LanguageModel,
+    documents: Sequence[DocumentIds],
+    *,
+    vocabulary: Vocabulary,
+    boundaries: bool = False,
+    progress: bool = False,
 ) -> list[list[TokenFigures]]:
-    """Entropies and ranks of the tokens that `score_documents` scores, sentence by sentence.
+    """Figures of the tokens that `score_documents` scores, sentence by sentence; `boundary` is 0 if not asked for.
 
     Raises:
         UserError: the system has no distribution over the next word, or one that is a sum over structures.
@@ -182,38 +196,50 @@ def next_word_figures(
     if isinstance(model, StructuredLanguageModel):
         raise UserError(
             f"A {name} builds a structure too, and depgen does not sum the next word's probabilities over structures: "
-            "leave out next_words."
+            "leave out next_words and bow_correction."
         )
-    if isinstance(model, DocumentLanguageModel):
-        figures_of: Any = partial(_figures_of_documents, model, vocabulary)
-    elif isinstance(model, LeftToRight):
-        figures_of = partial(_figures_of_sequences, model, vocabulary)
-    else:
-        raise UserError(f"A {name} does not predict each word from those before it alone: leave out next_words.")
+    if not isinstance(model, DocumentLanguageModel | LeftToRight):
+        raise UserError(
+            f"A {name} does not predict each word from those before it alone: leave out next_words and bow_correction."
+        )
+    bounds = None
+    if boundaries and vocabulary.splits_words:
+        bounds = torch.tensor(vocabulary.opens_word, device=model.device)
+        bounds[vocabulary.eos] = True
+    by_kind: Any = _figures_of_documents if isinstance(model, DocumentLanguageModel) else _figures_of_sequences
+    figures_of = partial(by_kind, model, vocabulary, bounds)
     return in_batches(model, documents, figures_of, tokens_per_batch=RANKED_AT_ONCE, doing="ranking", progress=progress)
 
 
 def _figures_of_sequences(
-    model: LeftToRight, vocabulary: Vocabulary, documents: Sequence[DocumentIds]
+    model: LeftToRight, vocabulary: Vocabulary, bounds: Bool[Tensor, " vocab"] | None, documents: Sequence[DocumentIds]
 ) -> list[list[TokenFigures]]:
-    """Each document is one sequence after `<eos>`, read a position at a time."""
+    """Each document is one sequence after `<eos>`, read a position at a time, in the model's windows."""
     batch = as_sequences(documents, vocabulary).to(model.device)
-    columns, state = [], None
-    for position in range(batch.inputs.size(1)):
-        log_probs, state = model.generation_step(batch.inputs[:, position : position + 1], None, state)
-        columns.append(_entropy_and_rank(log_probs, batch.targets[:, position]))
-    entropies, ranks = (torch.stack(column, 1).cpu().numpy() for column in zip(*columns, strict=True))
+    columns, state, length = list[tuple[Tensor, ...]](), None, batch.inputs.size(1)
+    windows = model.windows or Windows(None, 1)
+    starts, first = windows.starts(length), windows.first
+    for position in range(first, length):
+        begins = position == first or starts[position] > starts[position - 1]
+        tokens = batch.inputs[:, starts[position] if begins else position : position + 1]
+        log_probs, state = model.generation_step(tokens, None, None if begins else state)
+        columns.append(_figures(log_probs, batch.targets[:, position], bounds))
+    columns = [tuple(map(torch.zeros_like, columns[0]))] * first + columns  # of a token without a score
+    measured = [torch.stack(column, 1).cpu().numpy() for column in zip(*columns, strict=True)]
     figures = []
     for row, document in enumerate(documents):
         ends = np.cumsum([len(ids) for ids in document], dtype=np.int64)
         ends[-1] += 1
-        parts = [np.split(of_all[row, : ends[-1]], ends[:-1]) for of_all in (entropies, ranks)]
+        parts = [np.split(of_all[row, : ends[-1]], ends[:-1]) for of_all in measured]
         figures.append([TokenFigures(*part) for part in zip(*parts, strict=True)])
     return figures
 
 
 def _figures_of_documents(
-    model: DocumentLanguageModel, vocabulary: Vocabulary, documents: Sequence[DocumentIds]
+    model: DocumentLanguageModel,
+    vocabulary: Vocabulary,
+    bounds: Bool[Tensor, " vocab"] | None,
+    documents: Sequence[DocumentIds],
 ) -> list[list[TokenFigures]]:
     """Each sentence after `<s>` and what the sentences before it have left."""
     figures = []
@@ -224,20 +250,22 @@ def _figures_of_documents(
             features, before = model.step(inputs, before)
             log_probs = log_softmax_over_vocabulary(features[0], model.output_weight, model.output_bias)
             targets = torch.tensor([*ids, vocabulary.eos], device=model.device)
-            of_sentences.append(
-                TokenFigures(*(figure.cpu().numpy() for figure in _entropy_and_rank(log_probs, targets)))
-            )
+            measured = _figures(log_probs, targets, bounds)
+            of_sentences.append(TokenFigures(*(figure.cpu().numpy() for figure in measured)))
         figures.append(of_sentences)
     return figures
 
 
-def _entropy_and_rank(
-    log_probs: Float[Tensor, "positions vocab"], targets: Int[Tensor, " positions"]
-) -> tuple[Float[Tensor, " positions"], Int[Tensor, " positions"]]:
-    """Nats, and the targets' places; a target shares the first place of all that are as likely."""
+def _figures(
+    log_probs: Float[Tensor, "positions vocab"],
+    targets: Int[Tensor, " positions"],
+    bounds: Bool[Tensor, " vocab"] | None,
+) -> tuple[Float[Tensor, " positions"], Int[Tensor, " positions"], Float[Tensor, " positions"]]:
+    """See `TokenFigures`; a target shares the first place of all that are as likely."""
     entropies = precise(torch.special.entr(log_probs.exp())).sum(-1)
     likelier = log_probs > log_probs.gather(1, targets[:, None])
-    return entropies, 1 + likelier.sum(-1)
+    boundary = torch.zeros_like(entropies) if bounds is None else precise(log_probs[:, bounds]).logsumexp(-1)
+    return entropies, 1 + likelier.sum(-1), boundary
 
 
 # -- what measures ask -----------------------------------------------------------------------------------------------
@@ -284,3 +312,34 @@ def beam_of(model: nn.Module, size: int | None) -> Iterator[int | None]:
     finally:
         if own is not None:
             system.beam_size = own
+
+
+@contextmanager
+def read_by(trained: Trained, begin: str | None, stride: int | None, masking: Masking | None) -> Iterator[Vocabulary]:
+    """Lets a pretrained causal model begin texts by a token, or by `none`, and slide its window by a stride, or a
+    masked one hide what `masking` says; yields the vocabulary with that token. Windows are as before afterwards.
+
+    Raises:
+        UserError: the system is of another kind, or the tokenizer has no such token.
+    """
+    check_one_of(masking=(masking, Masking))
+    model, vocabulary = trained.model, trained.vocabulary
+    if isinstance(model, PretrainedMaskedLM):
+        model.masking = masking or "original"
+    elif masking is not None:
+        raise UserError("masking: expected with a pretrained masked model: leave it out.")
+    own = getattr(model, "windows", None)
+    if own is None:
+        if begin is not None or stride is not None:
+            raise UserError("begin, stride: expected with a pretrained causal model: leave them out.")
+        yield vocabulary
+        return
+    assert isinstance(model, LeftToRight)
+    check_at_least(1, stride=stride)
+    if begin not in (None, "none"):
+        vocabulary = Vocabulary(vocabulary.tokenizer, specials={**vocabulary.specials, "start": begin})
+    model.windows = Windows(own.context, min(stride or own.stride, own.context or own.stride), int(begin == "none"))
+    try:
+        yield vocabulary
+    finally:
+        model.windows = own

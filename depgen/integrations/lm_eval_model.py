@@ -96,7 +96,7 @@ class DepgenLM(LM):  # type: ignore[misc]
         begins = words["document"].map(dict(enumerate((len(context) for context, _ in pairs), start=1)))
         own = words[(words["end"] > begins) & ~(words["is_end"] & last)]
         sums = own.groupby("document")["log_prob"].sum(skipna=True)
-        likeliest = own.groupby("document")["rank"].max() <= 1 if ranked else {}
+        likeliest = own.groupby("document")["likeliest"].all() if ranked else {}
         numbers = range(1, len(pairs) + 1)
         return [(float(sums.get(number, 0.0)), bool(likeliest.get(number, False))) for number in numbers]
 

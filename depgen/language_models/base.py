@@ -32,6 +32,9 @@ from depgen.training.randomness import StepSeed
 
 logger = logging.getLogger(__name__)
 
+Masking = Literal["original", "within_word_l2r"]
+"""What is hidden when a token is predicted: it alone (Salazar et al. 2020, Eq. 1), or also the later tokens of its word
+(Kauf & Ivanova 2023), where a word is the tokenizer's own, to most of which punctuation is words of its own."""
 Likelihood = Literal["exact", "pseudo", "bound"]
 """What a system's scores of a text are: log-probabilities by the chain rule; pseudo-log-likelihoods, each token hidden
 in turn and predicted from all others; or bounds. Figures of different kinds are not comparable."""

@@ -21,6 +21,7 @@ from depgen.decoding.sampling import Mixture
 from depgen.decoding.settings import BeamOptions, Sampling, TokenOptions
 from depgen.errors import UserError
 from depgen.language_models.base import LanguageModel
+from depgen.language_models.windows import Windows
 from depgen.metrics.item_scores import ItemScores, WordPerplexity
 from depgen.nn.lengths import mask_of
 from depgen.nn.precise import precise
@@ -52,9 +53,11 @@ class LeftToRight(LanguageModel):
 
     Attributes:
         backbone: the network from tokens to hidden states, in systems that take one.
+        windows: how a pretrained model reads texts that may be longer than its context; None in runs.
     """
 
     backbone: Backbone
+    windows: Windows | None = None
     generation_options: type[BeamOptions] = TokenOptions
 
     def __init__(

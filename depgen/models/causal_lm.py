@@ -11,7 +11,7 @@ Deviations
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,8 +87,17 @@ class CausalLM(LeftToRight):
         return collate_tokens if self.tree_regularization is None else collate_cuts
 
     def log_probs(self, batch: TokenBatch) -> Float[Tensor, "batch length"]:
-        """The log-probability (nats) of each target; without meaning at padding."""
-        return self._log_probs(self.encode(batch), batch)
+        """The log-probability (nats) of each target; without meaning at padding, 0 of a token without a score."""
+        if self.windows is None:
+            return self._log_probs(self.encode(batch), batch)
+        length = batch.inputs.size(1)
+        starts, log_probs = self.windows.starts(length), [torch.zeros(len(batch.inputs), self.windows.first)]
+        for start in np.unique(starts[self.windows.first :]):
+            places = np.flatnonzero(starts == start)
+            window = slice(start, places[-1] + 1)
+            part = replace(batch, inputs=batch.inputs[:, window], targets=batch.targets[:, window])
+            log_probs.append(self._log_probs(self.encode(part), part)[:, -len(places) :])
+        return torch.cat([part.to(self.device) for part in log_probs], 1)
 
     def _log_probs(self, output: BackboneOutput, batch: TokenBatch) -> Float[Tensor, "batch length"]:
         weight, bias = self.backbone.output_weight, self.backbone.output_bias

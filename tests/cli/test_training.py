@@ -59,6 +59,17 @@ def test_test_takes_the_newest_run_and_prints_its_path(run, capsys):
     assert f"test/loss\t{saved['metrics']['test/loss']:.6g}" in output
 
 
+def test_a_loss_that_is_no_number_is_an_error(run, capsys):
+    path = run / "checkpoints" / "best.ckpt"
+    content = load_checkpoint(path)
+    for weights in content["state_dict"].values():
+        weights.fill_(float("nan"))
+    torch.save(content, path)
+    assert main(["test"]) == 2
+    assert "test/loss: expected a number, found nan" in capsys.readouterr().err
+    assert not (run / "test.json").exists()
+
+
 def test_test_by_yaml_by_run_and_by_checkpoint_agree(run, tiny, capsys):
     values = []
     best = str(run / "checkpoints" / "best.ckpt")

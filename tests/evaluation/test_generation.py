@@ -101,7 +101,7 @@ def test_a_beam_gives_the_likeliest_texts_of_each_prompt_first(systems, name):
 
 def test_greedy_words_are_those_of_rank_1(systems):
     text = systems["causal"].generate("the cat", greedy=True, max_new_tokens=4).text[0]
-    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["rank"][2 : 2 + len(text.split())]
+    ranks = systems["causal"].score(f"the cat {text}", next_words=True)["first_token_rank"][2 : 2 + len(text.split())]
     assert set(ranks) == {1}
 
 
@@ -201,6 +201,8 @@ def test_the_command_prints_what_the_library_gives(run, prompts, tmp_path):
     table = tmp_path / "prompts.csv"
     table.write_text("".join(f"{line}\n" for line in ["item,prompt", *(f'1,"{prompt}"' for prompt in PROMPTS)]))
     assert generate(**{**named, "prompts": table}, json=True) == lines
+    one = [text for text, prompt in zip(texts["text"], texts["prompt"], strict=True) if prompt == PROMPTS[0]]
+    assert generate(**{**named, "prompts": None}, prompt=PROMPTS[0]) == "".join(f"{text}\n" for text in one)
 
 
 @pytest.mark.slow

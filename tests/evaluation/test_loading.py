@@ -144,7 +144,7 @@ def test_the_command_scores_a_pretrained_model(place, tmp_path, capsys):
     options = ["--run", "tiny", "--by", "word", "--next_words", "--first_word_space", "true", "--device", "cpu"]
     assert main(["score", str(path), *options]) == 0
     head, first, *_ = capsys.readouterr().out.splitlines()
-    assert {"entropy", "rank"} <= {*head.split("\t")}
+    assert {"first_token_entropy", "first_token_rank"} <= {*head.split("\t")}
     assert float(first.split("\t")[head.split("\t").index("log_prob")]) != pytest.approx(rows[0]["log_prob"], abs=1e-3)
 
 

@@ -11,6 +11,7 @@ import pandas
 import pytest
 import yaml
 
+import depgen
 from depgen.backbones.transformer import Transformer
 from depgen.cli import main
 from depgen.data.vocabulary import Vocabulary
@@ -94,11 +95,31 @@ def rows_of(content):
     return [dict(zip(head, map(number, line), strict=True)) for line in lines]
 
 
+def test_own_words_are_what_stands_between_blanks(capsys):
+    text = 'The  cat didn\'t run (at all).\nShe "ran".'
+    system = depgen.load("causal", device="cpu")
+    words, own = (system.score(text, by=by, tokens="rules") for by in ("word", "own_word"))
+    assert own["word"].tolist() == [
+        "The", "cat", "didn't", "run", "(at", "all).", "<eos>", "She", '"ran".', "<eos>"
+    ]  # fmt: skip
+    assert own["position"].tolist() == [1, 2, 3, 4, 5, 6, 7, 1, 2, 3]
+    assert own["log_prob"].sum() == pytest.approx(words["log_prob"].sum())
+    negated = words[words["word"].isin(["did", "n't"])]
+    assert own["log_prob"][2] == pytest.approx(negated["log_prob"].sum())
+    assert [text[start:end] for start, end in zip(own["start"], own["end"], strict=True) if end > start] == [
+        word for word in own["word"] if word != "<eos>"
+    ]
+    command = ["score", "--text", text, "--run", "causal", "--by", "own_word", "--tokens", "rules", "--device", "cpu"]
+    assert main(command) == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert [row["log_prob"] for row in rows] == pytest.approx(own["log_prob"], abs=1e-5)
+
+
 def test_words_are_rows_in_the_form_that_the_run_has_learnt_from(text):
     rows = rows_of(score(text, run="causal"))
     assert list(rows[0]) == [
         "document", "sentence", "position", "word", "tokens", "unknown", "is_end", "log_prob", "likelihood",
-        "beam_size", "unit", "surprisal",
+        "beam_size", "begin", "unit", "surprisal",
     ]  # fmt: skip
     lines = [line.split() for line in TEXT.splitlines() if line]
     assert [row["word"] for row in rows] == [word for line in lines for word in [*line, "<eos>"]]

@@ -105,13 +105,14 @@ def test_entropy_and_rank_are_those_of_all_next_words(systems, name):
         probabilities = distribution(system, " ".join(text.split()[:place]))
         rest = 1 - probabilities.sum()  # <mask>, which no text holds
         every = np.append(probabilities, rest) if rest > 1e-6 else probabilities
-        assert words["entropy"][place] == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
+        assert words["first_token_entropy"][place] == pytest.approx(-(every * np.log(every)).sum(), abs=2e-4)
         own = math.exp(words["log_prob"][place])
-        assert words["rank"][place] in {
+        assert words["first_token_rank"][place] in {
             1 + (probabilities > own * (1 + 1e-5)).sum(),
             2 + (probabilities > own * 1.00001).sum(),
         }
-    assert list(words.columns[-5:]) == ["start", "end", "entropy", "rank", "surprisal"]
+    names = ["start", "end", "first_token_entropy", "first_token_rank", "likeliest", "surprisal"]
+    assert list(words.columns[-6:]) == names
 
 
 @pytest.mark.parametrize("make", [GiLT, Pushdown, partial(TransformerGrammar, labels=1)])

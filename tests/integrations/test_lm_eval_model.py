@@ -71,7 +71,7 @@ def test_greedy_continuations_are_known_as_such(name, monkeypatch):
     greedy = [greedy for _, greedy in model.loglikelihood(firsts, disable_tqdm=True)]
     assert greedy == [rank == 1 for rank in system.score(
         [request.args[1] for request in firsts], next_words=True
-    ).groupby("document")["rank"].first()]  # fmt: skip
+    ).groupby("document")["first_token_rank"].first()]  # fmt: skip
 
 
 def test_of_several_lines_the_ends_between_them_count(monkeypatch):

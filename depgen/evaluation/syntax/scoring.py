@@ -63,12 +63,6 @@ def score_sentences(
         system, documents, beam_size=options.beam_size, tokens_per_batch=options.tokens_per_batch,
         progress=sys.stderr.isatty(),
     )  # fmt: skip
-    wrong = words.loc[(words["tokens"] > 0) & words["log_prob"].isna(), "document"]
-    if len(wrong):
-        raise UserError(
-            f"{places[wrong.iloc[0] - 1]}: expected log-probabilities, found nan: the system's weights are damaged. "
-            "Take another checkpoint of the run."
-        )
     return words, ids, words.attrs["beam_size"]
 
 

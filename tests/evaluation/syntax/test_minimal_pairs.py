@@ -113,7 +113,7 @@ def test_scores_that_are_infinite_order_pairs_and_such_that_are_no_number_are_re
     pairs = pairs_of(tmp_path)
     endless = answers_of(unigrams({**NATS, "sleep": -math.inf}), pairs, tokens="rules").items
     assert endless["right"].tolist()[:2] == [True, False]
-    with pytest.raises(UserError, match=r"pairs\.tsv:2: .*nan.*another checkpoint"):
+    with pytest.raises(UserError, match=r"nan.*another checkpoint"):
         answers_of(unigrams({**NATS, "sleep": math.nan}), pairs, tokens="rules")
 
 

@@ -149,7 +149,7 @@ def test_infinite_surprisals_compare_and_what_is_no_number_is_refused(tmp_path):
     scores = scored(unigrams({**NATS, "cats": -math.inf}), suites, tokens="whitespace")
     assert scores.items["holds"][0] == [True, False]
     assert scores.items["surprisals"][0]["b"]["1"] is None
-    with pytest.raises(UserError, match=r"0\.json: item 1, condition b: .*nan.*another checkpoint"):
+    with pytest.raises(UserError, match=r"nan.*another checkpoint"):
         scored(unigrams({**NATS, "cats": math.nan}), suites, tokens="whitespace")
 
 
