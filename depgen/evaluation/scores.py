@@ -23,6 +23,7 @@ from depgen.evaluation.trained import Trained
 from depgen.evaluation.unit_scores import TokenFigures, beam_of, next_word_figures, read_by, score_documents
 from depgen.language_models.base import Likelihood, Masking
 from depgen.language_models.document import DocumentLanguageModel
+from depgen.language_models.pretrained_masked import PretrainedMaskedLM
 
 logger = logging.getLogger(__name__)
 
@@ -60,8 +61,10 @@ def score_words(
     `start` and `end`, its characters in a string (NA in files). With `next_words` also `first_token_entropy`, nats, of
     the distribution over the vocabulary that the word's first token was predicted from, `first_token_rank`, the place
     of that token there (1: the likeliest), and `likeliest`, whether each of its tokens was. Of pretrained models also
-    `windows`, how many windows begin with the word's tokens, so that its sum is the number of windows of a text. What
-    the scores are is said by `attrs`: `likelihood`; of bounds, `beam_size`; and `begin`, the token that begins a text.
+    `windows`, how many windows begin with the word's tokens, so that its sum is the number of windows of a text.
+
+    What the scores are is said by `attrs`: `likelihood`; of bounds, `beam_size`; `begin`, the token that begins a text;
+    and, where they have a part, `bow_correction` and `masking`.
 
     With `bow_correction` a word's probability has the blank after it and not the one before it (Pimentel & Meister
     2024; Oh & Schuler 2024): it is multiplied by the probability that after its tokens another word begins or the text
@@ -127,6 +130,8 @@ def score_words(
     begin = vocabulary.specials.get("start", vocabulary.specials["eos"])
     begin = None if model.likelihood == "pseudo" else "none" if unscored else begin
     frame.attrs = {"likelihood": model.likelihood, "beam_size": beam, "begin": begin}
+    frame.attrs |= {"bow_correction": True} if bow_correction else {}
+    frame.attrs |= {"masking": model.masking} if isinstance(model, PretrainedMaskedLM) else {}
     return frame
 
 

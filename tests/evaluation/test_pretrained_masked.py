@@ -62,6 +62,7 @@ def test_words_are_those_of_minicons(folder, masking):
     system = depgen.load(folder, device="cpu")
     table = system.score(TEXTS, masking=masking)
     assert set(table["likelihood"]) == {"pseudo"}
+    assert set(table["masking"]) == {masking or "original"}
     for number, text in enumerate(TEXTS, start=1):
         ours = table[table["document"] == number]
         (pairs,) = scorer.token_score([text], PLL_metric=masking or "original")

@@ -146,6 +146,7 @@ def test_corrected_words_are_those_of_minicons(system, scorer, monkeypatch):
     table = system.score(TEXTS, bow_correction=True)
     for text, ours in zip(TEXTS, words(table), strict=True):
         np.testing.assert_allclose(ours, of_words(scorer, text, bow_correction=True), rtol=0, atol=1e-4)
+    assert table["bow_correction"].all()
     plain = system.score(TEXTS)
     assert (table["log_prob"] - plain["log_prob"]).abs().max() > 0.1
     sums = (each.groupby("document")["log_prob"].sum() for each in (table, plain))
