@@ -132,6 +132,7 @@ def a_greedy_text_takes_the_likeliest_tokens(model: LanguageModel, folder: Path)
     for document, text in zip(BEGINNINGS, greedy, strict=True):
         last = text or [3]  # where nothing is written, its place has the scores of the end
         best = all_scores(model, [*document, last])
+        best[PLAIN.unk] = -torch.inf  # is not written unless asked for
         if isinstance(model, DocumentLanguageModel):
             best[STARTING.start] = -torch.inf  # is never written
         first, expected = best.shape[1] - len(last) - 1, [*text, PLAIN.eos][:LONGEST]

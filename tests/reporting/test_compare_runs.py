@@ -48,7 +48,11 @@ def runs(finished, tmp_path, monkeypatch):
             perplexity = math.exp(each.sum() / (tokens * len(nll)))
         if perplexity is not None:
             best = run / "checkpoints" / "best.ckpt"
-            content = {"checkpoint_sha256": file_sha256(best), "metrics": {"test/perplexity": perplexity}}
+            content = {
+                "checkpoint": "best.ckpt",
+                "checkpoint_sha256": file_sha256(best),
+                "metrics": {"test/perplexity": perplexity},
+            }
             if nll is not None:
                 content["metrics"]["test/word_perplexity"] = math.exp(each.sum() / np.sum(arrays["words"]))
             (run / "test.json").write_text(json.dumps(content))
