@@ -14,6 +14,7 @@ from depgen.evaluation.over_trees import ScoresTrees
 from depgen.evaluation.trained import Trained, load_trained
 from depgen.hub import one_line
 from depgen.language_models.left_to_right import LeftToRight
+from depgen.locations import folder_written_whole
 from depgen.models.causal_lm import CausalLM
 from depgen.training.checkpoints import load_checkpoint, write_weights
 from depgen.training.evaluated import NUMBERS, read_numbers
@@ -86,18 +87,23 @@ def push(
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise UserError(f"{to.absolute()} holds something already: name a folder that is empty or not there yet.")
     trained = load_trained(run, device="cpu")
-    if form == "run":
-        _write_run(trained, to, place=repo or to.name)
-    else:
-        _write_backbone(trained, to)
+    with folder_written_whole(to.absolute()) as part:
+        if form == "run":
+            _write_run(trained, part, place=repo or to.name)
+        else:
+            _write_backbone(trained, part)
     uploaded = "" if repo is None else f"\nuploaded\t{_upload(to, repo, private=private)}"
     return f"folder\t{to.absolute()}{uploaded}"
 
 
 def _write_run(trained: Trained, to: Path, *, place: str) -> None:
-    source, record = trained.run, read_record(trained.run)
-    record = {name: value for name, value in record.items() if name not in _OWN}
-    to.mkdir(parents=True, exist_ok=True)
+    source = trained.run
+    for name in ("config.yaml", "run.json", VOCABULARY_FILE):
+        if (source / name).is_symlink():
+            raise UserError(
+                f"{source / name} is a link, which may lead to what nobody wants to share: put a file there."
+            )
+    record = {name: value for name, value in read_record(source).items() if name not in _OWN}
     write_weights(load_checkpoint(trained.checkpoint, mmap=True), to / WEIGHTS)
     for name in ("config.yaml", VOCABULARY_FILE):
         shutil.copyfile(source / name, to / name)

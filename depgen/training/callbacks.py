@@ -10,14 +10,16 @@ from typing import Any
 import lightning as L
 import numpy as np
 import torch
+from lightning.pytorch.loggers import WandbLogger
 from torch import Tensor
 
 from depgen.errors import UserError
 from depgen.locations import lines_sha256, write_atomically
 from depgen.training.checkpoints import load_checkpoint
 from depgen.training.evaluated import TEST_ITEMS
-from depgen.training.phases import Phases, validates_fit
+from depgen.training.phases import PERPLEXITY, Phases, validates_fit
 from depgen.training.runs import is_finished, update_record
+from depgen.training.weights_and_biases import noted
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +103,7 @@ class InitialWeights(L.Callback):
 
 
 class RunRecord(L.Callback):
-    """Says in `run.json` how many parameters are trained with, and that a run has come to the end of its last phase."""
+    """Says in `run.json`, and to W&B, what is trained by which optimiser; and that the last phase is over."""
 
     def __init__(self, run: Path) -> None:
         """Write to the record of `run`."""
@@ -109,8 +111,17 @@ class RunRecord(L.Callback):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Count the parameters, those too that `configure_model` has made."""
-        if trainer.is_global_zero and not trainer.fast_dev_run:  # type: ignore[attr-defined]
-            update_record(self.run, {"parameters": sum(each.numel() for each in pl_module.parameters())})
+        if not trainer.is_global_zero or trainer.fast_dev_run:  # type: ignore[attr-defined]
+            return
+        optimizer = trainer.optimizers[0]
+        plain = {name: value for name, value in optimizer.defaults.items() if isinstance(value, int | float | tuple)}
+        parameters = sum(each.numel() for each in pl_module.parameters())
+        update_record(self.run, {"parameters": parameters, "optimizer": {"class": type(optimizer).__name__, **plain}})
+        for each in trainer.loggers:
+            if isinstance(each, WandbLogger):
+                each.log_hyperparams({"run": noted(self.run)})
+                for name in {PERPLEXITY, *(phase.monitor for phase in Phases.of(trainer).phases)}:
+                    each.experiment.define_metric(name, summary="min", step_metric="trainer/global_step")
 
     def on_fit_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Say it, unless training was stopped on the way or had been finished before.

@@ -114,6 +114,7 @@ def checked_vocabulary_size(size: int, checkpoint: Path | None) -> int:
 
 def write_weights(content: Mapping[str, Any], path: Path) -> None:
     """Write the weights and settings of a checkpoint as safetensors; tensors that share their memory only once."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     tensors, same, owners = dict[str, Tensor](), dict[str, str](), dict[tuple[Any, ...], str]()
@@ -124,7 +125,10 @@ def write_weights(content: Mapping[str, Any], path: Path) -> None:
         else:
             tensors[name] = value.detach().cpu().contiguous().clone()
     others = {name: content[name] for name in _KEPT if name in content}
-    save_file(tensors, path, metadata={"format": "pt", _ENTRY: json.dumps({**others, "same": same})})
+    try:
+        save_file(tensors, path, metadata={"format": "pt", _ENTRY: json.dumps({**others, "same": same})})
+    except SafetensorError as error:  # its own, of a full disk
+        raise UserError(f"{path} can't be written ({error}).") from error
 
 
 def _read_weights(path: Path) -> dict[str, Any]:

@@ -51,6 +51,7 @@ class RunFile(_Part):
     tokens_per_epoch: int | None = None
     trees: str | None = None
     parameters: int | None = None
+    optimizer: dict[str, Any] | None = None
     steps: int | None = None
 
 

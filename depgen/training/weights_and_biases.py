@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 _LONGEST_ID, _LONGEST_TAG = 128, 64
 """What wandb takes, in characters."""
-_NOTED = ("experiment", "seed", "commit", "data", "tokens_per_epoch", "trees")
+_NOTED = ("experiment", "seed", "commit", "data", "tokens_per_epoch", "trees", "parameters", "optimizer")
 
 
 def noted(run: Path) -> dict[str, Any]:

@@ -184,3 +184,16 @@ def test_classes_from_elsewhere_are_not_imported(pushed, tmp_path):
     (copy / WEIGHTS).write_bytes(content.replace(b"torch.optim.Adam", b"subprocess.Popen"))
     with pytest.raises(UserError, match=r"(?s)found subprocess\.Popen.*--modules"):
         depgen.load(copy, device="cpu")
+
+
+@pytest.mark.slow
+def test_a_push_that_fails_leaves_nothing_and_no_link_is_followed(place, run, tmp_path, monkeypatch, capsys):
+    linked = shutil.copytree(run, tmp_path / "linked")
+    (linked / "config.yaml").rename(tmp_path / "secret.yaml")
+    (linked / "config.yaml").symlink_to(tmp_path / "secret.yaml")
+    assert main(["push", str(linked), "--to", str(tmp_path / "out")]) == 2
+    assert "config.yaml is a link" in capsys.readouterr().err
+    monkeypatch.setattr("depgen.evaluation.push.model_card", lambda *args, **kwargs: 1 / 0)  # late
+    with pytest.raises(ZeroDivisionError):
+        push(str(run), to=tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"linked", "secret.yaml"}

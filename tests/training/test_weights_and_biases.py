@@ -1,5 +1,6 @@
 """What W&B gets of a run: its whole configuration, its data, a group and tags; and wandb's own variables."""
 
+import pandas as pd
 import pytest
 
 from depgen.cli import main
@@ -58,6 +59,9 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     (run,) = (tmp_path / "runs" / "hub").iterdir()
     assert list(run.glob("wandb/offline-run-*/run-*.wandb"))
     begun, settings, record = wandb.run, wandb.run.config.as_dict(), read_record(run)
+    losses = pd.read_csv(run / "metrics.csv")["val/loss"].dropna()
+    wandb.finish()
+    summary = dict(begun.summary)
     wandb.teardown()
     assert (begun.project, begun.group, list(begun.tags)) == ("depgen", "hub", ["trial", "CausalLM", "ud", "no trees"])
     corpus = settings["data"]["init_args"]["corpus"]
@@ -68,3 +72,7 @@ def test_an_offline_run_holds_the_whole_configuration(tmp_path, monkeypatch):
     assert settings["run"]["data"]["fingerprint"]
     assert settings["run"]["trees"] is record["trees"] is None
     assert settings["run"]["experiment"] == "hub"
+    assert settings["run"]["parameters"] == record["parameters"] > 0
+    assert settings["run"]["optimizer"] == record["optimizer"]
+    assert (record["optimizer"]["class"], record["optimizer"]["lr"]) == ("AdamW", 0.001)
+    assert summary["val/loss"]["min"] == pytest.approx(min(losses))
