@@ -4,6 +4,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -56,7 +57,7 @@ def score_sentences(
     documents = [
         replace(document_of(text, tokens=tokens), places=(place,)) for text, place in zip(texts, places, strict=True)
     ]
-    ids = [tuple(read[0].encoding.ids.tolist()) if (read := encoder.sentences(each)) else () for each in documents]
+    ids = [tuple(chain(*(read.encoding.ids.tolist() for read in encoder.sentences(each)))) for each in documents]
     for text, place, own in zip(texts, places, ids, strict=True):
         if not own:
             raise UserError(
