@@ -86,8 +86,9 @@ def minimal_pairs(system: "System", options: PairOptions = PairOptions()) -> Mea
     )  # fmt: skip
     items = items.join(pairs[pairs.columns.difference(items.columns, sort=False)])
     counted = items.assign(
-        pairs=1, accuracy=100.0 * right + 50.0 * (has_contexts & tied),
-        accuracy_by_token=100.0 * items["right_by_token"], chance=50.0 * ~items["identical"], known_pairs=~unknown, known_accuracy=(100.0 * right).mask(unknown),
+        pairs=1, accuracy=100.0 * right + 50.0 * (has_contexts & tied), known_pairs=~unknown,
+        accuracy_by_token=100.0 * items["right_by_token"], chance=50.0 * ~items["identical"],
+        known_accuracy=(100.0 * right).mask(unknown),
     )  # fmt: skip
     measures = ["pairs", "accuracy", "accuracy_by_token", "chance", "identical", "known_pairs", "known_accuracy"]
     paradigms = of_groups(counted, ["phenomenon", "paradigm"], measures).sort_index()

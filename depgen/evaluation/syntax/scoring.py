@@ -54,8 +54,10 @@ def score_sentences(
     usual: Tokens = "rules" if options.protocol == "plain" and system.checkpoint != system.run else "whitespace"
     tokens = options.tokens or usual
     encoder = TextEncoder(system, system.reads_documents())
+    documents = [document_of(text, tokens=tokens) for text in texts]
     documents = [
-        replace(document_of(text, tokens=tokens), places=(place,)) for text, place in zip(texts, places, strict=True)
+        replace(document, places=(place,) * len(document.sentences))
+        for document, place in zip(documents, places, strict=True)
     ]
     ids = [tuple(chain(*(read.encoding.ids.tolist() for read in encoder.sentences(each)))) for each in documents]
     for text, place, own in zip(texts, places, ids, strict=True):
