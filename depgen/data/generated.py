@@ -371,7 +371,7 @@ class GeneratedLanguage:
     def fingerprint(self, split: Split) -> str:
         """SHA-256 of all that determines the text."""
         grammar = [self.grammar.depth, self.grammar.disagreement]
-        values = [VERSION, self.seeds[split], split, self.sizes[split], self.sentences, grammar]
+        values: list[Any] = [VERSION, self.seeds[split], split, self.sizes[split], self.sentences, grammar]
         if split == "train" and self.without_pairs:
             values.append("without pairs")
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
