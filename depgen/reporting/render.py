@@ -458,6 +458,10 @@ def _marks(results: Results) -> Iterator[str]:
             f"[low, high]: {100 * CONFIDENCE:.0f} % bootstrap interval over test items ({RESAMPLES:,} resamples, seed "
             f"{SEED}), the models held fixed"
         )
+        if definition.planned:
+            yield "p (seeds): of the planned comparisons alone, by the exact rank-sum test, Holm's correction over all"
+            yield "gain: positive where the system named first is better"
+            return
         yield (
             f"*: better than the best other system of its group, two-sided p < {LEVEL} over seeds and, where items are "
             "tested, over items"
