@@ -88,10 +88,7 @@ def made_as(kind: Any, content: object) -> Any:  # noqa: ANN401 - any annotation
     from jsonargparse import ArgumentError, ArgumentParser
 
     parser = ArgumentParser(exit_on_error=False)
-    if isinstance(kind, type):
-        parser.add_class_arguments(kind, "made")
-    else:
-        parser.add_argument("--made", type=kind)
+    parser.add_argument("--made", type=kind)
     try:
         with user_errors_unwrapped():
             return parser.instantiate(parser.parse_object({"made": content})).made

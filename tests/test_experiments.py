@@ -21,7 +21,7 @@ from lightning import LightningDataModule, LightningModule
 
 from depgen.annotation.training import train_parser
 from depgen.cli import main
-from depgen.cli.requests import with_settings
+from depgen.cli.requests import Request
 from depgen.cli.run_cli import RunCLI
 from depgen.data.corpora import Ewt, PennTreebank
 from depgen.data.formats import Conllu
@@ -242,7 +242,7 @@ def classes():
 )
 def test_it_parses_and_its_classes_can_be_built(number, parser_of_fit, classes):
     experiment, settings = EXPERIMENTS[number], SETTINGS[number]
-    read = parser_of_fit.parse_args(with_settings("fit", experiment.arguments))
+    read = parser_of_fit.parse_args(Request.of("fit", experiment.arguments).arguments())
     if experiment.options and experiment.size != PAPER:  # no argument of a class that an option replaces is left
         text = parser_of_fit.dump(read, skip_link_targets=True, skip_unset=False, format="yaml", skip_validation=True)
         dumped = yaml.safe_load(text)

@@ -55,8 +55,9 @@ def find_parser(name: str, *, packages: bool = False) -> Path:
     for place in places:
         if place.exists():
             return place
-    if packages and name.isidentifier() and (spec := find_spec(name)) and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations)))
+    # A folder of that name in the working folder is a module to Python too, but one without an origin.
+    if packages and name.isidentifier() and (spec := find_spec(name)) and spec.origin:
+        return Path(spec.origin).parent
     trained = sorted(path.parent.name for path in parser_folder("").glob(f"*/{DESCRIPTION}"))
     sought = [str(place.absolute()) for place in places] + ["an installed package"] * packages
     spacy = ", install a spaCy pipeline by `python -m spacy download en_core_web_sm`" if packages else ""

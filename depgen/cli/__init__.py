@@ -1,15 +1,15 @@
 """The command line: `depgen <verb> ...`. Thin: it finds the verb, lets it parse and call, prints what it returns."""
 
+import argparse
 import errno
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-from depgen.cli.verbs import GROUPS, TRAINING_VERBS, VERBS
+from depgen.cli.verbs import GROUPS, VERBS
 from depgen.errors import UserError, did_you_mean
 
-MODULES = "--modules"
 OUT_OF_MEMORY = (
     "Out of memory. Lower data.init_args.tokens_per_batch (and eval_tokens_per_batch), or the option "
     "--tokens_per_batch or --batch_size of a verb that has it."
@@ -24,31 +24,29 @@ def main(args: Sequence[str] | None = None) -> int:
     Args:
         args: what follows `depgen` on the command line; None = as the process was called.
     """
-    arguments = list(sys.argv[1:] if args is None else args)
-    show_traceback = "--traceback" in arguments
-    arguments = [each for each in arguments if each != "--traceback"]
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--traceback", action="store_true")
+    parser.add_argument("--modules", action="append", default=[])
+    own, arguments = parser.parse_known_args(None if args is None else list(args))
     try:
-        _print(_dispatch(_without_modules(arguments)))
+        _import([name for names in own.modules for name in names.split(",")])
+        _print(_dispatch(arguments))
     except UserError as error:
-        return _fail(str(error), show_traceback)
-    except UnicodeEncodeError as error:
-        said = f"{error.object[error.start : error.end]!r} in what is to be printed"
-        return _fail(f"{said} can't be written in {error.encoding}: write it into a file, by --output.", show_traceback)
+        return _fail(str(error), own.traceback)
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
-        return _fail(OUT_OF_MEMORY, show_traceback)
+        return _fail(OUT_OF_MEMORY, own.traceback)
     except OSError as error:
         if error.errno == errno.ENOMEM:
-            return _fail(OUT_OF_MEMORY, show_traceback)
+            return _fail(OUT_OF_MEMORY, own.traceback)
         if error.filename is None:
             raise
-        said = f"{error.filename}: {error.strerror}. Choose another place, or free that one."
-        return _fail(said, show_traceback)
+        return _fail(f"{error.filename}: {error.strerror}. Choose another place, or free that one.", own.traceback)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else 0 if stop.code is None else _fail(str(stop.code), False)
     except KeyboardInterrupt:
-        return _fail("Stopped.", show_traceback, code=130)
+        return _fail("Stopped.", own.traceback, code=130)
     return 0 if arguments else USAGE_ERROR
 
 
@@ -61,33 +59,28 @@ def _dispatch(arguments: list[str]) -> str | Iterator[str] | None:
         return f"depgen {version('depgen')}"
     words = 2 if " ".join(arguments[:2]) in VERBS else 1
     verb, rest = " ".join(arguments[:words]), arguments[words:]
-    if verb in TRAINING_VERBS or verb in VERBS:
-        from depgen.cli.log_lines import log_to_stderr
-        from depgen.cli.slips import check_slips
+    if verb not in VERBS:
+        if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
+            raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
+        raise UserError(f"There is no verb {verb!r}.{did_you_mean(verb, VERBS)} `depgen --help` lists all.")
+    from depgen.cli.log_lines import log_to_stderr
 
-        log_to_stderr()
-        check_slips(rest)
-    if verb in TRAINING_VERBS:
+    log_to_stderr()
+    if not VERBS[verb].target:
         from depgen.cli.training import run_training
 
         return run_training(verb, rest)
-    if verb in VERBS:
-        from depgen.cli.verb_functions import run_function
+    from depgen.cli.verb_functions import run_function
 
-        return run_function(verb, VERBS[verb], rest)
-    if longer := [name for name in VERBS if name.startswith(f"{verb} ")]:
-        raise UserError(f"Expected one of `{'`, `'.join(longer)}`; each lists its options with --help.")
-    meant = did_you_mean(verb, [*TRAINING_VERBS, *VERBS])
-    raise UserError(f"There is no verb {verb!r}.{meant} `depgen --help` lists all.")
+    return run_function(verb, VERBS[verb], rest)
 
 
 def usage() -> str:
     """The verbs, grouped by what a user wants to do, one line each."""
-    table = {**TRAINING_VERBS, **{name: verb.help for name, verb in VERBS.items()}}
-    width = max(map(len, table))
+    width = max(map(len, VERBS))
     lines = []
     for title, verbs in GROUPS.items():
-        lines += [f"{title}:", *(f"  {name:<{width}}  {table[name]}" for name in verbs), ""]
+        lines += [f"{title}:", *(f"  {name:<{width}}  {verb.help}" for name, verb in verbs.items()), ""]
     return "\n".join(
         [
             "usage: depgen <verb> [options]",
@@ -96,7 +89,7 @@ def usage() -> str:
             "",
             *lines,
             "`depgen <verb> --help` lists a verb's options. `--traceback` shows where an error comes from.",
-            f"`{MODULES} NAME,NAME` imports modules of your own, whose classes runs may then name.",
+            "`--modules NAME,NAME` imports modules of your own, whose classes runs may then name.",
         ]
     )
 
@@ -108,26 +101,15 @@ def _is_out_of_memory(error: Exception) -> bool:
     )
 
 
-def _without_modules(arguments: list[str]) -> list[str]:
-    """The arguments without `--modules`, whose modules are imported; they may lie in the working directory.
-
-    Raises:
-        UserError: there is no such module.
-    """
-    others, names = list[str](), list[str]()
-    for before, argument in zip(["", *arguments], arguments, strict=False):
-        if before == MODULES or argument.startswith(f"{MODULES}="):
-            names += argument.removeprefix(f"{MODULES}=").split(",")
-        elif argument != MODULES:
-            others.append(argument)
+def _import(names: Sequence[str]) -> None:
+    """Import the user's own modules, which may lie in the working directory."""
     if names and "" not in sys.path:
         sys.path.insert(0, "")
     for name in names:
         try:
             import_module(name)
         except ImportError as error:
-            raise UserError(f"{MODULES} {name}: {error}.") from error
-    return others
+            raise UserError(f"--modules {name}: {error}.") from error
 
 
 def _print(text: str | Iterator[str] | None) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Literal
 from jsonargparse.typing import PositiveInt
 from lightning.pytorch.cli import LightningArgumentParser
 
-from depgen.cli.parsers import Parser
-from depgen.cli.verbs import TRAINING_VERBS, as_sentence
+from depgen.cli.verb_functions import Parser
+from depgen.cli.verbs import VERBS, as_sentence
 
 TRAINER_DEFAULTS = {
     "use_distributed_sampler": False,  # the data module's batches are already shared between ranks
@@ -23,14 +23,8 @@ HIDDEN_OF_TRAINER = (
     "profiler", "sync_batchnorm",
 )  # fmt: skip
 """What the run folder or the data module settles, and what no experiment here sets; they are read all the same."""
-_OF_FIT = ("resume", "init_from", "name", "resume_every_n_steps", "parser", "compile", "float32_matmul_precision")
-HIDDEN = {
-    "fit": ("run", "ckpt_path", "beam_size"),
-    "validate": (*_OF_FIT, "verbose", "beam_size"),
-    "test": (*_OF_FIT, "verbose"),
-    "predict": (*_OF_FIT, "return_predictions", "beam_size"),
-}
-"""What a verb refuses, or answers for itself."""
+_OF_FIT = ("resume_every_n_steps", "compile", "float32_matmul_precision")
+"""Our own options that only `fit` uses; the other verbs read them, as an experiment's YAML may have them."""
 
 
 class TrainingParser(Parser, LightningArgumentParser):
@@ -60,25 +54,16 @@ class TrainingParser(Parser, LightningArgumentParser):
                 action.help = text
 
 
-def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callable[[Any], int]) -> None:
-    """Add those that name runs and loggers, and the link of the vocabulary's size from the data to the model."""
+def add_own_options(parser: LightningArgumentParser, verb: str, *, vocabulary_size: Callable[[Any], int]) -> None:
+    """Add those of this package, and the link of the vocabulary's size from the data to the model."""
     target = "model.init_args.vocabulary_size"
     parser.link_arguments("data", target, compute_fn=vocabulary_size, apply_on="instantiate")
-    parser.add_argument("--resume", nargs="?", const="", type=str, help="continue this run, or the newest")
-    parser.add_argument("--init_from", type=str, help="begin with the weights and the vocabulary of this run")
-    parser.add_argument(
-        "--run",
-        type=str,
-        help="a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run",
-    )
-    parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
-    parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
-    parser.add_argument(
-        "--beam_size",
-        type=PositiveInt | None,
-        help="structures of a text that are summed over, where scores are bounds",
-    )
-    parser.add_argument("--parser", type=str, help="learn from the trees of this run or trained parser")
+    if verb == "test":
+        parser.add_argument(
+            "--beam_size",
+            type=PositiveInt | None,
+            help="structures of a text that are summed over, where scores are bounds",
+        )
     parser.add_argument(
         "--wandb",
         nargs="?",
@@ -107,13 +92,12 @@ def add_own_options(parser: LightningArgumentParser, *, vocabulary_size: Callabl
 
 def show_what_counts(parser: TrainingParser, verb: str) -> None:
     """Give the help of a verb its own words: what it does, the system and the data first, no option that it refuses."""
-    parser.description = as_sentence(TRAINING_VERBS[verb])
+    parser.description = as_sentence(VERBS[verb].help)
     parser.usage = f"depgen {verb} [options]"
-    parser.hidden = frozenset({*HIDDEN[verb], *(f"trainer.{name}" for name in HIDDEN_OF_TRAINER)})
+    parser.hidden = frozenset(f"trainer.{name}" for name in HIDDEN_OF_TRAINER).union(() if verb == "fit" else _OF_FIT)
     titles = {
         "model": "the system (--model.help CLASS lists a class's options)",
         "data": "the data (--data.help CLASS)",
-        "ckpt_path": "the checkpoint",
         "trainer": "the trainer (Lightning's; rarer settings are shown by --print_config)",
     }
     for group in parser._action_groups:

@@ -1,9 +1,12 @@
-"""The options of a training verb that decide on the run folder and the checkpoint."""
+"""The options of a training verb that decide on the run folder, the checkpoint and the YAML files.
+
+They are read before LightningCLI, which gets all else: it needs to know the files, and no run's YAML may name a run.
+"""
 
 import argparse
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -27,83 +30,81 @@ from depgen.training.runs import (
 
 logger = logging.getLogger(__name__)
 
+NEWEST = "<newest>"
+"""What `--resume` without a name stands for."""
 _ANNOTATOR, _INDUCED = "--data.init_args.annotator", "depgen.evaluation.induced.InducedTrees"
+_OTHER_ANNOTATORS = (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run")
+"""Options that would replace the annotator of `--parser`."""
+
+
+def add_run_options(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Add the options that a `Request` is read from."""
+    parser.add_argument("--size", type=str, help="of the experiment: paper (its own) or small (for a laptop)")
+    if verb == "fit":
+        parser.add_argument("--resume", nargs="?", const=NEWEST, type=str, help="continue this run, or the newest")
+        parser.add_argument("--init_from", type=str, help="begin with the weights and the vocabulary of this run")
+        parser.add_argument("--name", type=str, help="the run's folder below $DEPGEN_RUNS")
+        parser.add_argument("--parser", type=str, help="learn from the trees of this run or trained parser")
+        return
+    parser.add_argument(
+        "--run",
+        type=str,
+        help="a run folder (its best checkpoint), a checkpoint file or an experiment; by default the newest run",
+    )
+    parser.add_argument("--ckpt_path", type=str, help="a checkpoint file in a run folder")
 
 
 @dataclass(frozen=True)
 class Request:
-    """The options of `depgen fit` and its siblings that name runs; everything else is LightningCLI's."""
+    """What a command line asks of `depgen fit` or one of its siblings.
+
+    Attributes:
+        verb: of Lightning.
+        configs: the YAML files.
+        others: the arguments that are LightningCLI's.
+    """
 
     verb: str
-    configs: tuple[str, ...] = ()
+    configs: Sequence[str] = ()
+    others: Sequence[str] = ()
+    size: str | None = None
     resume: str | None = None
+    init_from: str | None = None
+    name: str | None = None
+    parser: str | None = None
     run: str | None = None
     ckpt_path: str | None = None
-    size: str | None = None
-    name: str | None = None
-    init_from: str | None = None
 
     @classmethod
     def of(cls, verb: str, arguments: Sequence[str]) -> "Request":
-        """Look through a command line.
+        """Read a command line.
 
         Raises:
-            UserError: options that contradict the verb or each other.
+            UserError: options that contradict each other.
         """
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
-        parser.add_argument("-c", "--config", action="append", default=[])
-        parser.add_argument("--resume", nargs="?", const="")
-        names = ("--init_from", "--run", "--name", "--ckpt_path", "--size")
-        for name in names:
-            parser.add_argument(name)
-        given = [argument.partition("=")[0] for argument in arguments]
-        for name in ("--resume", *names):
-            if given.count(name) > 1:
-                raise UserError(f"{name}: expected once, found several times: leave out all but one.")
-        _refuse_other_verbs(verb, given)
-        found, _ = parser.parse_known_args(list(arguments))
-        if sum(each is not None for each in (found.resume, found.init_from, found.run, found.ckpt_path)) > 1:
+        parser.add_argument("-c", "--config", dest="configs", action="append", default=[])
+        add_run_options(parser, verb)
+        options, others = parser.parse_known_args(list(arguments))
+        request = cls(verb, others=others, **vars(options))
+        runs = {name: getattr(request, name) for name in ("resume", "init_from", "run", "ckpt_path")}
+        if "" in runs.values():
+            raise UserError("Expected the name of a run, found an empty one. Is a variable of the shell not set?")
+        if sum(name is not None for name in runs.values()) > 1:
             raise UserError("Give only one of --resume, --init_from, --run and --ckpt_path.")
-        if found.size is not None and not found.config:
-            raise UserError(f"--size {found.size}: name the experiment that it is of by --config.")
-        if found.name is not None and (Path(found.name).is_absolute() or ".." in Path(found.name).parts):
-            raise UserError(
-                f"--name {found.name}: expected a name below the folder of runs ($DEPGEN_RUNS), found a path."
-            )
-        configs = tuple(found.config)
-        if found.init_from is not None and not configs:
-            configs = (str(named_checkpoint(found.init_from)[0] / "config.yaml"),)
-        return cls(verb, configs, found.resume, found.run, found.ckpt_path, found.size, found.name, found.init_from)
+        given = [argument.partition("=")[0] for argument in others]
+        if request.parser is not None and (twice := [name for name in given if name in _OTHER_ANNOTATORS]):
+            raise UserError(f"Give only one of --parser and {twice[0]}.")
+        if request.size is not None and not request.configs:
+            raise UserError(f"--size {request.size}: name the experiment that it is of by --config.")
+        if request.init_from is not None and not request.configs:
+            return replace(request, configs=[str(named_checkpoint(request.init_from)[0] / "config.yaml")])
+        return request
 
     @property
-    def experiment(self) -> str | None:
-        """The YAML files' names without ending, joined by "+"; for a run's own YAML, that run's experiment."""
-        run = self._run_of_config()
-        if run is not None:
-            return experiment_name(run)
-        return "+".join(Path(each).stem for each in self.configs) or None
-
-    def place(self, seed: int) -> str | None:
-        """Where a new run lies below `$DEPGEN_RUNS`; None where neither a name nor a YAML file says it."""
-        return self.name or (self.experiment if self._sized is None else self._sized.place(seed))
-
-    @property
-    def _sized(self) -> Experiment | None:
-        """The experiment of the only YAML file, if it has parts or sizes."""
-        if len(self.configs) != 1 or self._run_of_config() is not None:
-            return None
-        file = Path(self.configs[0])
-        return Experiment(file, self.size or PAPER) if self.size is not None or is_composed(file) else None
-
-    def _newest(self, *, holding: str = BEST) -> Path:
-        if self._sized is not None:
-            return newest_of(self._sized, holding=holding)
-        return newest_run(runs_root() / (self.experiment or ""), holding=holding)
-
-    @property
-    def goes_on(self) -> bool:
+    def resumes(self) -> bool:
         """Whether an existing run's folder is written to."""
-        return self.verb == "fit" and self.resume is not None
+        return self.resume is not None
 
     def find(self) -> tuple[Path | None, Path | None]:
         """The existing run and the checkpoint that are meant; None for what there is not.
@@ -113,113 +114,96 @@ class Request:
         """
         if self.ckpt_path is not None:
             return named_checkpoint(self.ckpt_path)
-        if self.verb == "fit" and self.resume is None:
-            return None, None
         told = announced_run()  # in the meantime the newest run may have become another
         if self.verb == "fit":
-            named = find_run(self.resume, holding=RESUME) if self.resume else None
-            run = told or named or self._newest(holding=RESUME)
+            if self.resume is None:
+                return None, None
+            newest = self.resume == NEWEST
+            run = told or (self._newest(holding=RESUME) if newest else find_run(self.resume, holding=RESUME))
             return run, run / CHECKPOINTS / RESUME
         asked = self.run if self.run is not None and Path(self.run).is_file() else told or self.run
         return named_checkpoint(asked or self._run_of_config() or self._newest())
 
+    def _newest(self, *, holding: str = BEST) -> Path:
+        if self._sized is not None:
+            return newest_of(self._sized, holding=holding)
+        return newest_run(runs_root() / (self._experiment or ""), holding=holding)
+
+    def place(self, seed: int) -> str | None:
+        """Where a new run lies below `$DEPGEN_RUNS`; None where neither a name nor a YAML file says it."""
+        return self.name or (self._experiment if self._sized is None else self._sized.place(seed))
+
+    @property
+    def _experiment(self) -> str | None:
+        """The YAML files' names without ending, joined by "+"; for a run's own YAML, that run's experiment."""
+        run = self._run_of_config()
+        return experiment_name(run) if run is not None else "+".join(Path(path).stem for path in self.configs) or None
+
+    @property
+    def _sized(self) -> Experiment | None:
+        """The experiment of the only YAML file, if it has parts or sizes."""
+        if len(self.configs) != 1 or self._run_of_config() is not None:
+            return None
+        file = Path(self.configs[0])
+        return Experiment(file, self.size or PAPER) if self.size is not None or is_composed(file) else None
+
+    def _run_of_config(self) -> Path | None:
+        return Path(self.configs[0]).parent if self.configs and _is_of_a_run(Path(self.configs[0])) else None
+
     @property
     def run_configs(self) -> list[Path]:
         """The YAML files that are the configuration of a run."""
-        return [Path(each) for each in self.configs if (Path(each).parent / "run.json").is_file()]
+        return [path for path in map(Path, self.configs) if _is_of_a_run(path)]
 
-    def _run_of_config(self) -> Path | None:
-        folder = Path(self.configs[0]).parent if self.configs else None
-        return folder if folder is not None and (folder / "run.json").is_file() else None
+    def arguments(self, run: Path | None = None) -> list[str]:
+        """What LightningCLI is to read: the values of the YAML files, the trees of `--parser`, all other options.
 
+        An experiment with parts or sizes is replaced by its values (`Experiment.settings`), at the size that is given
+        for the first file. The `config.yaml` of a run is replaced by what the verb takes of it (`settings_of_run`).
+        Other files are left to jsonargparse.
 
-def _refuse_other_verbs(verb: str, given: Sequence[str]) -> None:
-    """Raises UserError for an option that the verb would leave unused; the parser has those of all training verbs."""
-    if verb == "fit":
-        remedies = dict.fromkeys(("--run", "--ckpt_path"), "--resume RUN continues a training")
-    else:
-        remedies = dict.fromkeys(("--resume", "--init_from"), f"--run RUN names the run to {verb}")
-    if verb != "test":
-        remedies["--beam_size"] = "--model.init_args.beam_size is the system's"
-    for name, remedy in remedies.items():
-        if name in given:
-            raise UserError(f"depgen {verb} has no option {name}: {remedy}.")
+        Args:
+            run: whose YAML holds where none is named.
 
+        Raises:
+            UserError: a YAML file can't be read, or the first one has no such size; there is no such parser.
+        """
+        files = list(map(Path, self.configs)) or ([] if run is None else [run / "config.yaml"])
+        values = [self._values(file, self.size if number == 0 else None) for number, file in enumerate(files)]
+        return [*(f"--config={value}" for value in values), *self._annotator(), *self.others]
 
-def _apart(option: str, arguments: Sequence[str], verb: str = "") -> tuple[list[str], str | None, list[str]]:
-    """The YAML files of a command line, the value of an option, and all that is neither."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, prog=f"depgen {verb}")
-    parser.add_argument("-c", "--config", action="append", default=[])
-    parser.add_argument(option, dest="value", metavar=option[2:].upper())
-    found, others = parser.parse_known_args(list(arguments))
-    return found.config, found.value, others
-
-
-def with_parser(verb: str, arguments: Sequence[str]) -> list[str]:
-    """A command line with `--parser` spelt out: the data's annotator is what a run has induced, or a trained parser.
-
-    It follows the YAML files and precedes all options of their annotator. A name of several runs means the newest one
-    at this time.
-
-    Raises:
-        UserError: the verb reads the trees of the run that it is about; there is no such run or parser; no YAML, or
-            another annotator.
-    """
-    configs, named, others = _apart("--parser", arguments, verb)
-    if named is None:
-        return list(arguments)
-    if verb != "fit":
-        raise UserError(f"--parser names the trees that depgen fit learns from; depgen {verb} reads by the run's own.")
-    if not configs and "--resume" not in {each.split("=")[0] for each in others}:
-        raise UserError("--parser needs --config: it replaces the annotator of that file.")
-    for name in (_ANNOTATOR, f"{_ANNOTATOR}.class_path", f"{_ANNOTATOR}.init_args.run"):
-        if name in {each.split("=")[0] for each in others}:
-            raise UserError(f"Give only one of --parser and {name}.")
-    class_path, argument, value = _annotator_of(named)
-    files = [f"--config={path}" for path in configs]
-    return [*files, f"{_ANNOTATOR}={class_path}", f"{_ANNOTATOR}.init_args.{argument}={value}", *others]
-
-
-def _annotator_of(parser: str) -> tuple[str, str, str]:
-    """Class, argument and value of the annotator that is a run, or else a parser; paths are absolute."""
-    try:
-        run, checkpoint = named_checkpoint(parser)
-    except NoRunError as no_run:
-        try:
-            return annotator_of(parser)
-        except UserError as no_parser:
-            raise UserError(f"{no_parser} {no_run}") from no_run
-    return _INDUCED, "run", below_runs(str((checkpoint if Path(parser).is_file() else run).absolute()))
-
-
-def with_settings(verb: str, arguments: Sequence[str]) -> list[str]:
-    """A command line in which YAML files are resolved, which come first, and `--size` is gone.
-
-    An experiment with parts or sizes is replaced by its values (`Experiment.settings`), at the size that is given for
-    the first file. The `config.yaml` of a run is replaced by what the verb takes of it (`settings_of_run`). Other files
-    are left to jsonargparse.
-
-    Raises:
-        UserError: a YAML file can't be read, or the first one has no such size.
-    """
-    configs, size, others = _apart("--size", arguments)
-    resolved = list[str]()
-    for number, config in enumerate(configs):
-        path = Path(config)
-        if number == 0 and size is not None:
-            settings = Experiment(path, size).settings
-        elif (path.parent / "run.json").is_file():
-            settings, left_out = settings_of_run(path, verb)
-            for setting in left_out:
+    def _values(self, file: Path, size: str | None) -> str:
+        """A YAML file as it is named, or its values in place of it."""
+        if size is None and _is_of_a_run(file):
+            settings, left_out = settings_of_run(file, self.verb)
+            for name in left_out:
                 logger.warning(
                     "%s: %s is left out, as it may write outside the run. To have it, give it on the command line.",
-                    path,
-                    setting,
+                    file,
+                    name,
                 )
-        elif path.is_file() and is_composed(path):  # is read by us: jsonargparse would take the last of two values
-            settings = Experiment(path).settings
+        elif size is not None or (file.is_file() and is_composed(file)):
+            settings = Experiment(file, size or PAPER).settings
         else:
-            resolved.append(f"--config={config}")
-            continue
-        resolved.append(f"--config={yaml.safe_dump(settings, sort_keys=False)}")
-    return [*resolved, *others]
+            return str(file)
+        return yaml.safe_dump(settings, sort_keys=False)
+
+    def _annotator(self) -> list[str]:
+        """The data's annotator, which is what a run has induced, or else a trained parser; paths are absolute."""
+        if self.parser is None:
+            return []
+        try:
+            run, checkpoint = named_checkpoint(self.parser)
+        except NoRunError as no_run:
+            try:
+                class_path, argument, value = annotator_of(self.parser)
+            except UserError as no_parser:
+                raise UserError(f"{no_parser} {no_run}") from no_run
+        else:
+            weights = checkpoint if Path(self.parser).is_file() else run
+            class_path, argument, value = _INDUCED, "run", below_runs(str(weights.absolute()))
+        return [f"{_ANNOTATOR}={class_path}", f"{_ANNOTATOR}.init_args.{argument}={value}"]
+
+
+def _is_of_a_run(config: Path) -> bool:
+    return (config.parent / "run.json").is_file()

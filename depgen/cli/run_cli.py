@@ -12,21 +12,18 @@ from typing import Any
 import lightning as L
 import torch
 import yaml
-from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import LambdaCallback, RichProgressBar
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 
-from depgen.cli.failed_runs import remove_if_nothing_came
 from depgen.cli.options import TRAINER_DEFAULTS, TrainingParser, add_own_options, show_what_counts
-from depgen.cli.requests import Request
-from depgen.cli.settings import FREE, SECTIONS, as_list, compare, held_settings, longer, refuse, report
+from depgen.cli.requests import Request, add_run_options
+from depgen.cli.settings import FREE, SECTIONS, as_list, differing, held_settings, longer, refuse
 from depgen.data.module import CorpusData
 from depgen.data.record import data_tags, other_data, record_data
 from depgen.data.vocabulary import VOCABULARY_FILE
 from depgen.errors import UserError, reason_of, user_errors_unwrapped
 from depgen.evaluation.predictions import PredictionWriter
 from depgen.evaluation.unit_scores import beam_of
-from depgen.language_models.base import LanguageModel
 from depgen.locations import below_runs, file_sha256
 from depgen.seeds import checked_seed
 from depgen.training.callbacks import (
@@ -62,7 +59,6 @@ logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
-OWN_OPTIONS = ("resume", "init_from", "run", "name", "parser", "size", "wandb", "beam_size")
 
 
 class RunCLI(LightningCLI):
@@ -83,13 +79,13 @@ class RunCLI(LightningCLI):
         request: Request,
         arguments: Sequence[str],
         *,
-        source: Path | None,
-        checkpoint: Path | None,
-        locks: ExitStack,
+        source: Path | None = None,
+        checkpoint: Path | None = None,
         initial: tuple[Path, Path] | None = None,
+        locks: ExitStack,
     ) -> None:
         self.request, self.source, self.checkpoint = request, source, checkpoint
-        self.folder = source if request.goes_on else None
+        self.folder = source if request.resumes else None
         self.locks, self.initial = locks, initial
         self._resume: Resume | None = None
         self.output = ""
@@ -110,54 +106,42 @@ class RunCLI(LightningCLI):
             args=list(arguments),
             run=False,
         )
-        given = {name: self.config_init[name] for name in self._of_verb}
-        getattr(self, request.verb)(model=self.model, datamodule=self.datamodule, **given)
+        getattr(self, request.verb)()
 
     # -- options and settings -------------------------------------------------------------------------------------
 
     def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
-        """Our own options, the vocabulary's size from the data to the model, and the arguments of the trainer's method.
+        """Our own options, and the vocabulary's size from the data to the model.
 
         Lightning's own way, a parser of subcommands with one for each verb, would read every configuration twice.
         """
-        verb = self.request.verb
         assert isinstance(parser, TrainingParser)
-        add_own_options(parser, vocabulary_size=self._vocabulary_size)
-        self._of_verb = parser.add_method_arguments(L.Trainer, verb, skip=set(self.subcommands()[verb]))
-        show_what_counts(parser, verb)
+        if not {"-h", "--help"}.isdisjoint(self.request.others):
+            add_run_options(parser, self.request.verb)  # which the request has been read from
+        add_own_options(parser, self.request.verb, vocabulary_size=self._vocabulary_size)
+        show_what_counts(parser, self.request.verb)
 
     def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:  # noqa: ANN401
         """Parse; with a checkpoint, its settings hold: `fit` refuses others but more epochs, the others say them."""
         self.config = parser.parse_args(args)
-        self._refuse_runs_in_files()
-        verb = self.request.verb
         seed = self.config.get("seed_everything")
         if seed is not None and not isinstance(seed, bool):
             checked_seed(seed, "seed_everything")
         if self.source is None or self.checkpoint is None:
             return
-        self.config["ckpt_path"] = str(self.checkpoint)
-        held = held_settings(self.source, self.checkpoint, goes_on=self.request.goes_on)
-        parsed = parser.parse_object(held)
-        found = compare(self._plain(self.config), self._plain(parsed), self.source, goes_on=verb == "fit")
-        if verb == "fit":
-            self._longer, found = longer(found)
-            refuse(found, self.source)
-        else:
-            report(found, self.checkpoint)
-        asked, held = self.config, parsed
-        free = {name: asked[name] for name in FREE if name in asked and name in held}
+        resumes = self.request.resumes
+        held = parser.parse_object(held_settings(self.source, self.checkpoint, resumes=resumes))
+        different = differing(self._plain(self.config), self._plain(held), self.source, resumes=resumes)
+        if resumes:
+            self._longer, different = longer(different)
+            refuse(different, self.source)
+        for difference in different:
+            logger.warning("The checkpoint's setting is used: %s (%s)", difference, self.checkpoint)
+        free = {name: self.config[name] for name in FREE if name in self.config and name in held}
         for section in SECTIONS:
-            asked[section] = held[section]
+            self.config[section] = held[section]
         for name, value in free.items():
-            asked[name] = value
-
-    def _refuse_runs_in_files(self) -> None:
-        """Runs are looked for before any YAML file is read."""
-        for name in ("resume", "init_from", "run", "parser", "size", "ckpt_path"):
-            given = self.config.get(name)
-            if given is not None and given != getattr(self.request, name, None):
-                raise UserError(f"{name}: {given} in a YAML file has no effect: say --{name} {given}.")
+            self.config[name] = value
 
     def _plain(self, config: Any) -> dict[str, Any]:  # noqa: ANN401
         text = self.parser.dump(
@@ -197,7 +181,7 @@ class RunCLI(LightningCLI):
             raise
         except ValueError as error:
             raise UserError(
-                f"The system or its data can't be built from these settings: {reason_of(error)}."
+                f"The system, its data or the trainer can't be built from these settings: {reason_of(error)}."
             ) from error
 
     def _own(self, folder: Path) -> None:
@@ -214,29 +198,21 @@ class RunCLI(LightningCLI):
                 "a loss by token wants a larger data.init_args.tokens_per_batch (a stream: columns) instead.",
                 settings.get("accumulate_grad_batches"),
             )
-        if self.folder is not None and settings.get("fast_dev_run"):
-            raise UserError("trainer.fast_dev_run tries the code out and keeps nothing: leave --resume out.")
         fits = self.request.verb == "fit" and not settings.get("fast_dev_run")
         if fits and self.folder is None:
             self._begin()
         elif self.folder is not None and self._longer is not None and process_rank() == 0:
             logger.info("Training continues to %d epochs.", self._longer)
             lengthen(self.folder, self._longer)
-        return self._trainer(settings, fits, kwargs)
-
-    def _trainer(self, settings: Any, fits: bool, changed: dict[str, Any]) -> L.Trainer:  # noqa: ANN401
         own = [each for each in as_list(settings.get("logger")) if not isinstance(each, bool)]
-        try:
-            return super().instantiate_trainer(
-                callbacks=[*as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
-                logger=[*own, *self._loggers(fits)] or False,
-                plugins=[*as_list(settings.get("plugins")), CheckpointWriter()],
-                default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
-                enable_progress_bar=_shows_bar(settings),
-                **changed,
-            )
-        except (ValueError, TypeError, MisconfigurationException) as error:
-            raise UserError(f"The trainer's settings can't be used: {error}") from error
+        return super().instantiate_trainer(
+            callbacks=[*as_list(settings.get("callbacks")), *self._callbacks(settings, fits)],
+            logger=[*own, *self._loggers(fits)] or False,
+            plugins=[*as_list(settings.get("plugins")), CheckpointWriter()],
+            default_root_dir=str(self.folder) if self.folder is not None else settings.get("default_root_dir"),
+            enable_progress_bar=_shows_bar(settings),
+            **kwargs,
+        )
 
     def _compare_data(self) -> None:
         """A run continues with its own data alone; results on other data are printed and not kept.
@@ -247,7 +223,7 @@ class RunCLI(LightningCLI):
         if self.source is None:
             return
         self._other_data = other_data(self.source, self.datamodule)
-        if self._other_data and self.request.goes_on:
+        if self._other_data and self.request.resumes:
             raise UserError(f"{self.source} was trained on other data: put those back, or start a new run.")
         if self._other_data:
             logger.warning("%s was trained on other data.", self.source)
@@ -259,7 +235,6 @@ class RunCLI(LightningCLI):
         self.folder = create_run(self.request.place(seed or 0) or type(self.model).__name__)
         if process_rank() > 0:
             return
-        self.locks.push(remove_if_nothing_came(self.folder))  # beneath the lock, which is given back first
         self._own(self.folder)
         logger.info("Run: %s", self.folder)
         settings = self._settings()
@@ -275,7 +250,7 @@ class RunCLI(LightningCLI):
     def _settings(self) -> dict[str, Any]:
         """The resolved configuration, as the run's config.yaml has it."""
         settings = copy.deepcopy(self.config_dump)
-        return {name: each for name, each in settings.items() if name not in (*OWN_OPTIONS, "ckpt_path")}
+        return {name: value for name, value in settings.items() if name not in ("wandb", "beam_size")}
 
     def _callbacks(self, settings: Any, fits: bool) -> list[L.Callback]:  # noqa: ANN401
         """Callbacks of the run folder; the model brings those that it needs to be trained."""
@@ -306,7 +281,7 @@ class RunCLI(LightningCLI):
 
     # -- the verbs ------------------------------------------------------------------------------------------------
 
-    def fit(self, **kwargs: Any) -> None:  # noqa: ANN401
+    def fit(self) -> None:
         """Train, and say where the result lies.
 
         Raises:
@@ -314,9 +289,9 @@ class RunCLI(LightningCLI):
         """
         torch.set_float32_matmul_precision(self.config["float32_matmul_precision"])
         if self.config["compile"]:
-            self._compile()
+            self.model.compile_network()
         try:
-            self.trainer.fit(**kwargs)
+            self.trainer.fit(self.model, datamodule=self.datamodule, ckpt_path=self.checkpoint)
         except SystemExit:
             if self._resume is None or not self._resume.requested:
                 raise
@@ -328,11 +303,6 @@ class RunCLI(LightningCLI):
         if not is_finished(self.folder):
             self._say_how_to_go_on()
 
-    def _compile(self) -> None:
-        if not isinstance(self.model, LanguageModel):
-            raise UserError(f"--compile: {type(self.model).__name__} is no language model of depgen: leave it out.")
-        self.model.compile_network()
-
     def _say_how_to_go_on(self) -> None:
         step = self.trainer.global_step
         if self.folder is not None and (self.folder / CHECKPOINTS / RESUME).is_file():
@@ -340,15 +310,15 @@ class RunCLI(LightningCLI):
         else:
             logger.warning("Stopped at step %d, before anything was saved.", step)
 
-    def test(self, **kwargs: Any) -> None:  # noqa: ANN401
+    def test(self) -> None:
         """Evaluate on the test split."""
-        self._evaluate(self.trainer.test, kwargs)
+        self._evaluate(self.trainer.test)
 
-    def validate(self, **kwargs: Any) -> None:  # noqa: ANN401
+    def validate(self) -> None:
         """Evaluate on the validation split."""
-        self._evaluate(self.trainer.validate, kwargs)
+        self._evaluate(self.trainer.validate)
 
-    def predict(self, **kwargs: Any) -> None:  # noqa: ANN401
+    def predict(self) -> None:
         """Write the trees or bracketings that the network finds in the test split into the run folder.
 
         Raises:
@@ -356,7 +326,9 @@ class RunCLI(LightningCLI):
         """
         if type(self.model).predict_step is L.LightningModule.predict_step:
             raise UserError(f"{type(self.model).__name__} has nothing to predict; `depgen generate` writes texts.")
-        self.trainer.predict(**{**kwargs, "return_predictions": False})
+        self.trainer.predict(
+            self.model, datamodule=self.datamodule, ckpt_path=self.checkpoint, return_predictions=False
+        )
         if self._writer is not None and self._writer.written and self.trainer.is_global_zero:
             kind, path = self._writer.written
             self.output = f"run\t{self.source}\n{kind}\t{path}"
@@ -373,11 +345,11 @@ class RunCLI(LightningCLI):
             return "the run's own beam_size is another one"
         return None
 
-    def _evaluate(self, evaluate: Callable[..., Any], options: dict[str, Any]) -> None:
+    def _evaluate(self, evaluate: Callable[..., Any]) -> None:
         verb, run, checkpoint = self.request.verb, self.source, self.checkpoint
         digest = None if checkpoint is None else file_sha256(checkpoint)
         with beam_of(self.model, self.config.get("beam_size")) as beam:
-            results = evaluate(**{**options, "verbose": False})
+            results = evaluate(self.model, datamodule=self.datamodule, ckpt_path=checkpoint, verbose=False)
         if not self.trainer.is_global_zero:
             return
         metrics = {name: float(value) for each in results for name, value in each.items()}

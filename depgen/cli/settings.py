@@ -1,16 +1,13 @@
 """The settings that a checkpoint was trained with, compared with the given ones."""
 
-import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from depgen.errors import UserError
 from depgen.training.checkpoints import load_checkpoint
-from depgen.training.configurations import Difference, differences
+from depgen.training.configurations import Difference, differences, flatten
 from depgen.yaml_files import read_settings
-
-logger = logging.getLogger(__name__)
 
 SECTIONS = ("model", "data", "seed_everything")
 """What makes a model and its training data; the trainer's other settings may change with the machine."""
@@ -72,20 +69,20 @@ def _is_plain(value: object) -> bool:
     return not isinstance(value, Mapping) and all(map(_is_plain, value if isinstance(value, list) else ()))
 
 
-def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict[str, Any]:
+def held_settings(run: Path, checkpoint: Path, *, resumes: bool = False) -> dict[str, Any]:
     """The run's YAML, with the model's settings as its checkpoint holds them.
 
     Args:
         run: its folder.
         checkpoint: a file in it.
-        goes_on: whether training continues from the checkpoint, for which it must hold a whole state.
+        resumes: whether training continues from the checkpoint, for which it must hold a whole state.
 
     Raises:
         UserError: a damaged checkpoint or YAML.
     """
-    settings, _ = settings_of_run(run / "config.yaml", "fit" if goes_on else "test")
+    settings, _ = settings_of_run(run / "config.yaml", "fit" if resumes else "test")
     content = load_checkpoint(checkpoint, mmap=True)
-    if goes_on and (missing := [name for name in STATE if name not in content]):
+    if resumes and (missing := [name for name in STATE if name not in content]):
         raise UserError(
             f"{checkpoint}: expected the state of a training, found none of {', '.join(missing)}. Copy the run again, "
             "or start a new one (without --resume)."
@@ -97,7 +94,9 @@ def held_settings(run: Path, checkpoint: Path, *, goes_on: bool = False) -> dict
     return settings
 
 
-def compare(asked: Mapping[str, Any], held: Mapping[str, Any], run: Path, *, goes_on: bool = False) -> list[Difference]:
+def differing(
+    asked: Mapping[str, Any], held: Mapping[str, Any], run: Path, *, resumes: bool = False
+) -> list[Difference]:
     """What differs in the settings that make a model and its data; if training continues, in its course too.
 
     What neither is asked for nor was set in the run's YAML has been found out by the system, as the size of a table.
@@ -106,62 +105,42 @@ def compare(asked: Mapping[str, Any], held: Mapping[str, Any], run: Path, *, goe
         asked: the settings that are given.
         held: those of `held_settings`.
         run: its folder.
-        goes_on: whether training continues.
+        resumes: whether training continues.
     """
-    found = differences(_compared(asked, goes_on), _compared(held, goes_on))
-    written = read_settings(run / "config.yaml")
+    written = flatten(read_settings(run / "config.yaml"))
     return [
-        each for each in found if each.name not in FREE and not (each.given is None and _at(written, each.name) is None)
+        difference
+        for difference in differences(_compared(asked, resumes), _compared(held, resumes))
+        if difference.name not in FREE and not (difference.given is None and written.get(difference.name) is None)
     ]
 
 
-def _at(settings: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401
-    """The value of a setting such as `model.init_args.width`; None without one."""
-    value: Any = settings
-    for part in name.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+def _compared(settings: Mapping[str, Any], resumes: bool) -> dict[str, Any]:
+    compared = {name: settings.get(name) for name in SECTIONS}
+    if resumes:
+        trainer = settings.get("trainer") or {}
+        callbacks = as_list(trainer.get("callbacks"))
+        stops = [callback for callback in callbacks if callback["class_path"].endswith("EarlyStopping")]
+        compared["trainer"] = {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}
+    return compared
 
 
-def _compared(settings: Mapping[str, Any], goes_on: bool) -> dict[str, Any]:
-    part = {name: settings.get(name) for name in SECTIONS}
-    trainer = settings.get("trainer") or {}
-    if not goes_on:
-        return part
-    given = trainer.get("callbacks") or []
-    callbacks = [given] if isinstance(given, Mapping) else given
-    stops = [each for each in callbacks if str(each["class_path"]).endswith("EarlyStopping")]
-    return {**part, "trainer": {**{name: trainer.get(name) for name in COURSE}, "early_stopping": stops or None}}
-
-
-def longer(found: list[Difference]) -> tuple[int | None, list[Difference]]:
+def longer(different: list[Difference]) -> tuple[int | None, list[Difference]]:
     """The `trainer.max_epochs` of a run that is to have more epochs than it had, and the other differences."""
-    more = [each for each in found if each.name == "trainer.max_epochs" and _is_more(each.given, each.held)]
-    return (more[0].given if more else None), [each for each in found if each not in more]
+    epochs = next((each for each in different if each.name == "trainer.max_epochs"), None)
+    if epochs is None or not (epochs.given or 0) > (epochs.held if epochs.held is not None else -1) >= 0:
+        return None, different
+    return epochs.given, [each for each in different if each is not epochs]
 
 
-def _is_more(asked: object, held: object) -> bool:
-    return isinstance(asked, int) and isinstance(held, int) and 0 <= held < asked
-
-
-def refuse(found: list[Difference], run: Path) -> None:
-    """Stop when a run would continue with other settings.
-
-    Raises:
-        UserError: names each difference.
-    """
-    if found:
-        listed = "\n".join(f"  {each}" for each in found)
+def refuse(different: list[Difference], run: Path) -> None:
+    """Raises UserError, which names each difference, where a run would continue with other settings."""
+    if different:
+        listed = "\n".join(f"  {difference}" for difference in different)
         raise UserError(
             f"The given settings differ from those that {run} was trained with:\n{listed}\n"
             "Take these changes back, or start a new run (without --resume)."
         )
-
-
-def report(found: list[Difference], checkpoint: Path) -> None:
-    """Say that the checkpoint's settings are used, and where they differ from the given ones."""
-    for each in found:
-        logger.warning("The checkpoint's setting is used: %s (%s)", each, checkpoint)
 
 
 def as_list(value: Any) -> list[Any]:  # noqa: ANN401

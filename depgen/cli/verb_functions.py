@@ -2,12 +2,30 @@
 
 import importlib
 import inspect
+import os
 from collections import abc
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, get_args, get_origin
+
+import docstring_parser
+from jsonargparse import ArgumentParser, Namespace
 
 from depgen.cli.verbs import Verb, as_sentence
-from depgen.errors import user_errors_unwrapped
+from depgen.errors import UserError, user_errors_unwrapped
+
+
+class Parser(ArgumentParser):
+    """Raises `UserError` where argparse would print the usage and leave; options are given by their full names."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+        super().__init__(*args, **{"allow_abbrev": False, **kwargs})
+
+    def error(self, message: str, ex: Exception | None = None) -> NoReturn:
+        """Raise; parsers that jsonargparse uses within a parse keep its own way."""
+        if not self.exit_on_error:
+            super().error(message, ex)
+        raise UserError(f"{message}\n`{self.prog} --help` lists the options.") from ex
 
 
 def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Iterator[str] | None:
@@ -23,11 +41,27 @@ def run_function(name: str, verb: Verb, arguments: Sequence[str]) -> str | Itera
     config = parser.parse_args(list(arguments))
     with user_errors_unwrapped():
         values = vars(parser.instantiate_classes(config))
+    _check_files(values)
     result = function(**{name: values[name] for name in _parameters(function, *kinds)})
     return result if result is None or isinstance(result, abc.Iterator) else str(result)
 
 
-def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa: ANN401  (jsonargparse is imported late)
+def _check_files(values: Mapping[str, Any]) -> None:
+    """Raises UserError for an output that is also a file to read or another output, and for a run without a name."""
+    if values.get("run") == "":
+        raise UserError("--run: expected a name, found an empty one. Is a variable of the shell not set?")
+    outputs = {name: Path(values[name]) for name in ("output", "item_output") if values.get(name)}
+    if len({path.absolute() for path in outputs.values()}) < len(outputs):
+        raise UserError("--item_output: expected another file than that of --output.")
+    others = [value for name, value in values.items() if name not in outputs]
+    texts = [text for value in others for text in (value if isinstance(value, list) else [value])]
+    read = [text for text in texts if isinstance(text, str | Path) and os.path.isfile(text)]
+    for name, path in outputs.items():
+        if path.is_file() and any(map(path.samefile, read)):
+            raise UserError(f"--{name} {path} would overwrite the file that is read: name another.")
+
+
+def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Parser:
     """The parser of a verb, by the signature and the docstring of its function.
 
     Args:
@@ -35,11 +69,6 @@ def parser_of(name: str, verb: Verb, kinds: Sequence[type] = ()) -> Any:  # noqa
         verb: which.
         kinds: dataclasses whose fields are options too; those of one name are one option.
     """
-    import docstring_parser
-    from jsonargparse import Namespace
-
-    from depgen.cli.parsers import Parser
-
     function = _imported(verb.target)
     parameters = _parameters(function, *kinds)
     assert not parameters.keys() & set(dir(Namespace)), "jsonargparse keeps such names under others"

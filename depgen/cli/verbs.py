@@ -1,16 +1,6 @@
 """The table of verbs. Nothing heavy is imported until a verb is called, so that `depgen --help` answers at once."""
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
-
-TRAINING_VERBS = {
-    "fit": "train a system: --config FILE; or continue a run: --resume RUN",
-    "validate": "evaluate a run on the validation split",
-    "test": "evaluate a run on the test split; by default the newest run",
-    "predict": "write a run's trees or bracketings of the test split into its folder",
-}
-"""Verbs of Lightning's command line, with one line of help each."""
 
 
 class Verb(NamedTuple):
@@ -20,135 +10,125 @@ class Verb(NamedTuple):
 
     Attributes:
         help: one line.
-        target: "module:function", imported when the verb is called.
+        target: "module:function", imported when the verb is called; empty for a verb of Lightning's command line.
         positionals: parameters given by position; optional ones have a default.
         options: "module:function" from the command line after the verb to dataclasses, whose fields are options too;
             the verb's function takes them by keyword.
     """
 
     help: str
-    target: str
+    target: str = ""
     positionals: tuple[str, ...] = ()
     options: str = ""
 
 
-VERBS = {
-    "generate": Verb(
-        "generate texts, with or without prompts",
-        "depgen.evaluation.generate:generate",
-        options="depgen.cli.verb_options:options_of_generation",
-    ),
-    "parse": Verb(
-        "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
-        "depgen.evaluation.parse:parse",
-    ),
-    "score": Verb(
-        "print log-probabilities and surprisals of words, sentences or documents",
-        "depgen.evaluation.score:score",
-        positionals=("file",),
-    ),
-    "evaluate": Verb(
-        "measure a system or texts: minimal pairs, suites, trees, coherence, generated texts and others",
-        "depgen.cli.evaluate:evaluate",
-        positionals=("measures",),
-        options="depgen.cli.verb_options:options_of_measures",
-    ),
-    "annotate": Verb(
-        "parse a configuration's corpus before training, into the cache; or train a parser",
-        "depgen.annotation.annotate:annotate",
-    ),
-    "reproduce": Verb(
-        "train and test the missing rows of a table, or of a case study, and print it",
-        "depgen.reporting.reproduce:reproduce",
-        positionals=("table",),
-    ),
-    "table": Verb(
-        "print a table of our results and published numbers; --record keeps it, --report makes a page",
-        "depgen.reporting.render:table",
-        positionals=("table",),
-    ),
-    "compare": Verb(
-        "compare existing runs on their test split: measures, intervals and paired tests",
-        "depgen.reporting.compare_runs:compare_runs",
-        positionals=("runs",),
-    ),
-    "plot curves": Verb(
-        "draw learning curves of runs, or of a table",
-        "depgen.reporting.plots:plot_curves",
-        positionals=("table",),
-    ),
-    "plot series": Verb(
-        "draw a table as a curve, such as accuracy by number of attention heads",
-        "depgen.reporting.plots:plot_series",
-        positionals=("table",),
-    ),
-    "plot tradeoff": Verb(
-        "draw quality against diversity of a table's texts by temperature",
-        "depgen.reporting.plots:plot_tradeoff",
-        positionals=("table",),
-    ),
-    "plot histogram": Verb(
-        "draw how a table's measures are distributed over texts, such as their lengths",
-        "depgen.reporting.plots:plot_histogram",
-        positionals=("table",),
-    ),
-    "plot heat-map": Verb(
-        "draw the correlations of attention heads with dependency relations",
-        "depgen.reporting.system_plots:plot_heat_map",
-        options="depgen.cli.verb_options:options_of_heat_map",
-    ),
-    "human-eval export": Verb(
-        "write blinded sheets for raters",
-        "depgen.evaluation.human:export",
-    ),
-    "human-eval score": Verb(
-        "compute the results of answered questionnaires",
-        "depgen.reporting.human_scores:score",
-        positionals=("folders",),
-    ),
-    "push": Verb(
-        "write a run as a folder with a model card, or for transformers; upload it to a repository",
-        "depgen.evaluation.push:push",
-        positionals=("run",),
-    ),
-    "plot trees": Verb(
-        "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",
-        "depgen.reporting.system_plots:plot_trees",
-        positionals=("files",),
-    ),
-    "plot attention": Verb("draw where a run attends to in a sentence", "depgen.reporting.system_plots:plot_attention"),
+GROUPS: dict[str, dict[str, Verb]] = {
+    "Train and test a system": {
+        "fit": Verb("train a system: --config FILE; or continue a run: --resume RUN"),
+        "validate": Verb("evaluate a run on the validation split"),
+        "test": Verb("evaluate a run on the test split; by default the newest run"),
+    },
+    "Use a run": {
+        "generate": Verb(
+            "generate texts, with or without prompts",
+            "depgen.evaluation.generate:generate",
+            options="depgen.cli.verb_options:options_of_generation",
+        ),
+        "score": Verb(
+            "print log-probabilities and surprisals of words, sentences or documents",
+            "depgen.evaluation.score:score",
+            positionals=("file",),
+        ),
+        "parse": Verb(
+            "parse text into CoNLL-U, SDP or brackets, with a run or a trained parser",
+            "depgen.evaluation.parse:parse",
+        ),
+        "predict": Verb("write a run's trees or bracketings of the test split into its folder"),
+        "push": Verb(
+            "write a run as a folder with a model card, or for transformers; upload it to a repository",
+            "depgen.evaluation.push:push",
+            positionals=("run",),
+        ),
+    },
+    "Corpora and parsers": {
+        "annotate": Verb(
+            "parse a configuration's corpus before training, into the cache; or train a parser",
+            "depgen.annotation.annotate:annotate",
+        ),
+    },
+    "Evaluate": {
+        "evaluate": Verb(
+            "measure a system or texts: minimal pairs, suites, trees, coherence, generated texts and others",
+            "depgen.cli.evaluate:evaluate",
+            positionals=("measures",),
+            options="depgen.cli.verb_options:options_of_measures",
+        ),
+    },
+    "Tables and reports": {
+        "compare": Verb(
+            "compare existing runs on their test split: measures, intervals and paired tests",
+            "depgen.reporting.compare_runs:compare_runs",
+            positionals=("runs",),
+        ),
+        "reproduce": Verb(
+            "train and test the missing rows of a table, or of a case study, and print it",
+            "depgen.reporting.reproduce:reproduce",
+            positionals=("table",),
+        ),
+        "table": Verb(
+            "print a table of our results and published numbers; --record keeps it, --report makes a page",
+            "depgen.reporting.render:table",
+            positionals=("table",),
+        ),
+    },
+    "Plots": {
+        "plot attention": Verb(
+            "draw where a run attends to in a sentence",
+            "depgen.reporting.system_plots:plot_attention",
+        ),
+        "plot heat-map": Verb(
+            "draw the correlations of attention heads with dependency relations",
+            "depgen.reporting.system_plots:plot_heat_map",
+            options="depgen.cli.verb_options:options_of_heat_map",
+        ),
+        "plot trees": Verb(
+            "draw dependency trees or graphs (HTML, SVG), those of a file or run under gold ones",
+            "depgen.reporting.system_plots:plot_trees",
+            positionals=("files",),
+        ),
+        "plot curves": Verb(
+            "draw learning curves of runs, or of a table",
+            "depgen.reporting.plots:plot_curves",
+            positionals=("table",),
+        ),
+        "plot series": Verb(
+            "draw a table as a curve, such as accuracy by number of attention heads",
+            "depgen.reporting.plots:plot_series",
+            positionals=("table",),
+        ),
+        "plot tradeoff": Verb(
+            "draw quality against diversity of a table's texts by temperature",
+            "depgen.reporting.plots:plot_tradeoff",
+            positionals=("table",),
+        ),
+        "plot histogram": Verb(
+            "draw how a table's measures are distributed over texts, such as their lengths",
+            "depgen.reporting.plots:plot_histogram",
+            positionals=("table",),
+        ),
+    },
+    "Human evaluation": {
+        "human-eval export": Verb("write blinded sheets for raters", "depgen.evaluation.human:export"),
+        "human-eval score": Verb(
+            "compute the results of answered questionnaires",
+            "depgen.reporting.human_scores:score",
+            positionals=("folders",),
+        ),
+    },
 }
+"""The verbs by what a user wants to do."""
 
-GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "Train and test a system": ("fit", "validate", "test"),
-        "Use a run": (
-            "generate",
-            "score",
-            "parse",
-            "predict",
-            "push",
-        ),
-        "Corpora and parsers": ("annotate",),
-        "Evaluate": ("evaluate",),
-        "Tables and reports": (
-            "compare",
-            "reproduce",
-            "table",
-        ),
-        "Plots": (
-            "plot attention",
-            "plot heat-map",
-            "plot trees",
-            "plot curves",
-            "plot series",
-            "plot tradeoff",
-            "plot histogram",
-        ),
-        "Human evaluation": ("human-eval export", "human-eval score"),
-    }
-)
-"""The verbs by what a user wants to do; each is in one group."""
+VERBS = {name: verb for verbs in GROUPS.values() for name, verb in verbs.items()}
 
 
 def as_sentence(help: str) -> str:

@@ -25,14 +25,13 @@ Deviations:
 import math
 import sys
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from depgen.errors import UserError
-from depgen.metrics.ngrams import ngram_ids, starts_within_items, tokenize
+from depgen.metrics.ngrams import ngram_counts
 
 EPSILON = 0.1
 """What smoothing method 1 puts in place of a numerator of zero."""
@@ -64,7 +63,7 @@ def sentence_bleu(hypothesis: Sequence[str], reference: Sequence[str], highest_o
         return [0.0] * highest_order
     penalty = min(0.0, 1.0 - len(reference) / len(hypothesis))
     log_precisions, scores = 0.0, []
-    counts = zip(_ngram_counts(hypothesis, highest_order), _ngram_counts(reference, highest_order), strict=True)
+    counts = zip(ngram_counts(hypothesis, highest_order), ngram_counts(reference, highest_order), strict=True)
     for order, (own, other) in enumerate(counts, start=1):
         log_precisions += math.log(((own & other).total() or EPSILON) / max(len(hypothesis) - order + 1, 1))
         scores.append(math.exp(penalty + log_precisions / order))
@@ -86,12 +85,6 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[f
     return float(score.score), str(metric.get_signature())
 
 
-def _ngram_counts(words: Sequence[str], highest_order: int) -> list[Counter[tuple[str, ...]]]:
-    """The counts of the n-grams of each order."""
-    orders = range(1, highest_order + 1)
-    return [Counter(zip(*(words[start:] for start in range(order)), strict=False)) for order in orders]
-
-
 # -- each text against all references ---------------------------------------------------------------------------------
 
 
@@ -106,7 +99,7 @@ class ReferencePool:
         texts = [reference.split() for reference in references]
         self._lengths = sorted({len(words) for words in texts})
         for words in texts:
-            for largest, counts in zip(self._largest, _ngram_counts(words, order), strict=True):
+            for largest, counts in zip(self._largest, ngram_counts(words, order), strict=True):
                 for ngram, count in counts.items():
                     if count > largest.get(ngram, 0):
                         largest[ngram] = count
@@ -121,7 +114,7 @@ class ReferencePool:
         for text in texts:
             words = text.split()
             lengths, closest = lengths + len(words), closest + self._closest(len(words))
-            for order, counts in enumerate(_ngram_counts(words, self.order)):
+            for order, counts in enumerate(ngram_counts(words, self.order)):
                 largest = self._largest[order]
                 matches[order] += sum(min(count, largest.get(ngram, 0)) for ngram, count in counts.items())
                 totals[order] += max(1, len(words) - order)
@@ -147,8 +140,6 @@ def _corpus_score(matches: np.ndarray, totals: np.ndarray, length: int, closest:
 
 def self_bleu(texts: Sequence[str], orders: Sequence[int] = (2, 3)) -> dict[int, Float[np.ndarray, " texts"]]:
     """For each highest order of n-grams the Self-BLEU of every text, times 100; lower means more varied.
-
-    Cost: `O(T log T)` time and `O(T)` memory for T tokens in all.
 
     >>> self_bleu(["a b c", "a b c", "a x y"], [2])[2].round(2).tolist()
     [100.0, 100.0, 0.0]
@@ -183,22 +174,22 @@ def _leave_one_out_matches(
     """For each order and text the sum over its n-grams of min(its count, largest count in any other text); lengths."""
     if len(texts) < 2:
         raise UserError(f"Self-BLEU compares each text with all others: expected at least 2 texts, found {len(texts)}.")
-    table = tokenize(texts)
+    passages = [text.split() for text in texts]
     matches = np.zeros((highest_order, len(texts)))
-    for place, ids in enumerate(ngram_ids(table, highest_order)):
-        within = starts_within_items(table, place + 1)
-        if not within.any():
-            continue
-        pairs, counts = np.unique(ids[within] * len(texts) + table.owner[: len(ids)][within], return_counts=True)
-        ngrams, owner = np.divmod(pairs, len(texts))
-        by_count = np.lexsort((counts, ngrams))
-        ngrams, owner, counts = ngrams[by_count], owner[by_count], counts[by_count]
-        repeated = ngrams[1:] == ngrams[:-1]
-        largest = np.append(~repeated, True)
-        second = np.where(np.append(False, repeated), np.append(0, counts[:-1]), 0)
-        # Only the last of an n-gram's texts can exceed all others; the rest keep their count.
-        matches[place] = np.bincount(owner, weights=np.where(largest, second, counts), minlength=len(texts))
-    return matches, table.lengths
+    for order, by_text in enumerate(zip(*(ngram_counts(words, highest_order) for words in passages), strict=True)):
+        largest, second = dict[tuple[str, ...], int](), dict[tuple[str, ...], int]()
+        for counts in by_text:
+            for ngram, count in counts.items():
+                if count > largest.get(ngram, 0):
+                    largest[ngram], second[ngram] = count, largest.get(ngram, 0)
+                elif count > second[ngram]:
+                    second[ngram] = count
+        # A text with the largest count is clipped by the second largest, which is as large where two texts share it.
+        matches[order] = [
+            sum(second[ngram] if count == largest[ngram] else count for ngram, count in counts.items())
+            for counts in by_text
+        ]
+    return matches, np.array([len(words) for words in passages])
 
 
 def closest_lengths(lengths: Int[np.ndarray, " texts"]) -> Int[np.ndarray, " texts"]:

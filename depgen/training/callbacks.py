@@ -2,7 +2,6 @@
 
 import io
 import logging
-import math
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,33 +53,11 @@ class LossGuard(L.Callback):
 
 
 class ProgressLines(L.Callback):
-    """Logs the time that an epoch will take, and at each validation the losses, the best value and the time so far."""
-
-    measured_steps = 20
-    """The step of a phase after which the log gives the time of an epoch; the first step warms up and is left out."""
-
-    def __init__(self) -> None:
-        self._started = self._since = time.monotonic()
-        self._phase, self._steps = -1, 0
+    """Logs at each validation the losses, the best value and the time so far."""
 
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Start the clock."""
         self._started = time.monotonic()
-
-    def on_train_batch_end(
-        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: object, batch: object, batch_idx: int
-    ) -> None:
-        """Say once a phase how long an epoch will take."""
-        if (index := Phases.of(trainer).index) != self._phase:
-            self._phase, self._steps = index, 0
-        self._steps += 1
-        batches = float(trainer.num_training_batches)
-        if self._steps == 1:
-            self._since = time.monotonic()
-        elif self._steps == self.measured_steps and trainer.is_global_zero and math.isfinite(batches):
-            seconds = (time.monotonic() - self._since) / (self.measured_steps - 1)
-            epoch = timedelta(seconds=round(seconds * batches))
-            logger.info("%.3g s a step, about %s an epoch of %d steps, validation aside.", seconds, epoch, batches)
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         """Log the line."""

@@ -57,18 +57,9 @@ def class_in_run(name: str, path: Path) -> type:
     Raises:
         UserError: a run folder may not name it, or there is no such class.
     """
-    if name.partition(".")[0] not in KNOWN and name.rpartition(".")[0] not in sys.modules:
-        raise _refusal(name, path)
-    return class_at(name, path)
-
-
-def class_at(name: str, path: Path) -> type:
-    """The class that a file names by its import path, imported.
-
-    Raises:
-        UserError: there is no such class.
-    """
     module, _, last = name.rpartition(".")
+    if name.partition(".")[0] not in KNOWN and module not in sys.modules:
+        raise _refusal(name, path)
     try:
         imported = getattr(importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:

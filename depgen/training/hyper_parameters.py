@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lightning as L
-from jsonargparse import ArgumentError, ArgumentParser
 
-from depgen.errors import UserError, user_errors_unwrapped
+from depgen.errors import UserError
+from depgen.yaml_files import made_as
 
 _Given = TypeVar("_Given")
 _Made = TypeVar("_Made")
@@ -30,28 +30,15 @@ def build(block: Mapping[str, Any], **others: Any) -> Any:  # noqa: ANN401 - wha
 
     Others are arguments that the block lacks, such as the `vocabulary_size` of the data.
     """
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_subclass_arguments((L.LightningModule, L.LightningDataModule), "block", skip={"collate"})
     arguments = {**(block.get("init_args") or {}), **others}
-    return _built(parser, {"class_path": block.get("class_path"), "init_args": arguments})
+    return made_as(
+        L.LightningModule | L.LightningDataModule, {"class_path": block.get("class_path"), "init_args": arguments}
+    )
 
 
 def factory(made_by: Callable[..., Any] | Mapping[str, Any] | str, kind: Any) -> Any:  # noqa: ANN401 - whatever the type describes
     """A callable as it is, or what a class path or a block of YAML describes, of a type such as `BackboneFactory`."""
-    if callable(made_by):
-        return made_by
-    parser = ArgumentParser(exit_on_error=False)
-    parser.add_argument("--block", type=kind)
-    return _built(parser, made_by)
-
-
-def _built(parser: ArgumentParser, block: Any) -> Any:  # noqa: ANN401
-    try:
-        with user_errors_unwrapped():
-            return parser.instantiate_classes(parser.parse_object({"block": block})).block
-    except ArgumentError as error:
-        name = block.get("class_path") if isinstance(block, Mapping) else block
-        raise UserError(f"{name} can't be built: {error}") from error
+    return made_by if callable(made_by) else made_as(kind, made_by)
 
 
 def plain_settings(system: type, arguments: Mapping[str, Any]) -> dict[str, Any]:

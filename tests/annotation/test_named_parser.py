@@ -92,3 +92,9 @@ def test_fit_says_which_parsers_there_are_and_how_to_get_one(own_cache, toy_pars
         assert "Did you mean 'toy'? Trained here: toy, toy_supar. Train one by `depgen annotate --train " in error
         assert "python -m spacy download en_core_web_sm" in error
         assert "No run at" in error
+
+
+def test_two_annotators_are_refused(own_cache, toy_parsers, capsys):
+    experiment = ["--config", "experiments/dmlm_brown.yaml", "--data.init_args.annotator", "RightChain"]
+    assert main(["fit", *experiment, "--parser", "toy"]) == 2
+    assert "Give only one of --parser and --data.init_args.annotator" in capsys.readouterr().err

@@ -62,6 +62,7 @@ def treebank(name):
 )
 def test_it_is_refused(folder, monkeypatch, ask, message):
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)  # as in a notebook
     with pytest.raises(UserError, match=message):
         ask()
 

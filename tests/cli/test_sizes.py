@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from depgen.cli import main
-from depgen.cli.requests import Request, with_settings
+from depgen.cli.requests import Request
 from depgen.errors import UserError
 from depgen.training.experiment import Experiment
 
@@ -18,19 +18,16 @@ def test_an_experiment_is_replaced_by_its_values_and_its_size_is_part_of_the_run
     mine = tmp_path / "mine.yaml"
     mine.write_text("trainer: {max_epochs: 2}")
     arguments = ["--size", "small", "--trainer.max_epochs", "2", "-c", GOLD, f"--config={mine}", "--run", "x"]
-    first, *others = with_settings("test", arguments)
+    first, *others = Request.of("test", arguments).arguments()
     assert yaml.safe_load(first.removeprefix("--config=")) == Experiment(Path(GOLD), "small").settings
-    assert others == [f"--config={mine}", "--trainer.max_epochs", "2", "--run", "x"]
-    (paper,) = with_settings("fit", ["--config", GOLD])
+    assert others == [f"--config={mine}", "--trainer.max_epochs", "2"]
+    (paper,) = Request.of("fit", ["--config", GOLD]).arguments()
     assert yaml.safe_load(paper.removeprefix("--config=")) == Experiment(Path(GOLD)).settings
     assert Request.of("test", arguments).place(1) == "dmlm_ewt_gold+mine"
     assert Request.of("fit", ["--config", GOLD, "--size", "small"]).place(1) == "dmlm_ewt_gold/small/seed1"
     assert Request.of("fit", ["--config", GOLD]).place(2) == "dmlm_ewt_gold/paper/seed2"
     assert Request.of("fit", ["--config", str(mine)]).place(2) == "mine"
     assert Request.of("fit", ["--config", GOLD, "--name", "mine"]).place(2) == "mine"
-    for name in ("../mine", "/mine", "a/../../b"):
-        with pytest.raises(UserError, match=f"--name {name}: expected a name below the folder of runs"):
-            Request.of("fit", ["--config", GOLD, "--name", name])
 
 
 def test_a_size_needs_an_experiment():

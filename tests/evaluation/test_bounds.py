@@ -112,4 +112,4 @@ def test_the_test_split_takes_a_beam_and_keeps_the_runs_own_numbers(graph_runs, 
     kept = json.loads((run / "test.json").read_text())["metrics"]["test/loss"]
     assert kept == pytest.approx(found["3"], rel=1e-5)
     assert main(["fit", "--resume", str(run), "--beam_size", "3"]) == 2
-    assert "--model.init_args.beam_size" in capsys.readouterr().err
+    assert "unrecognized arguments: --beam_size" in capsys.readouterr().err

@@ -210,7 +210,7 @@ def test_a_system_is_told_where_words_begin(monkeypatch):
     def bracketings(sentences, *, word_starts, **_):
         seen.extend(each.tolist() for each in word_starts)
         return [
-            [(0, len(ids), ""), (0, 1, ""), (sum(each), len(ids), "")]
+            [(0, len(ids), ""), (0, 1, ""), (int(sum(each)), len(ids), "")]
             for ids, each in zip(sentences, word_starts, strict=True)
         ]
 

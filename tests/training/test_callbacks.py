@@ -10,11 +10,10 @@ from tests.training.fits import fit, same
 from tests.training.tiny import TinyModel
 
 
-def test_the_time_of_an_epoch_is_said_in_each_phase_and_the_best_value_at_each_validation(tmp_path, caplog):
+def test_the_best_value_is_said_at_each_validation(tmp_path, caplog):
     caplog.set_level(logging.INFO, "depgen")
     fit(tmp_path, max_epochs=6)
     lines = [record.message for record in caplog.records]
-    assert sum(" an epoch of " in line for line in lines) == 2
     validations = [line for line in lines if line.startswith("Epoch ")]
     assert len(validations) == 6
     best = load_checkpoint(tmp_path / "best.ckpt")["callbacks"]["Phases"]["best"]

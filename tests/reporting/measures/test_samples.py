@@ -57,12 +57,8 @@ data:
     vocabulary: {class_path: depgen.data.levels.ExpansionVocabulary}
 """
 PLAIN = LEVELS.partition("    annotator")[0]
-for there, here in (
-    ("itexp.ITEXP", "causal_lm.CausalLM"),
-    ("causal: false", "causal: true"),
-    ("levels.Level", "text.Text"),
-):
-    PLAIN = PLAIN.replace(there, here)
+PLAIN = PLAIN.replace("itexp.ITEXP", "causal_lm.CausalLM").replace("causal: false", "causal: true")
+PLAIN = PLAIN.replace("levels.LevelData", "text.TextData")
 TABLE = """
 table: levels
 caption: Invented
