@@ -21,7 +21,7 @@ documented = $(subst /,.,$(patsubst %/__init__.py,%,$(wildcard depgen/*/__init__
 
 options := $(addprefix --size ,$(SIZE)) $(if $(SEEDS),--seeds $(SEEDS))
 
-.PHONY: help setup demo test test-all lint bench parser report docs clean reproduce-dmlm-figure3 reproduce-udgn-figure5
+.PHONY: help setup demo test test-all lint bench gpu-report parser report docs clean reproduce-dmlm-figure3 reproduce-udgn-figure5
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)$$/  \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 28
@@ -64,6 +64,12 @@ lint: $(developer) ## ruff format and check, mypy, import contracts
 
 bench: $(developer) ## measure speed and memory into results/bench/ (no corpus, no parser)
 	$(python) -m pytest tests/benchmarks -o python_files='bench_*.py' -m '' -p no:xdist -s
+
+# A machine without network, such as a lent GPU, uses what stands on it: `make gpu-report python=python3`.
+gpu-report: ## on a GPU: its tests, and the speed and memory of every system at its paper's size, into results/
+	$(python) -m pytest -m gpu -p no:xdist
+	$(python) -m pytest tests/benchmarks/paper_sizes.py tests/benchmarks/bench_levels.py -m '' -p no:xdist -s
+	$(depgen) reproduce gilt_table5 --size paper
 
 parser: $(patsubst experiments/parser_%.yaml,parser/%,$(wildcard experiments/parser_*.yaml)) ## train every parser (tables train those that they need)
 

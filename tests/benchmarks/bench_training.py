@@ -13,7 +13,7 @@ from depgen.data.batch import ItemBatch, TokenItem
 from depgen.models.causal_lm import CausalLM
 from depgen.models.dmlm import DMLM
 from depgen.nn.attention import KeyValues, Visibility, attend
-from tests.benchmarks.figures import figure, paired_ratio, peak_memory, seconds, write_figures
+from tests.benchmarks.figures import figure, paired_ratio, seconds, step_memory, write_figures
 from tests.vocabularies import NO_WORDS
 
 VOCABULARY, LENGTH, STORIES, GOAL = 31_000, 55, 16, 1.10
@@ -51,27 +51,17 @@ class Step:
         self.optimizer.step()
 
 
-def memory_of(step):
-    """Bytes allocated at the peak of a step; on a GPU, what the model holds among them."""
-    step()
-    if DEVICE == "cpu":
-        return peak_memory(step)
-    torch.cuda.reset_peak_memory_stats()
-    step()
-    return torch.cuda.max_memory_allocated()
-
-
 def test_training_step():
     torch.manual_seed(0)
     base = Step(CausalLM(Transformer, VOCABULARY), 0)
     figures = {}
     tokens = STORIES * (LENGTH + 1)
     figures["Transformer, training"] = figure(tokens / min(seconds(base) for _ in range(3)), "tokens/s")
-    memory = memory_of(base)
+    memory = step_memory(base)
     for name, phase in (("dependency modelling", 0), ("mixture", 1)):
         twin = Step(DMLM(Transformer, VOCABULARY), phase)
         figures[f"step time, {name} / base"] = figure(paired_ratio(base, twin, pairs=6), "x", at_most=GOAL)
-        figures[f"peak memory, {name} / base"] = figure(memory_of(twin) / memory, "x", at_most=GOAL)
+        figures[f"peak memory, {name} / base"] = figure(step_memory(twin) / memory, "x", at_most=GOAL)
     write_figures("training", figures)
     assert memory > 0
 

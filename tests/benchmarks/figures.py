@@ -51,6 +51,16 @@ def peak_memory(action: Callable[[], object]) -> int:
     return peak
 
 
+def step_memory(step: Callable[[], object]) -> int:
+    """Bytes allocated at the peak of a step; on a GPU, what is held before it counts too."""
+    step()
+    if not torch.cuda.is_available():
+        return peak_memory(step)
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    return torch.cuda.max_memory_allocated()
+
+
 def paired_ratio(first: Callable[[], object], second: Callable[[], object], *, pairs: int) -> float:
     """The median of second / first over runs in turn, so that a busy machine slows both alike."""
     first(), second()
