@@ -109,8 +109,8 @@ def compare(results: Results) -> list[SystemComparison]:
     the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
     are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
 
-    Of a table with planned comparisons, these alone are tested, by the exact rank-sum test over seeds; those that can't
-    be tested yet count with p = 1.
+    Of a table with planned comparisons, these alone are tested, by the exact rank-sum test over seeds, once all runs are
+    there.
     """
     if results.definition.planned:
         return _planned(results)
@@ -134,20 +134,18 @@ def compare(results: Results) -> list[SystemComparison]:
 
 
 def _planned(results: Results) -> list[SystemComparison]:
-    """The planned comparisons of rows that have results."""
+    """The planned comparisons; none before every row that they name has all seeds, so that no look decides on more."""
     comparisons = list[SystemComparison]()
     for plan in results.definition.planned:
         mine, theirs = (results.figure(name, plan.column) for name in (plan.row, plan.against))
-        if mine is not None and theirs is not None:
-            gain = results.definition.column(plan.column).gain(mine.mean, theirs.mean)
-            p_value = rank_sum_over_seeds([*mine.values.values()], [*theirs.values.values()])
-            comparisons.append(SystemComparison(plan.row, plan.against, plan.column, gain, p_value))
-    raw = [1.0 if comparison.p_seeds is None else comparison.p_seeds for comparison in comparisons]
-    corrected = holm([*raw, *[1.0] * (len(results.definition.planned) - len(raw))])
-    return [
-        comparison if comparison.p_seeds is None else replace(comparison, p_seeds=p_value)
-        for comparison, p_value in zip(comparisons, corrected, strict=False)
-    ]
+        seeds = {*results.definition.seeds_at(results.size)}
+        if mine is None or theirs is None or not seeds <= {*mine.values} & {*theirs.values}:
+            return []
+        gain = results.definition.column(plan.column).gain(mine.mean, theirs.mean)
+        p_value = rank_sum_over_seeds([*mine.values.values()], [*theirs.values.values()])
+        comparisons.append(SystemComparison(plan.row, plan.against, plan.column, gain, p_value))
+    corrected = holm([1.0 if comparison.p_seeds is None else comparison.p_seeds for comparison in comparisons])
+    return [replace(comparison, p_seeds=p) for comparison, p in zip(comparisons, corrected, strict=True)]
 
 
 def _correct_over_seeds(compared: dict[_Pair, SystemComparison], family: Sequence[_Pair]) -> None:

@@ -202,7 +202,9 @@ def page_of(results: Results) -> Page:
             remarks.append("not run yet" if is_made(row, size=results.size) else "not built yet")
         dagger = "†" if is_published and not row.in_paper and not row.is_floor else ""
         labels[row.name] = dagger + (f" ({'; '.join(remarks)})" if remarks else "")
-    verdicts = tuple(item for item in comparisons if item.other in definition.row(item.row).against)
+    verdicts = tuple(
+        item for item in comparisons if definition.planned or item.other in definition.row(item.row).against
+    )
     extras = {"Verdicts": _verdicts(definition, verdicts), "Runs": _runs(results)}
     shown = {title: frame for title, frame in extras.items() if len(frame)}
     return Page(definition, results.size, tuple(cells), labels, shown, tuple(_notes(results)), verdicts)
@@ -488,9 +490,9 @@ def _data(results: Results) -> Iterator[str]:
             "paper are no verdict on a system"
         )
     same = [(run.data.fingerprint, row.name) for row, run in runs if not row.is_floor and not row.other_data]
-    versions = _grouped(same)
+    versions = dict.fromkeys(map(_listed, _grouped(same).values()))  # all rows have each text where seeds draw texts
     if len(versions) > 1:
-        yield f"NOT the same data (text or reading options differ): {' | '.join(map(_listed, versions.values()))}"
+        yield f"NOT the same data (text or reading options differ): {' | '.join(versions)}"
     of_judge = {OF_DOCUMENTS: "words that are <unk>", UNKNOWN: "words of the texts that the oracle reads as <unk>"}
     for column in definition.columns:
         for end, of_what in of_judge.items():
