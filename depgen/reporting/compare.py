@@ -109,8 +109,8 @@ def compare(results: Results) -> list[SystemComparison]:
     the same measure count once), those over seeds over the pairs of each measure. The pairs that rows name by `against`
     are one family there, in which a pair without a test counts with p = 1, and all other pairs are a second one.
 
-    Of a table with planned comparisons, these alone are tested, by the exact rank-sum test over seeds, once all runs are
-    there.
+    Of a table with planned comparisons, these alone are tested, by the exact rank-sum test over seeds, once all runs
+    are there.
     """
     if results.definition.planned:
         return _planned(results)
